@@ -9,7 +9,7 @@ import type { Config } from "../../shared/config/config.ts";
 import { Recorder, counterSeries, histogramOf } from "./tally.ts";
 import type { Histogram } from "./tally.ts";
 
-/** The counts of this isolate under a configuration. */
+/** Returns this isolate's counts for a configuration. */
 export function recorderOf(config: Config): Recorder {
   return Isolate.of(config).get(makeRecorder);
 }
@@ -17,9 +17,8 @@ export function recorderOf(config: Config): Recorder {
 const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
 
 /**
- * Counts every answer by route and status, around everything else. Only a request that was admitted, or
- * an operator's or peer's, starts a handing over: forged keys must not cost an object call, so theirs
- * are counted and wait for the next one.
+ * Counts every answer by route and status. Only requests that were admitted, or an operator's or peer's,
+ * start a flush. Forged keys must not cost an object call, so theirs wait for the next one.
  */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
@@ -33,7 +32,7 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
   if (status !== 401) flushCounts(c);
 }
 
-/** A route's series, which every answer of it counts in. */
+/** A route's series, shared by its answers. */
 type RouteSeries = {
   readonly answers: (status: number) => string;
   readonly headers: Histogram;
@@ -58,11 +57,11 @@ function seriesAt(route: string): RouteSeries {
   return fresh;
 }
 
-/** Hands over what is counted, after the answer. */
+/** Flushes the counts after the answer. */
 export function flushCounts(c: Context<AppEnv>): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
-  if (!recorder.isWaiting) return; // as nearly always: a handing over is under way
+  if (!recorder.isWaiting) return; // usually a flush is already scheduled
   recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),
     (series, view) => objectsOf(c.env).metrics().add(series, view),

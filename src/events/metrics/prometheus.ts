@@ -5,8 +5,8 @@ import type { Series } from "../../shared/contracts/metrics.ts";
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
 /**
- * The text format of Prometheus, version 0.0.4 (prometheus.io, exposition formats). Series of metrics
- * that are not known are left out: another version wrote them.
+ * Returns the text format of Prometheus, version 0.0.4 (prometheus.io, exposition formats). Unknown metrics
+ * are left out, because another version wrote them.
  */
 export function prometheusText(series: Series): string {
   const names = Object.keys(series).toSorted();
@@ -28,7 +28,7 @@ function textOf(metric: Metric, names: readonly string[], series: Series): strin
   return `${[...head, ...lines].join("\n")}\n`;
 }
 
-/** Each set of labels with its buckets, now cumulative, its sum and its count. */
+/** Returns each label set's cumulative buckets, sum and count. */
 function histogramLines(metric: Metric, names: readonly string[], series: Series): string[] {
   const bucket = `${metric.name}_bucket`;
   const counted = names.filter((name) => isOf(name, bucket)).map((name) => read(name, series));
@@ -49,7 +49,7 @@ function histogramLines(metric: Metric, names: readonly string[], series: Series
   return lines;
 }
 
-/** A bucket's series: its labels without `le`, which stands last. */
+/** Reads a bucket's series: its labels without `le`, which comes last. */
 function read(name: string, series: Series): Bucket {
   const inside = name.slice(name.indexOf("{") + 1, -1);
   const at = inside.lastIndexOf('le="');

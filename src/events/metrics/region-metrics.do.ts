@@ -9,14 +9,14 @@ import type {
 } from "../../shared/contracts/metrics.ts";
 import { VIEW_MS } from "./views.ts";
 
-/** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
+/** The most series. Labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
 
 const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
 
 /**
- * The counters of a region: isolates hand over what they counted, in batches, after their answers. One
- * row written for each batch. Nothing depends on it: a lost batch is a few counts less. Its calls: `MetricsCalls`.
+ * The counters of a region. Isolates send batches after their answers; each batch writes one row. Nothing
+ * depends on it: a lost batch loses a few counts. `MetricsCalls` has its calls.
  */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counted: RegionCounts | null = null;

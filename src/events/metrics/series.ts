@@ -1,9 +1,9 @@
-/** A metric of this region: what it counts and how Prometheus shall read it. */
+/** A metric of this region and its type in Prometheus. */
 export type Metric = {
   readonly name: string;
   readonly type: "counter" | "histogram" | "gauge";
   readonly help: string;
-  /** Upper bounds of a histogram's buckets, ascending. */
+  /** The upper bounds of a histogram's buckets, ascending. */
   readonly buckets?: readonly number[];
 };
 
@@ -16,7 +16,7 @@ const seconds = (name: string, help: string): Metric => {
   return { name, help, type: "histogram", buckets: SECONDS };
 };
 
-/** Everything that `GET /admin/v1/metrics` may show. Units stand at the end of each name. */
+/** All metrics of `GET /admin/v1/metrics`. Names end in their unit. */
 export const METRICS = {
   requests: counter("turnpike_requests_total", "Answers by route and status."),
   headers: seconds(
@@ -105,7 +105,7 @@ export const METRICS = {
 export type MetricName = keyof typeof METRICS;
 export type Labels = Readonly<Record<string, string>>;
 
-/** `name{a="b"}`; labels in the order given. Escapes as the text format 0.0.4 wants them. */
+/** Returns `name{a="b"}` with labels in the given order, escaped for the text format 0.0.4. */
 export function seriesOf(name: string, labels: Labels): string {
   let pairs = "";
   for (const [label, value] of Object.entries(labels)) {
@@ -115,6 +115,6 @@ export function seriesOf(name: string, labels: Labels): string {
 }
 
 function escaped(value: string): string {
-  if (!/[\\"\n]/.test(value)) return value; // nearly always
+  if (!/[\\"\n]/.test(value)) return value; // the usual case
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -5,18 +5,18 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
-/** Labels come from bounded sets; this bounds what a mistake could cost. */
+/** A limit in case of a mistake, because labels come from bounded sets. */
 const SERIES_MAX = 5000;
 
-/** A histogram's series with its labels, written once where it is counted often: one for each bucket, and the sum. */
+/** A histogram's series with its labels, written once: one per bucket, and the sum. */
 export type Histogram = {
   readonly bounds: readonly number[];
-  /** One more than bounds: the last has none. */
+  /** One more than the bounds: the last has none. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
 
-/** The series of a counter with its labels. */
+/** Returns a counter's series with its labels. */
 export function counterSeries(metric: MetricName, labels: Labels = {}): string {
   return seriesOf(METRICS[metric].name, labels);
 }
@@ -34,7 +34,7 @@ export function histogramOf(metric: MetricName, labels: Labels): Histogram {
   };
 }
 
-/** Counts of one isolate, until they are handed over. A histogram counts each value in one bucket. */
+/** The counts of one isolate until they are flushed. A histogram counts each value in one bucket. */
 export class Tally {
   #series = new Map<string, number>();
 
@@ -47,7 +47,7 @@ export class Tally {
     this.add(counterSeries(metric, labels), by);
   }
 
-  /** Adds to a counter whose series is written already (`counterSeries`). */
+  /** Adds to a counter by its series (`counterSeries`). */
   add(series: string, by = 1): void {
     if (by === 0) return;
     const known = this.#series.get(series);
@@ -55,7 +55,7 @@ export class Tally {
     this.#series.set(series, (known ?? 0) + by);
   }
 
-  /** Takes one value of a histogram. */
+  /** Adds a value to a histogram. */
   observe(histogram: Histogram, value: number): void {
     const { bounds, buckets, sum } = histogram;
     let at = 0;
@@ -64,13 +64,13 @@ export class Tally {
     this.#addSum(sum, value);
   }
 
-  /** A sum of nothing is a series all the same. */
+  /** Adds to a sum, also zero. */
   #addSum(series: string, value: number): void {
     if (value !== 0) return this.add(series, value);
     if (!this.#series.has(series) && this.#series.size < SERIES_MAX) this.#series.set(series, 0);
   }
 
-  /** Everything counted since the last call. */
+  /** Returns all counts since the last call. */
   take(): Series {
     const taken = Object.fromEntries(this.#series);
     this.#series = new Map();
@@ -78,38 +78,37 @@ export class Tally {
   }
 }
 
-/** How long a handing over may take, in the time after the answer. */
+/** The timeout of a flush in ms, after the answer. */
 const ADD_TIMEOUT_MS = 5000;
-/** The platform ends a waitUntil at 30 s, and whoever waits in it. */
+/** The platform ends waitUntil after 30 s. */
 const LOST_AFTER_MS = 30_000;
 
 type Add = (series: Series, view: View) => Promise<unknown>;
 
 /**
- * One isolate's counts on their way to the region's: the first count after a handing over starts the
- * next one, `delayMs` later, so that an isolate hands over at most once in that time, however busy,
- * and an idle one keeps nothing back.
+ * Flushes an isolate's counts to the region's. The first count after a flush schedules the next one `delayMs`
+ * later, so that an isolate flushes at most once in that time, and an idle one keeps nothing.
  */
 export class Recorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
-  /** What this isolate alone knows at the moment, as gauges; handed over with the counts. */
+  /** Returns the isolate's own gauges, flushed with the counts. */
   view: () => Series = () => ({});
   readonly #delayMs: number;
-  /** When the last handing over began, Unix ms, until its counts are taken; then never. */
+  /** The start of the last flush (Unix ms) until its counts are taken; then never. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
   }
 
-  /** Whether there is something to hand over and nobody does it yet, or who did was ended by the platform. */
+  /** Whether there are counts and no running flush, or its request was ended by the platform. */
   get isWaiting(): boolean {
     if (this.tally.isEmpty) return false;
     return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;
   }
 
-  /** Hands over what is counted, in a while; `waitUntil` keeps the isolate for it. */
+  /** Schedules a flush. `waitUntil` keeps the isolate alive for it. */
   handOver(waitUntil: (work: Promise<unknown>) => void, add: Add): void {
     if (!this.isWaiting) return;
     this.#begunMs = elapsedMs();
@@ -123,7 +122,7 @@ export class Recorder {
     try {
       await within(add(series, { isolate: this.#isolate, series: this.view() }), ADD_TIMEOUT_MS);
     } catch (error) {
-      // Not counted again: the lost call may have arrived, and a count must never be twice the truth.
+      // No retry: the lost call may have arrived, and a count must never double.
       const lost = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lost, reason: reasonOf(error) });
     }

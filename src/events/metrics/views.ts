@@ -1,10 +1,10 @@
 import { METRICS } from "./series.ts";
 import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 
-/** An isolate that was not heard of for so long is gone. */
+/** The time in ms after which a silent isolate is gone. */
 export const VIEW_MS = 300_000;
 
-/** The views of isolates that are still there, added up: how many of them say each. */
+/** Sums the gauges of active isolates. */
 export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
   const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };

@@ -15,21 +15,21 @@ import {
 import type { DeliveryRow, DueDelivery } from "./delivery-rows.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
 
-/** Attempts that are kept of a delivery, the newest; of each at most a KiB of the answer. */
+/** The newest attempts kept per delivery, each with at most a KiB of the answer. */
 const ATTEMPTS_KEPT = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
-/** One attempt, and the headers that it was sent with; null: nothing was sent. */
+/** An attempt and its sent headers; null if nothing was sent. */
 export type AttemptRecord = {
   readonly attempt: Attempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
-/** Attempts by the hour since 1970: how many were taken, and how many not. */
+/** Attempts by hour since 1970: accepted and failed. */
 type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
 
-/** Writes down what came of an attempt, and for the receiver whether it takes anything and when it is asked again. */
+/** Records an attempt, and the receiver's health and next try. */
 export function recordAttempt(
   storage: DurableObjectStorage,
   {
@@ -97,8 +97,8 @@ type Kept = {
 };
 
 /**
- * An attempt and those before it, the newest first. Where the event was written anew while it was under way, what was
- * answered may repeat what it was, as its headers sign it: neither is kept.
+ * Returns an attempt and those before it, newest first. If the event was rewritten during the attempt, answer
+ * and signature are dropped, because they may contain the old name.
  */
 function withoutOldNames(
   sql: SqlStorage,
@@ -117,8 +117,8 @@ function withoutOldNames(
 }
 
 /**
- * What was answered is gone where the last answer is: its event was written anew since, maybe by a release that knows
- * no list of attempts.
+ * Returns the attempts. Answers are dropped with the last answer: the event was rewritten since, perhaps by a
+ * release without a list of attempts.
  */
 function attemptsOf(row: Kept): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
@@ -137,14 +137,14 @@ function hoursWith(stored: string | null, nowMs: number, isTaken: boolean): Hour
   return { ...hours, [hour]: isTaken ? [taken + 1, missed] : [taken, missed + 1] };
 }
 
-/** Those of the last day: this hour and the 23 before it. */
+/** Returns the last day: this hour and the 23 before. */
 function recentHours(stored: string | null, nowMs: number): Hours {
   const oldest = Math.floor(nowMs / HOUR_MS) - DAY_HOURS + 1;
   const hours = stored === null ? {} : storedJson<Hours>(stored);
   return Object.fromEntries(Object.entries(hours).filter(([hour]) => Number(hour) >= oldest));
 }
 
-/** One delivery with all that was sent and answered; null where there is none of this webhook's. */
+/** Returns a delivery with everything sent and answered, or null. */
 export function selectDelivery(
   sql: SqlStorage,
   webhookId: string,
@@ -169,7 +169,7 @@ export function selectDelivery(
   };
 }
 
-/** How every receiver does, by its id. */
+/** Returns every receiver's health by id. */
 export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, ReceiverHealth> {
   const rows = sql
     .exec<{

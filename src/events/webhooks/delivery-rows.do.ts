@@ -9,26 +9,26 @@ import type {
 } from "../../shared/contracts/deliveries.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** Deliveries that wait for one webhook; of more the oldest are given up. */
+/** The most waiting deliveries of a webhook. Beyond it the oldest are given up. */
 const PENDING_MAX = 10_000;
-/** Finished ones that are kept of a webhook, the newest, and up to a batch more. */
+/** The finished deliveries kept per webhook, and up to a batch more. */
 const KEPT_MAX = 1000;
 export const DELETE_BATCH = 100;
 
 const DELIVERY_ID = "dlv_";
 
-/** A receiver as its deliveries know it. Times are Unix ms. */
+/** A receiver's state for its deliveries. Times are Unix ms. */
 export type Receiver = {
   readonly webhook: Webhook;
-  /** Since when nothing was taken; null: the last attempt was. */
+  /** The start of its failures; null after a success. */
   readonly failingSince: number | null;
-  /** Nothing is sent before; null: it is not paused. */
+  /** The end of its pause; null without one. */
   readonly pausedUntil: number | null;
-  /** Why it is to be switched off, until the book says so too. */
+  /** The reason to disable it, until the database has it too. */
   readonly ending: string | null;
 };
 
-/** What is sent next to a webhook. */
+/** The next delivery to a webhook. */
 export type DueDelivery = {
   readonly number: number;
   readonly eventId: string;
@@ -36,12 +36,12 @@ export type DueDelivery = {
   readonly attempts: number;
 };
 
-/** The JSON of an event, as webhooks send it. */
+/** Returns an event's JSON for webhooks. */
 export function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): string {
   return JSON.stringify({ id, type, created_at: timestamp(createdAt), actor, subject, data });
 }
 
-/** Queues events for every receiver that is on and wants them; one that is there already stays as it is. */
+/** Queues events for every enabled receiver that wants them. Existing deliveries stay unchanged. */
 export function queueEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],
@@ -58,8 +58,8 @@ export function queueEvents(
 }
 
 /**
- * Queues events for one receiver, also those that it had, which are as good as new; how many. Null: messages of
- * another replay still wait. `replayId`: the same in each call of one replay.
+ * Queues events for one receiver, existing ones anew, and returns their number. Null while another replay
+ * waits. `replayId`: the same in each call of a replay.
  */
 export function requeueEvents(
   storage: DurableObjectStorage,
@@ -91,7 +91,7 @@ function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolea
   return found.toArray().length > 0;
 }
 
-/** Has one delivery, or all in a state, sent again now, as good as new; how many that are. */
+/** Sends one delivery, or all in a state, again as new. Returns their number. */
 export function resendDeliveries(
   storage: DurableObjectStorage,
   webhookId: string,
@@ -143,8 +143,8 @@ function queue(
 }
 
 /**
- * Gives up what is too much for one webhook: the oldest of the noun that has the most, so that a flood of one kind
- * costs no other its place.
+ * Gives up a webhook's excess: the oldest of the most frequent noun, so that a flood of one kind doesn't
+ * displace others.
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const waiting = sql
@@ -171,13 +171,10 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
 
 const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 
-/** Attempts without what was answered to them. */
+/** Attempts without their answers. */
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
-/**
- * What is kept of these events is as they are now; an answer may repeat what they were, and a signature is of it: both
- * go.
- */
+/** Rewrites kept events. Answers may repeat the old text and signatures cover it, so both are deleted. */
 export function renameEvents(storage: DurableObjectStorage, events: readonly EventRecord[]): void {
   storage.transactionSync(() => {
     for (const event of events) {
@@ -191,7 +188,7 @@ export function renameEvents(storage: DurableObjectStorage, events: readonly Eve
   });
 }
 
-/** What is due for a receiver, the longest due first; null: nothing, or it is paused. */
+/** Returns the longest due delivery of a receiver, or null if there is none or it is paused. */
 export function selectDue(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,
@@ -210,7 +207,7 @@ export function selectDue(
   return { number: row.number, eventId: row.event_id, body: row.body, attempts: row.attempts };
 }
 
-/** When the next message to a receiver is due, not before its pause ends, Unix ms; null: none waits. */
+/** Returns the next due time of a receiver after its pause, Unix ms; null without one. */
 export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): number | null {
   const { at } = sql
     .exec<{ at: number | null }>(
@@ -221,7 +218,7 @@ export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): nu
   return at === null ? null : Math.max(at, pausedUntil ?? 0);
 }
 
-/** What waits for a webhook is over. */
+/** Gives up a webhook's waiting deliveries. */
 export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: string): void {
   sql.exec(
     `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
@@ -232,7 +229,7 @@ export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: str
   deleteFinished(sql, webhookId);
 }
 
-/** Of what is over the newest stay. */
+/** Deletes finished deliveries beyond the newest. */
 export function deleteFinished(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
@@ -258,7 +255,7 @@ export type DeliveryRow = {
   duration_ms: number | null;
 };
 
-/** Newest first, after the delivery with the id `after`; null when there is no such delivery. */
+/** Returns deliveries, newest first, after the id `after`; null if that is unknown. */
 export function selectDeliveries(
   sql: SqlStorage,
   webhookId: string,

@@ -1,5 +1,5 @@
 import type { Attempt } from "../../shared/contracts/deliveries.ts";
-/** How long after each failed attempt the next one is made: ten in all, over two days. */
+/** The waits after failed attempts: ten attempts in all, over two days. */
 const RETRIES_MS: readonly number[] = [
   5_000,
   5 * 60_000,
@@ -11,29 +11,29 @@ const RETRIES_MS: readonly number[] = [
   10 * 3_600_000,
   10 * 3_600_000,
 ];
-/** For how long a receiver gets nothing after it has failed so often; then one message asks whether it is back. */
+/** The pauses of a failing receiver by number of failures. Then one message tests it. */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
 const PAUSE_MAX_MS = 15 * 60_000;
-/** A receiver may ask for a longer pause, up to this. */
+/** The longest pause that a receiver may request. */
 const RETRY_AFTER_MAX_MS = 3_600_000;
-/** A receiver that has taken nothing for so long is switched off. */
+/** The time of failures in ms after which a receiver is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/** What is kept of a receiver's answer. */
+/** The kept bytes of a receiver's answer. */
 export const RESPONSE_BYTES_MAX = 1024;
 
-/** When a delivery that failed `attempts` times is tried again, Unix ms; null: never. */
+/** Returns the next try of a delivery after `attempts` failures, Unix ms; null: never. */
 export function retryAt(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;
 }
 
-/** For how long a receiver is paused after `failures` failed attempts, the last with this `retry-after`; ms. */
+/** Returns the pause in ms after `failures` failures, the last with this `retry-after`. */
 export function pauseMs(failures: number, retryAfterMs: number | null): number {
   const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
   return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
 
-/** A `retry-after` in ms: seconds or a date (RFC 9110, 10.2.3); null for anything else, and for none. */
+/** Returns a `retry-after` in ms: seconds or a date (RFC 9110, 10.2.3); null otherwise. */
 function retryAfterOf(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
@@ -41,7 +41,7 @@ function retryAfterOf(header: string | null, nowMs: number): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-/** Why a receiver is switched off after a failure; null: it is not. */
+/** Returns the reason to disable a receiver after a failure, or null. */
 export function disableReason(
   attempt: Attempt,
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
@@ -50,7 +50,7 @@ export function disableReason(
   return nowMs - failingSince >= FAILING_MAX_MS ? "failing" : null;
 }
 
-/** Sends one message and says what came of it; never throws. No redirect is followed. */
+/** Sends a message and returns its result. Never throws. It follows no redirect. */
 export async function attemptDelivery(
   url: string,
   message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
@@ -87,11 +87,11 @@ export async function attemptDelivery(
   } catch {
     return result(null, signal.aborted ? "timeout" : "unreachable");
   } finally {
-    clearTimeout(timer); // one that runs on would keep the object awake
+    clearTimeout(timer); // a running timer would keep the object awake
   }
 }
 
-/** The answer's first bytes as text; the rest is not read. */
+/** Returns the answer's first bytes as text. The rest isn't read. */
 async function firstBytes(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();

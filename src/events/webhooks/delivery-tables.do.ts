@@ -34,8 +34,8 @@ const FIRST = `CREATE TABLE receivers (
   CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, number);`;
 
 /**
- * What a delivery's attempts were (JSON, the newest first), the headers of the last (JSON), and how a webhook does, by
- * the hour too (JSON). Null: nothing was sent since there is such a column.
+ * A delivery's attempts (JSON, newest first), the last headers (JSON), and a webhook's health, by hour too
+ * (JSON). Null: nothing sent since the column exists.
  */
 const SECOND = `ALTER TABLE deliveries ADD COLUMN newest_attempts TEXT;
   ALTER TABLE deliveries ADD COLUMN sent_headers TEXT;

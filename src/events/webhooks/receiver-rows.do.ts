@@ -10,7 +10,7 @@ type StoredReceiver = {
   ending: string | null;
 };
 
-/** All receivers, by their ids. */
+/** Returns all receivers by id. */
 export function selectReceivers(sql: SqlStorage): Receiver[] {
   return sql
     .exec<StoredReceiver>(
@@ -26,8 +26,8 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
 }
 
 /**
- * The receivers are those of the book. What waits for one that is gone goes, what waits for one that is off is given
- * up, and one that was changed since is as good as new.
+ * Sets the receivers from the database. A removed one loses its deliveries, a disabled one gives them up, and
+ * a changed one starts anew.
  */
 export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
   const { sql } = storage;
@@ -56,7 +56,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
   });
 }
 
-/** What another address took and refused says nothing of this one. */
+/** Forgets a webhook's health, because another address says nothing about this one. */
 function forgetHealth(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     "UPDATE receivers SET last_success_at = NULL, last_error = NULL, hours = NULL WHERE id = ?",
@@ -64,19 +64,19 @@ function forgetHealth(sql: SqlStorage, webhookId: string): void {
   );
 }
 
-/** Secrets that were encrypted anew are no change of the webhook: what waits for it goes on waiting as before. */
+/** Updates resealed secrets, which change nothing else of a webhook. */
 function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
   const text = JSON.stringify(webhook);
   if (JSON.stringify(before) === text) return;
   sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);
 }
 
-/** A receiver that has just taken something gets what waits for it. */
+/** Ends the pause of a receiver that just accepted a message. */
 export function endPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Counts a test, at most `limit` in a minute; how long the next one must wait, in ms; 0: it was counted. */
+/** Counts a test, at most `limit` a minute. Returns the wait in ms; 0: counted. */
 export function countTest(
   sql: SqlStorage,
   webhookId: string,

@@ -7,7 +7,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
-/** One delivery by its id, or all in a state. */
+/** One delivery by id, or all in a state. */
 export const resendSchema = z.object({
   delivery_id: z.optional(
     z.string().check(z.regex(/^dlv_[0-9A-Za-z]{24}$/, "must be a delivery's id")),
@@ -16,8 +16,8 @@ export const resendSchema = z.object({
 });
 
 /**
- * POST /v1/webhooks/{id}/resend { delivery_id } or { state }: 202 { queued }; what is named is sent again now, as good
- * as new, and nothing else is.
+ * Handles POST /v1/webhooks/{id}/resend { delivery_id } or { state }: 202 { queued }. The named deliveries
+ * are sent again now as new.
  */
 export async function resendRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, resendSchema, []);
@@ -30,7 +30,7 @@ export async function resendRoute(c: AppContext): Promise<Answer> {
   return resent.ok ? accepted({ queued: resent.value }) : resent;
 }
 
-/** 400 unless exactly one of the two is said. */
+/** Returns 400 unless exactly one of the two is given. */
 function resendOf({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });

@@ -41,28 +41,28 @@ import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
-/** A delivery under way is looked after again, and a receiver that could not be switched off. */
+/** The interval of checks in ms of a delivery in progress, and of a receiver that couldn't be disabled. */
 const WATCH_MS = 60_000;
-/** Tests of one webhook in a minute. */
+/** The most tests of a webhook per minute. */
 const TESTS_MAX = 5;
 
 /**
- * Delivers an organization's events to its webhooks, each at least once. Every webhook has a line of its own, with
- * one message under way at a time: one that hangs or fails keeps nobody else waiting. One that fails is paused; then
- * one message asks whether it is back, and when it is, the others follow. What waits is in the object's
- * tables, and an alarm stands for the next of it. Its calls are described in `DeliveriesCalls`.
+ * Delivers an organization's events to its webhooks, each at least once. Every webhook has its own queue with
+ * one message in progress, so a failing one delays nobody. A failing one is paused; then one message tests
+ * it, and the others follow. Waiting deliveries are in the object's tables, and an alarm is set for the next
+ * one. `DeliveriesCalls` has its calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
-  /** Webhooks whose line moves now. */
+  /** Webhooks with a running queue. */
   readonly #moving = new Set<string>();
-  /** One look at the book at a time: a later one is never overwritten by an earlier. */
+  /** One read of the database at a time, so that an older never replaces a newer. */
   #reloading: Promise<unknown> = Promise.resolve();
 
   async take(orgId: string, events: readonly EventRecord[]): Promise<void> {
     try {
       await this.#reload(orgId);
     } catch (error) {
-      if (!this.#isMade()) throw error; // whether there is a webhook is not known
+      if (!this.#isMade()) throw error; // whether a webhook exists is unknown
       logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
     }
     if (!this.#isMade()) return;
@@ -101,7 +101,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const event: EventRecord = {
       id: mintEventId(nowMs),
-      type: "webhook.test" as EventType, // of no kind that is kept
+      type: "webhook.test" as EventType, // not a kept type
       createdAt: nowMs,
       actor,
       subject: webhookId,
@@ -175,7 +175,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     await this.#endAll();
   }
 
-  /** Starts every line that has something due and stands, then sets the alarm. */
+  /** Starts every idle queue with a due delivery, then sets the alarm. */
   #move(): void {
     if (!this.#isMade()) return;
     const nowMs = now(this.env);
@@ -203,7 +203,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
   }
 
-  /** False when nothing of this webhook's is due any more. */
+  /** Delivers the next message. Returns false if nothing is due. */
   async #deliverNext(webhookId: string): Promise<boolean> {
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
@@ -242,7 +242,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
   }
 
-  /** What opens as this object knows it, else as the book has it now: encrypted anew since KEY_SECRETS were replaced. */
+  /** Returns a webhook's secrets, from the database if KEY_SECRETS changed since. */
   async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return [];
@@ -253,7 +253,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return found === undefined ? [] : this.#openedBy(found.webhook, parsed.config);
   }
 
-  /** Those that sign now: the newest, and while one is being replaced the one before. None where the newest cannot be read. */
+  /**
+   * Returns the signing secrets: the newest, and the one before during its overlap. None if the newest is
+   * unreadable.
+   */
   async #openedBy({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
     const nowMs = now(this.env);
     const live = secrets.filter(({ until }) => until === null || until > nowMs);
@@ -263,7 +266,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
   }
 
-  /** Switches off in the book what was found to be over, and lets the wallet tell it. */
+  /** Disables ended webhooks in the database, and lets the wallet record the event. */
   async #endAll(): Promise<void> {
     const over = this.#receivers().filter(({ ending }) => ending !== null);
     for (const { webhook, ending } of over) {
@@ -306,7 +309,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       : success(found);
   }
 
-  /** Brings the receivers to what the book says now. Throws when it does not. */
+  /** Updates the receivers from the database. Throws if it fails. */
   #reload(orgId: string): Promise<void> {
     const reloading = this.#reloadAfter(this.#reloading, orgId);
     this.#reloading = reloading.catch(() => undefined);
@@ -321,7 +324,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     syncReceivers(this.ctx.storage, webhooks);
   }
 
-  /** Whether the organization ever had a webhook; asking writes nothing. */
+  /** Returns whether the organization ever had a webhook. It writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, DELIVERY_TABLES);
   }

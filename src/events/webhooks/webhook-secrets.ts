@@ -2,25 +2,25 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { resealed, seal, unseal } from "../../shared/seal.ts";
 
-/** A webhook's secret as the book keeps it: encrypted, the newest first. `until`: when it ends (Unix ms); null: it does not. */
+/** A webhook's secret as stored: encrypted, newest first. `until`: its end (Unix ms); null for none. */
 export type SealedSecret = { readonly sealed: string; readonly until: number | null };
 
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
-/** A new secret in the form of Standard Webhooks: `whsec_` and 32 random bytes in base64. */
+/** Makes a secret in the form of Standard Webhooks: `whsec_` and 32 random bytes in base64. */
 export function mintSecret(): string {
   return PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
 }
 
 const PURPOSE = "turnpike webhook secrets 1";
 
-/** A webhook's secret, sealed under the first of KEY_SECRETS and bound to its webhook. */
+/** Seals a webhook's secret under the first of KEY_SECRETS, bound to its webhook. */
 export function sealSecret(secret: string, webhookId: string, by: KeySecret): Promise<string> {
   return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
 }
 
-/** The secret; null when KEY_SECRETS no longer has what it was sealed under, or it is another webhook's. */
+/** Returns the secret, or null if KEY_SECRETS lost its key or it belongs to another webhook. */
 export function unsealSecret(
   sealed: string,
   webhookId: string,
@@ -29,7 +29,7 @@ export function unsealSecret(
   return unseal(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
 }
 
-/** Sealed under the first of KEY_SECRETS, as it is or anew; null when it cannot be read. */
+/** Returns the secret sealed under the first of KEY_SECRETS, or null if it is unreadable. */
 export async function resealedSecret(
   secret: SealedSecret,
   webhookId: string,
@@ -39,14 +39,16 @@ export async function resealedSecret(
   return sealed === null ? null : { ...secret, sealed };
 }
 
-/** What is signed and sent: the event's id, the second it is sent in, its JSON. */
+/** A signed message: the event's id, its second, its JSON. */
 type SignedMessage = {
   readonly id: string;
   readonly seconds: number;
   readonly body: string;
 };
 
-/** `webhook-signature` of Standard Webhooks: a `v1,` for each secret, so that a receiver may know either. */
+/**
+ * Returns `webhook-signature` of Standard Webhooks: a `v1,` per secret, so that a receiver may know either.
+ */
 export async function signatures(
   { id, seconds, body }: SignedMessage,
   secrets: readonly string[],

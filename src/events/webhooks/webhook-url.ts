@@ -6,8 +6,8 @@ const LENGTH_MAX = 2048;
 const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
 
 /**
- * A webhook's URL as it is stored, or why none may be sent to it: a public address without a fragment. With the
- * sandbox on, which sells nothing, loopback over http is a receiver as well.
+ * Returns a webhook's URL, or the reason against it: it must be a public address without a fragment. With the
+ * sandbox, which sells nothing, loopback over http works too.
  */
 export function webhookUrl(text: string, sandbox: boolean): URL | string {
   if (text.length > LENGTH_MAX) return `must have at most ${LENGTH_MAX} characters`;

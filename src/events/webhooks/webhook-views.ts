@@ -10,7 +10,7 @@ import { timestamp } from "../../shared/clock.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** A webhook as it is shown, without its secrets. */
+/** Returns a webhook without its secrets. */
 export function webhookView(webhook: Webhook, nowMs: number): View {
   const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
@@ -35,7 +35,7 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Webhooks with how each does; null where the object, away or of the release before, cannot say. */
+/** Returns webhooks with their health; null if the object is unavailable or of the previous release. */
 export function webhooksView(
   webhooks: readonly Webhook[],
   health: Result<Readonly<Record<string, ReceiverHealth>>>,
@@ -60,18 +60,18 @@ function healthView({ disabledReason }: Webhook, health: ReceiverHealth): View {
   };
 }
 
-/** The JSON of what came of a test. */
+/** Returns the JSON of a test's result. */
 export function testView(attempt: Attempt): View {
   const { status, error, answer, durationMs } = attempt;
   return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }
 
-/** The JSON of a page of deliveries. */
+/** Returns the JSON of a page of deliveries. */
 export function deliveriesView(found: DeliveryPage): View {
   return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
 }
 
-/** The JSON of one delivery with all that is known of it. */
+/** Returns the JSON of a delivery in full. */
 export function deliveryDetailView(delivery: DeliveryDetail): View {
   const { body, headers, newestAttempts } = delivery;
   return {

@@ -35,9 +35,9 @@ import type { WebhookChangeActor, Webhook, WebhookChange } from "./webhooks.stor
 const WEBHOOK_ID = "whk_";
 const OVERLAP_DAY_S = 86_400;
 const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
-/** Events that one call replays. */
+/** The most events of one replay call. */
 const REPLAY_MAX = 1000;
-/** More than can happen to an organization at once: it has at most 1,000 live keys. */
+/** More than an organization's changes in one millisecond: it has at most 1,000 active keys. */
 const MILLISECOND_MAX = 10_000;
 const ROUNDS_MAX = 5;
 
@@ -55,7 +55,7 @@ export const webhookRotationSchema = z.object({
 });
 export const replaySchema = z.object({ since: moment });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
-/** GET /v1/webhooks: all of them, without their secrets. */
+/** Handles GET /v1/webhooks: all of them, without secrets. */
 export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
@@ -63,7 +63,7 @@ export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
 }
 
-/** POST /v1/webhooks: 201, the webhook and, this once, the secret that its messages are signed with. */
+/** Handles POST /v1/webhooks: 201 with the webhook and, only this time, its signing secret. */
 export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
@@ -86,12 +86,12 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   };
   const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
-  // An answer without its secret would be of no use: the next event brings the object up to date as well.
+  // An answer without its secret would be useless. The next event updates the object too.
   await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
 }
 
-/** GET /v1/webhooks/{id}. */
+/** Handles GET /v1/webhooks/{id}. */
 export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
@@ -99,7 +99,7 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   return success(shown);
 }
 
-/** PATCH /v1/webhooks/{id}: what is given counts from the answer on; `enabled: true` switches one on again. */
+/** Handles PATCH /v1/webhooks/{id}: changes take effect with the answer; `enabled: true` enables it again. */
 export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
@@ -116,7 +116,9 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
 }
 
-/** POST /v1/webhooks/{id}/rotate: 200 with a new secret; the one before signs as well until the overlap ends. */
+/**
+ * Handles POST /v1/webhooks/{id}/rotate: 200 with a new secret. The old one signs too until the overlap ends.
+ */
 export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookRotationSchema, []);
   if (!fields.ok) return fields;
@@ -134,7 +136,7 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
 
-/** DELETE /v1/webhooks/{id}: from the answer on nothing more is sent, but for what is under way. */
+/** Handles DELETE /v1/webhooks/{id}: after the answer nothing more is sent, beside a message in progress. */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
@@ -146,7 +148,7 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   return told.ok ? success({ id, deleted: true }) : told;
 }
 
-/** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
+/** Handles POST /v1/webhooks/{id}/test: sends `webhook.test` once and returns the result. */
 export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   const { orgId } = caller;
@@ -156,7 +158,7 @@ export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(testView(answer.value)) : answer;
 }
 
-/** Asks once: a repeat would send a second message. */
+/** Sends once, because a repeat would send a second message. */
 async function sendTest(
   deliveries: DeliveriesCalls,
   { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
@@ -170,8 +172,8 @@ async function sendTest(
 }
 
 /**
- * POST /v1/webhooks/{id}/replay { since }: sends again what the log has from then on, at most 1,000 events a call;
- * `next_since` asks for the rest, null when there is none.
+ * Handles POST /v1/webhooks/{id}/replay { since }: sends logged events again, at most 1,000 per call;
+ * `next_since` continues, null at the end.
  */
 export async function replayRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, replaySchema, []);
@@ -188,8 +190,8 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * Queues a page of what the log has, and says where the next one begins: always later. A millisecond that has more
- * events than a page, as when a member goes with a thousand keys, is queued whole.
+ * Queues a page of the log and returns the next start, always later. A millisecond with more events than a
+ * page, for example a member with a thousand keys, is queued whole.
  */
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
@@ -207,7 +209,7 @@ export async function replay(steps: {
     count = events.value.filter(isOf).length;
   }
   let sent = 0;
-  // once at least: the queue knows whether the webhook is there
+  // at least once: the queue knows whether the webhook exists
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- a call has a size
     const queued = await steps.queue(
@@ -224,12 +226,12 @@ export async function replay(steps: {
   });
 }
 
-/** A list with each of its entries once. */
+/** Returns a list without duplicates. */
 function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
   return list && [...new Set(list)];
 }
 
-/** Why it is off after `enabled`, where that is given; null: it is on. */
+/** Returns the reason of being disabled after `enabled`; null: enabled. */
 function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {
   if (enabled === undefined) return before;
   return enabled ? null : (before ?? "by_request");
@@ -245,7 +247,7 @@ function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>>
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
 
-/** The webhook that the path names, if it is the caller's. */
+/** Returns the caller's webhook in the path. */
 export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
@@ -254,7 +256,7 @@ export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   return found.value === null ? noSuchWebhook() : success(found.value);
 }
 
-/** Changes a webhook that nobody else changes meanwhile, then tells the object that delivers. */
+/** Changes a webhook unless someone else did, then tells the delivering object. */
 async function change(
   c: AppContext,
   rotated: boolean,
@@ -281,7 +283,7 @@ async function change(
   return refuse({ kind: "overloaded" });
 }
 
-/** What the object says to a call whose repeat does no harm. */
+/** Calls the object. A repeat is harmless. */
 export function deliveriesOf<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
@@ -290,7 +292,7 @@ export function deliveriesOf<T>(
   return readObject(() => call(objectsOf(c.env).deliveries(orgId)));
 }
 
-/** How the webhooks do, asked once: who waits for what is away or of the release before waits for nothing. */
+/** Asks for the webhooks' health once. An unavailable object isn't waited for. */
 function healthOf(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
   const { orgId } = c.var.admitted.caller;
   return readObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });

@@ -9,7 +9,7 @@ import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** Webhooks of one organization, at most: the object that delivers has so many calls open at a time. */
+/** The most webhooks of an organization: the delivering object has so many open calls. */
 const WEBHOOKS_MAX = 5;
 
 /** A row of `webhooks`; `types` null: every type. Times are Unix ms. */
@@ -35,7 +35,7 @@ type StoredWebhook = {
   changed_at: number;
 };
 
-/** An organization's webhooks in the order they were made. What follows throws when D1 fails, as this does. */
+/** Returns an organization's webhooks in order of creation. Throws if D1 fails, like all below. */
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
@@ -55,17 +55,17 @@ export async function findWebhook(
   return row === null ? null : webhookOf(row);
 }
 
-/** The key that asks must live in the moment of the change. */
+/** The calling key must be active at the change. */
 const LIVES = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
-/** Who changes a webhook: a key that must live. */
+/** The caller of a change: a key that must be active. */
 export type WebhookChangeActor = {
   readonly keyId: string;
   readonly actor: Actor;
   readonly nowMs: number;
 };
 
-/** `conflict` at 5 of them; `invalid_api_key` for a key that has ended meanwhile. */
+/** Inserts a webhook. Errors: `conflict` at the limit; `invalid_api_key` for a key that ended meanwhile. */
 export async function insertWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -97,12 +97,12 @@ export async function insertWebhook(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
 }
 
-/** What a change sets. */
+/** The fields of a change. */
 export type WebhookChange = Pick<Webhook, "url" | "types" | "secrets" | "disabledReason">;
 
 /**
- * Sets a webhook that is still as `before` says; null when it is not. What makes no difference is no event, and a
- * secret is in none. `rotated`: its secrets are new.
+ * Updates a webhook that is still as in `before`; otherwise returns null. A change without effect makes no
+ * event, and no event contains a secret. `rotated`: its secrets are new.
  */
 export async function updateWebhook(
   db: D1Database,
@@ -138,7 +138,7 @@ export async function updateWebhook(
   return row === undefined ? null : webhookOf(row);
 }
 
-/** What an event says of a change; null: it makes no difference. Of a URL it has the host, also where that stays. */
+/** Returns an event's changes; null without any. A URL is reduced to its host. */
 function changesTold(before: Webhook, change: WebhookChange): EventData | null {
   const plain = ({ types, disabledReason }: WebhookChange) => ({
     types,
@@ -150,12 +150,12 @@ function changesTold(before: Webhook, change: WebhookChange): EventData | null {
   return { changes: { host, ...other?.changes } };
 }
 
-/** What is told of a URL: its path and query may be a secret. */
+/** Returns a URL's host, because its path and query may be secret. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
 
-/** False when there is no such webhook any more. */
+/** Deletes a webhook. Returns false if it doesn't exist. */
 export async function deleteWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -170,13 +170,13 @@ export async function deleteWebhook(
   return (deleted?.results.length ?? 0) > 0;
 }
 
-/** Webhooks that one call encrypts anew. */
+/** The most webhooks that one call reseals. */
 const RESEALED_MAX = 500;
 
 /**
- * Encrypts the secrets of webhooks anew that are not under the first of KEY_SECRETS, so that an old one may go; one
- * that was changed meanwhile is left for the next call. A secret that none of KEY_SECRETS opens any more is an alert:
- * its webhook sends nothing until it is rotated.
+ * Reseals webhook secrets under the first of KEY_SECRETS, so that an old one may go. One that changed
+ * meanwhile waits for the next call. An unreadable secret is an alert: its webhook sends nothing until it is
+ * rotated.
  */
 export async function resealSecrets(
   db: D1Database,
@@ -204,7 +204,7 @@ export async function resealSecrets(
   }
 }
 
-/** Switches a webhook off that still is as its deliveries knew it, and says so in an event. */
+/** Disables a webhook that is still as its deliveries knew it, and records an event. */
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,
@@ -233,7 +233,7 @@ export function noSuchWebhook(): Refusal {
   return refuse({ kind: "not_found", message: "No such webhook." });
 }
 
-/** A URL that may not be sent to. */
+/** Rejects a URL. */
 export function invalidUrl(problem: string): Refusal {
   return invalid(`url ${problem}.`, "url");
 }

@@ -2,7 +2,7 @@ import type { Config } from "../../shared/config/config.ts";
 import type { Model } from "./model.ts";
 import type { Kind } from "../../shared/kinds.ts";
 
-/** The built-in aliases and the kind of model each stands for. */
+/** The built-in aliases and their kind of model. */
 export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
   ["smart", "chat"],
   ["fast", "chat"],
@@ -11,8 +11,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * Curated over all makers, best first; the first one that is live here is meant. Every provider of chat
- * has a model in both lists, and each of them can call tools.
+ * A curated order over all providers, best first. The first active model counts. Every chat provider has a
+ * model in both lists, and each can call tools.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
@@ -45,9 +45,9 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * What each alias means among the live models: the operator's pin, else the built-in rule. A pin to a
- * model that is not live leaves the alias out rather than silently meaning another model. Only when
- * nothing but the sandbox is live do the built-in ones mean the sandbox.
+ * Returns the meaning of each alias among the active models: the operator's pin, else the built-in rule. A
+ * pin to an inactive model drops the alias instead of using another model. Built-in ones mean the sandbox
+ * only if nothing else is active.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,
@@ -72,12 +72,14 @@ function builtIn(
   if (alias === "cheap") return cheapest(real, "chat");
   if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
   const curated = alias === "smart" ? SMART : FAST;
-  // Without a curated model the operator's own order says what is meant.
+  // Without a curated model the operator's own order decides.
   const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/** The lowest blended price ((3 x input + output) / 4) at the first route; by id among equals. */
+/**
+ * Returns the model with the lowest blended price ((3 x input + output) / 4) at its first route, then by id.
+ */
 function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

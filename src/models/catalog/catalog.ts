@@ -19,20 +19,20 @@ import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A provider that is configured in this deployment. */
+/** A configured provider. */
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** What can be bought in this region, by concrete id, and what each alias means, for as long as no price changes. */
+/** The models for sale in this region by id, and the meaning of each alias, until the next price change. */
 export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /** Ids without their maker, where no other model or alias has the same: what clients send that strip it. */
+  /** Ids without their author, if unambiguous, for clients that omit it. */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
 
-/** What a caller can buy here: at its prices, and the catalogs that follow at later moments (Unix ms), oldest first. */
+/** The catalog at a caller's prices, with announced later catalogs (Unix ms), oldest first. */
 export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
@@ -40,15 +40,15 @@ export type CallerCatalog = {
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
 
-/** What the catalog needs of the configuration. */
+/** The catalog's part of the configuration. */
 type CatalogConfig = Pick<
   Config,
   "region" | "residency" | "sandbox" | "providers" | "models" | "sellEnded" | "aliases" | "numbers"
 >;
 
 /**
- * The catalog of this deployment at a moment (Unix ms), decided by configuration alone. Residency filters before anything
- * else; an operator's entry replaces the built-in model of the same id, price and routes.
+ * Builds the catalog at a time (Unix ms) from the configuration alone. Residency filters first. An operator's
+ * entry replaces the built-in model with the same id, price and routes.
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
@@ -78,7 +78,7 @@ export function buildCatalog(options: {
   return { span, models, aliases, bareNames: bareNamesOf(models, aliases), region };
 }
 
-/** Which model a name without its maker means: nothing where two have it, or where it is a name already. */
+/** Maps names without their author to models. Ambiguous and existing names are left out. */
 function bareNamesOf(
   models: Catalog["models"],
   aliases: Catalog["aliases"],
@@ -94,7 +94,10 @@ function bareNamesOf(
   return bare;
 }
 
-/** The model a name means here, see `modelNamed`. Failure: model_not_found, which says so of a model of another kind. */
+/**
+ * Returns the model of a name, see `modelNamed`. Otherwise model_not_found, which mentions a model of another
+ * kind.
+ */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = modelNamed(catalog, name);
   if (model?.kind === kind) return success(model);
@@ -111,7 +114,9 @@ function askedThere(name: string, { kind }: Model): string {
   return `The model '${name}' ${does}: ask ${path}.`;
 }
 
-/** The model of any name: an alias, an id, an id without its maker, or a Claude as its maker writes it. */
+/**
+ * Returns the model of any name: an alias, an id, an id without its author, or Anthropic's name of a Claude.
+ */
 function modelNamed(catalog: Catalog, name: string): Model | undefined {
   const id = catalog.aliases.get(name);
   if (id !== undefined) return catalog.models.get(id);
@@ -123,8 +128,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * A Claude as Anthropic's own clients name it (docs.claude.com, models): a hyphen for the dot, a date or `-latest` behind, and
- * `[1m]` for a window that it has or not whatever is asked.
+ * Returns the id for a Claude name of Anthropic's clients (docs.claude.com, models): a hyphen for the dot, a
+ * date or `-latest` at the end, and `[1m]` for the long window.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";
@@ -134,7 +139,7 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
-/** The names of what is sold here, as lists of allowed models are written: see `ModelNames` in accounts/keys/terms.ts. */
+/** Returns the names for sale, for lists of allowed models. See `ModelNames` in accounts/keys/terms.ts. */
 export function modelNames(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
@@ -151,7 +156,7 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
-/** Every live model and alias, sorted by id. */
+/** Returns every active model and alias, sorted by id. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];
@@ -169,7 +174,7 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What a caller pays for a model now, and what it will, by its lists and the catalogs to come. */
+/** Returns a model's current and next prices for a caller. */
 function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel {
   const now = pricedModel(model, pricing);
   const shown = JSON.stringify(listedPrice(now));
@@ -178,7 +183,7 @@ function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
-    if (sold === undefined) break; // it is sold no more
+    if (sold === undefined) break; // no longer sold then
     const next = pricedModel(sold, { ...pricing, at: from });
     if (JSON.stringify(listedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };
@@ -187,7 +192,7 @@ function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel
   return { model: now, next: null };
 }
 
-/** The tags of hosts that may serve this region. */
+/** Returns the host tags that may serve this region. */
 export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
   return rowOf(config.region).hosts[config.residency] as readonly HostTag[];
 }

@@ -3,10 +3,10 @@ import type { Ability, RouteLimits } from "./model.ts";
 import type { InputKind, Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Where a provider's hosts promise to run: in a region, or nowhere in particular. */
+/** The promised location of a provider's hosts: a region or anywhere. */
 export type HostTag = Region | "global";
 
-/** The built-in providers that the catalog has routes to. */
+/** The built-in providers with catalog routes. */
 export type ProviderId =
   | "anthropic"
   | "bedrock"
@@ -26,14 +26,14 @@ export type ProviderId =
   | "xai"
   | "xai-us";
 
-/** The dearer price of a whole request whose prompt is above so many tokens, in percent of the price. */
+/** The higher price of a request with a longer prompt, in percent of the price. */
 export type LongPromptRule = {
   readonly above: number;
   readonly inputPercent: number;
   readonly outputPercent: number;
 };
 
-/** A list price from a day on, UTC. */
+/** A list price from a UTC day on. */
 export type DatedPrice = {
   readonly from: string;
   readonly price: Price;
@@ -41,34 +41,37 @@ export type DatedPrice = {
   readonly seenOn: string;
 };
 
-/** One way to run a model, wherever it may run, at the provider's list prices. */
+/** A route to a model at the provider's list prices. */
 export type RouteEntry = {
   readonly provider: ProviderId;
-  /** The provider's own name for the model. */
+  /** The provider's own name of the model. */
   readonly upstreamId: string;
-  /** Oldest first; the first holds before its day too. A promotion ends with the dearest price that is known after it. */
+  /**
+   * Oldest first. The first also holds before its day. After a promotion comes the most expensive known
+   * price.
+   */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
-  /** The last day, UTC, on which the last price, or the model itself, is announced to be there. */
+  /** The last announced UTC day of the last price or of the model. */
   readonly until?: string;
-  /** The promises of the hosts that run it. */
+  /** The promises of its hosts. */
   readonly regions: readonly HostTag[];
-  /** Percent that a host with the promise of a region adds; the global one never does. */
+  /** The percentage that a regional host adds. */
   readonly uplift?: number;
   readonly longPrompt?: LongPromptRule;
-  /** Where it falls short of the model, beside what `limitsOfProvider` says. */
+  /** Its limits below the model's, beside `limitsOfProvider`. */
   readonly limits?: RouteLimits;
 };
 
-/** A model: what the best of its routes can do, and the routes in order of preference. */
+/** A model: the abilities of its best route, and its routes in order of preference. */
 export type CatalogEntry = {
-  /** maker/model. */
+  /** author/model */
   readonly id: string;
   readonly kind: Kind;
-  /** The day of its first public release; for a few it is known to the month only. */
+  /** The day of its first public release. For a few only the month is known. */
   readonly released: string;
   /** Tokens. */
   readonly context: number;
-  /** Most output tokens of one choice; 0 for a kind without output. */
+  /** The most output tokens of one choice; 0 for a kind without output. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];
@@ -79,19 +82,17 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/**
- * Multipliers that make the token estimate a safe bound for a tokenizer, at its worst language.
- */
+/** Factors that make the token estimate a safe bound of a tokenizer in its worst language. */
 export const O200K = 1.15;
 export const GEMINI = 1.25;
 export const CLAUDE_OLD = 1.4;
-/** cl100k, and every open tokenizer that is like it: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi, Cohere. */
+/** cl100k and similar open tokenizers: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi, Cohere. */
 export const CL100K = 1.5;
-/** Claude from 4.7 on, and what is not known. */
+/** Claude from 4.7 on, and unknown ones. */
 export const WIDEST = 1.65;
-/** What Claude is told of tools beside their text, and the most where nobody says. */
+/** Claude's prompt tokens for tools beside their text, and the bound of unknown models. */
 export const WIDEST_TOOLS = 700;
-/** Upper bound of one image's tokens where the maker says nothing. */
+/** The token bound of an image if the author publishes none. */
 export const UNKNOWN_IMAGE = 16_384;
 
 export const T: readonly Ability[] = ["tools"];
@@ -99,10 +100,10 @@ export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/** [tokens of context, most output tokens, abilities, estimate factor, tokens of an image] */
+/** [context tokens, most output tokens, abilities, estimate factor, tokens of an image] */
 export type ChatFacts = readonly [number, number, readonly Ability[], number, number?];
 
-/** A chat model; `id` is maker/model. */
+/** Returns a chat model. `id` is author/model. */
 export function chat(
   id: string,
   released: string,
@@ -123,7 +124,7 @@ export function chat(
   };
 }
 
-/** A model for embeddings; `dimensions` says whether a size may be asked for. */
+/** Returns an embeddings model. `dimensions`: whether a size may be requested. */
 export function embeddings(
   id: string,
   released: string,
@@ -134,7 +135,7 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
-/** A model of any kind without output; `id` is maker/model. */
+/** Returns a model without output. `id` is author/model. */
 export function inputOnlyModel(
   kind: InputKind,
   id: string,
@@ -144,9 +145,8 @@ export function inputOnlyModel(
 }
 
 /**
- * Dollars per million tokens, as the providers print them: input, cached input, cache write, output.
- * Of three the middle one is cached input; a price that nobody names is that of input. One alone is
- * the input of embeddings, which have no output.
+ * Dollars per million tokens, as providers print them: input, cached input, cache write, output. With three,
+ * the middle one is cached input; a missing price is the input's. One alone is the input of embeddings.
  */
 export type Dollars =
   | readonly [input: number]
@@ -154,7 +154,7 @@ export type Dollars =
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
-/** What a route costs from a day on, and the day on which a source showed that. */
+/** A route's price from a day on, and the day on which a source showed it. */
 export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
 
 type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {
@@ -163,7 +163,7 @@ type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "unti
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
-/** Makes routes at prices that were seen on a day; on hosts that promise nothing unless said otherwise. */
+/** Returns a maker of routes at prices seen on a day, by default on hosts without a promised region. */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
@@ -174,7 +174,7 @@ export function pricesSeenOn(pricedOn: string): At {
   };
 }
 
-/** Whole micros per million tokens. */
+/** Returns whole micro-credits per million tokens. */
 function microPrice([input, ...more]: Dollars): Price {
   const output = more.pop() ?? 0;
   const [cached = input, cacheWrite = input]: readonly number[] = more;
@@ -192,8 +192,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's cap bounds what is said, not the reasoning, which nothing bounds and which grows with the question: as much
- * as the cap is held for it, at least what hard ones were seen to take.
+ * xAI's cap doesn't bound reasoning, which grows with the question. The hold adds as much as the cap, and at
+ * least the reasoning of hard questions in tests.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -209,14 +209,14 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * Where a request takes one text. Six go at a time: 22 rounds of up to 5 s end within the 120 s that an
- * answer has. What is cut off there was billed to us for nothing.
+ * Hosts that accept one text per request. Six run at a time: 22 rounds of up to 5 s fit into an answer's 120
+ * s. Work cut off there would be billed to us.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
 /**
- * What a provider, or an operator's of the profile with its name, cannot do for any chat model: an `n` above 1, or to
- * bind reasoning by the cap; and for models for embeddings: many inputs at once.
+ * Returns a provider's limits for every chat model (an `n` of 1, reasoning beyond the cap) and for embeddings
+ * (the inputs of a request). Operators' providers follow their profile.
  */
 export function limitsOfProvider(
   provider: string,
@@ -228,10 +228,10 @@ export function limitsOfProvider(
   return LIMITS[provider as ProviderId] ?? {};
 }
 
-/** xAI's models that do not reason. */
+/** xAI's models without reasoning. */
 const NO_REASONING = /^grok-.*non-reasoning/;
 
-/** Gemini's on Vertex, and Amazon's own on Bedrock. */
+/** Returns whether a model accepts one text: Gemini's on Vertex, and Amazon's own on Bedrock. */
 function takesOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");

@@ -5,11 +5,11 @@ import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A model, or an alias of one, as `GET /v1/models` shows it. Tokens; prices in dollars per token, as text. */
+/** A model or alias as in `GET /v1/models`. Limits are tokens; prices are texts in dollars per token. */
 export type ListedModel = {
   readonly id: string;
   readonly object: "model";
-  /** Its name without its maker, for pickers. */
+  /** Its name without the author, for pickers. */
   readonly display_name: string;
   /** Unix seconds. */
   readonly created: number;
@@ -19,23 +19,23 @@ export type ListedModel = {
   /** Null for a kind without output. */
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly ("text" | "image")[];
-  /** Fields of a request that it heeds for certain, beyond its input. */
+  /** Request fields that have an effect for certain, beyond its input. */
   readonly supported_parameters: readonly string[];
-  /** What the caller pays at its first route, for a prompt of usual length; the shape of OpenRouter's list. */
+  /** The caller's price at its first route for a usual prompt, in the format of OpenRouter's list. */
   readonly pricing: ListedPrice;
-  /** The next one that is announced, and from when on; null: none is. */
+  /** The next announced price and its start; null without one. */
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
-  /** Where this list is of: a model may be sold in other regions too. */
+  /** The region of this list. Other regions may sell the model too. */
   readonly regions: readonly Region[];
-  /** Who may be asked for it, in the order of preference. */
+  /** Its providers in order of preference. */
   readonly providers: readonly string[];
-  /** Of an alias: the model that it means now. */
+  /** For an alias: its current model. */
   readonly alias_of?: string;
-  /** Of a model: the aliases that mean it now. */
+  /** For a model: its current aliases. */
   readonly aliases?: readonly string[];
 };
 
-/** Dollars per token, and for one of what is counted beside tokens, where that costs. */
+/** Dollars per token, and per other unit if it costs. */
 type ListedPrice = {
   readonly prompt: string;
   readonly completion: string;
@@ -43,13 +43,13 @@ type ListedPrice = {
   readonly input_cache_write: string;
 } & { readonly [U in Unit]?: string };
 
-/** A model as a caller pays for it, and when and to what that changes next, as far as is announced. */
+/** A model at the caller's price, with its next announced change. */
 export type PricedModel = {
   readonly model: Model;
   readonly next: { readonly from: number; readonly model: Model } | null;
 };
 
-/** What an ability adds. */
+/** The parameters that an ability adds. */
 const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   tools: ["tools", "tool_choice", "parallel_tool_calls"],
   vision: [],
@@ -57,7 +57,7 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
-/** What is known of a model under one of its names. */
+/** Returns a model under one of its names. */
 export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput, parameters } = KINDS[kind];
@@ -95,7 +95,7 @@ export function listedPrice({ routes }: Model): ListedPrice {
   };
 }
 
-/** Micros per million tokens as dollars per token, exactly: 150,000 is "0.00000015". */
+/** Returns micro-credits per million tokens as exact dollars per token: 150,000 is "0.00000015". */
 export function dollarsPerToken(perMillion: number): string {
   const digits = String(perMillion).padStart(13, "0");
   const whole = digits.slice(0, -12);

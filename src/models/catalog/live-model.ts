@@ -9,10 +9,10 @@ import type { Kind } from "../../shared/kinds.ts";
 import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The providers that are live here, with the promises of their hosts that may serve this region. */
+/** The active providers, with the promises of hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
-/** On what terms this deployment sells: its region, its percent on the list price, the day, and what it sells beyond its end. */
+/** The terms of sale: the region, the markup in percent, the day, and models sold beyond their end. */
 type Terms = {
   readonly region: Region;
   readonly markupPercent: number;
@@ -20,10 +20,10 @@ type Terms = {
   readonly sellEnded: readonly string[];
 };
 
-/** `created` of an operator's model: nobody says when it was made, and the field is required. */
+/** `created` of an operator's model, which is unknown but required. */
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/** A built-in model as it is sold here: what the best of its live routes can do; null without any. */
+/** Returns a built-in model with the abilities of its best active route; null without any. */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
@@ -53,8 +53,8 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 }
 
 /**
- * An operator's own price is what the customer pays: no uplift, no markup. Null without a live route. `profiles`: of
- * the operator's own providers.
+ * Returns an operator's model. Its price is the customer's, without uplift or markup. Null without an active
+ * route. `profiles`: those of the operator's providers.
  */
 export function operatorModel(
   entry: ModelEntry,
@@ -74,7 +74,7 @@ export function operatorModel(
       return routeOfOperator(route, price, { kind: entry.kind, like });
     });
   if (routes.length === 0) return null;
-  // What is not said is not refused: most chat models call tools, and one that does not says so itself.
+  // Most chat models can call tools. One that cannot says so itself.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
   return {
     id: entry.id,
@@ -106,7 +106,7 @@ function routeOfOperator(
   };
 }
 
-/** The promise under which a provider would be called for a route here: its region's own before none. */
+/** Returns the promise of the called host: the region's own, else none. */
 function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): HostTag | undefined {
   const possible = tags.filter((tag) => route.regions.includes(tag));
   return possible.includes(region) ? region : possible[0];
@@ -146,7 +146,7 @@ function routeSold(
   };
 }
 
-/** What a route costs to buy on a day, with what the region's host adds. */
+/** Returns a route's purchase price on a day, with the region's surcharge. */
 function boughtAt(
   { prices, longPrompt }: RouteEntry,
   uplift: number,
@@ -162,7 +162,7 @@ function boughtAt(
   };
 }
 
-/** Those limits that are below what the model has here. */
+/** Returns the limits that are below the model's here. */
 function shortOf(best: Best, { context, maxOutput, lacks = [] }: RouteLimits): RouteLimits {
   const lacking = lacks.filter((ability) => best.abilities.includes(ability));
   return {

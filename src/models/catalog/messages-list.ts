@@ -3,8 +3,8 @@ import { once, wholeNumber } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
 /**
- * A model as clients of the Messages dialect list it (platform.claude.com, Models API; types of
- * @anthropic-ai/sdk 1.12). Times are RFC 3339.
+ * A model for clients of the Messages API (platform.claude.com, Models API; types of @anthropic-ai/sdk 1.12).
+ * Times are RFC 3339.
  */
 type MessagesModel = {
   readonly type: "model";
@@ -20,7 +20,7 @@ type MessagesModel = {
   readonly capabilities: null;
 };
 
-/** A page of that list; their pager goes on as long as `has_more`. */
+/** A page of that list. Clients continue while `has_more` is set. */
 type MessagesList = {
   readonly data: readonly MessagesModel[];
   readonly has_more: boolean;
@@ -29,7 +29,7 @@ type MessagesList = {
 };
 
 const id = z.optional(once);
-/** Query of the list. */
+/** The query of the list. */
 export const messagesListQuery = z.object({
   limit: wholeNumber(1, 1000, 20),
   after_id: id,
@@ -52,7 +52,7 @@ export function messagesModel(model: ListedModel): MessagesModel {
   };
 }
 
-/** The page after or before an id; an id that is not in the list begins at its start. Models that chat alone. */
+/** Returns the page of chat models after or before an id. An unknown id begins at the start. */
 export function messagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,

@@ -4,8 +4,8 @@ import type { Price } from "../../shared/usage.ts";
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 
 /**
- * The dearer price of the whole request when its prompt is longer than `aboveTokens`. `percents`: of the price for a
- * usual prompt, as the provider's list has them.
+ * The higher price of a request whose prompt exceeds `aboveTokens`. `percents`: of the usual price, as in the
+ * provider's list.
  */
 type LongPrompt = {
   readonly aboveTokens: number;
@@ -13,67 +13,67 @@ type LongPrompt = {
   readonly percents?: { readonly inputPercent: number; readonly outputPercent: number };
 };
 
-/** Since when a price is in force, Unix ms, and by which price list; null: as long as it is configured, by none. */
+/** The start of a price (Unix ms), and its price list; null for a configured price. */
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Where one route of a model falls short of the model. A request that needs more is not sent there,
- * nor is its prompt ever cut to fit; a lower `maxOutput` lowers its cap.
+ * A route's limits below the model's. A request that needs more isn't sent there, and its prompt is never
+ * cut. A lower `maxOutput` lowers its cap.
  */
 export type RouteLimits = {
-  /** Context window in tokens. */
+  /** The context window in tokens. */
   readonly context?: number;
-  /** Most output tokens of one choice; a larger cap is lowered to it. */
+  /** The most output tokens of one choice. A larger cap is lowered to it. */
   readonly maxOutput?: number;
-  /** Most choices of one request (`n`). */
+  /** The most choices of one request (`n`). */
   readonly choices?: number;
-  /** Most inputs of one embeddings request. */
+  /** The most inputs of one embeddings request. */
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
-  /** Billed output may be so many times the cap: xAI's cap does not bind reasoning, which it bills. */
+  /** The ratio of billed output to the cap: xAI bills reasoning beyond its cap. */
   readonly outputFactor?: number;
-  /** What may be billed of reasoning beside the output of each choice, however small its cap. */
+  /** The reasoning tokens that may be billed beside each choice, however small its cap. */
   readonly reasoningTokens?: number;
 };
 
-/** One way to run a model here and what the customer pays there (markup included). */
+/** A route of a model here, and the customer's price (markup included). */
 export type Route = {
   readonly provider: string;
-  /** The provider's own name for the model. */
+  /** The provider's own name of the model. */
   readonly upstreamId: string;
   readonly price: Price;
-  /** What the route cannot do although the model can; absent where it can all of it. */
+  /** Its limits below the model's; absent without any. */
   readonly limits?: RouteLimits;
-  /** Absent where the price does not depend on the prompt's length; see `priceAt`. */
+  /** Absent if the price doesn't depend on the prompt's length; see `priceAt`. */
   readonly longPrompt?: LongPrompt;
   readonly origin?: PriceOrigin;
-  /** What the provider bills by its list, with what it adds for the region; absent where that is not known. */
+  /** The provider's list price with the region's surcharge; absent if unknown. */
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
-/** What can be bought in this region: a model with at least one live route, in order of preference. */
+/** A model for sale in this region, with at least one active route in order of preference. */
 export type Model = {
   readonly id: string;
   readonly kind: Kind;
   readonly ownedBy: string;
-  /** An entry of MODELS, at a price of its own. */
+  /** Whether it is an entry of MODELS with its own price. */
   readonly isConfigured?: true;
   /** Unix seconds, for the model list. */
   readonly created: number;
-  /** Context window in tokens. */
+  /** The context window in tokens. */
   readonly context: number;
-  /** Most output tokens of one choice; 0 for a kind without output. */
+  /** The most output tokens of one choice; 0 for a kind without output. */
   readonly maxOutput: number;
-  /** Least output cap the model accepts; 1 where it does not care. */
+  /** The lowest accepted output cap; 1 without a limit. */
   readonly minOutput: number;
-  /** Least tokens of thinking where it is asked for; the output cap must be larger. Absent: no such floor. */
+  /** The lowest thinking budget in tokens; the output cap must be larger. Absent: none. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
-  /** Prompt tokens that tools cost beside their own text; absent: as OpenAI's. */
+  /** The prompt tokens of tools beside their text. Absent: as OpenAI's. */
   readonly toolsTokens?: number;
-  /** Upper bound of the prompt tokens one image can cost. */
+  /** The upper bound of an image's prompt tokens. */
   readonly imageTokens: number;
-  /** Multiplier on the token estimate that makes it a safe bound for this model's tokenizer. */
+  /** The factor that makes the token estimate a safe bound for this model's tokenizer. */
   readonly estimateFactor: number;
   readonly routes: readonly Route[];
 };

@@ -9,8 +9,8 @@ import type { Catalog, CallerCatalog } from "./catalog.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
- * GET /v1/models: what is live in this region at the caller's own prices, aliases included; also at zero balance; of a session what it may use.
- * Clients of the Messages dialect get their own list, in pages.
+ * Handles GET /v1/models: active models and aliases in this region at the caller's prices, also at zero
+ * balance; for a session, only its models. Clients of the Messages API get their own paged list.
  */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
@@ -22,17 +22,17 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   return c.json(messagesList(models, query.value));
 }
 
-/** Who says a version of that dialect, or was admitted by the key that it brings as that dialect does. */
+/** Returns whether the request names a version of the Messages API, or sends its key in that API's header. */
 export function isMessagesClient(request: Asking): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
   return !isBearer && (request.header("x-api-key") ?? "").trim() !== "";
 }
 
-/** A request, as far as its headers go. */
+/** The headers of a request. */
 type Asking = { header(name: string): string | undefined };
 
-/** Whether the models of the session that asks, where it is one, have this one, under a name that is listed. */
+/** Returns whether the asking session may use a model under a listed name. */
 function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean {
   const { session } = c.get("admitted").caller.shown ?? {};
   return (
@@ -40,7 +40,10 @@ function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean
   );
 }
 
-/** GET /v1/models/{id}, by any name that a completion may say, the slash encoded or raw; 404 model_not_found, 403 model_not_allowed. */
+/**
+ * Handles GET /v1/models/{id} by any name of a model, with an encoded or raw slash: 404 model_not_found, 403
+ * model_not_allowed.
+ */
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
   const { catalog } = sold.value;

@@ -2,24 +2,24 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
-/** A list as an isolate read it from the database, and when that reading began (Unix ms). */
+/** A list read from the database, and the start of that read (Unix ms). */
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Where isolates leave each other what they read. `find`: null where nothing is to be had. Either may throw. */
+/** The copies that isolates share. `find` returns null without one. Both may throw. */
 export type PriceCopies = {
   readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
 };
 
-/** The cache of the place where an isolate runs. */
+/** The cache of the isolate's location. */
 type CopyCache = Pick<Cache, "match" | "put">;
 
-/** A copy begins with its signature, in hex. */
+/** The length of a copy's leading signature, in hex. */
 const TAG_DIGITS = 64;
 
 /**
- * Copies in a cache, which others may write to: each is signed by the region's secret, with its region and list, and
- * what is not so signed is none. `keptS`: how long the cache may have one.
+ * Stores copies in a cache that others may write to. Each is signed with the region's secret, its region and
+ * its list; others are ignored. `keptS`: the cache's lifetime.
  */
 export function cachedCopies(
   cache: CopyCache,

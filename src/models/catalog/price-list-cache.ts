@@ -8,58 +8,54 @@ import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** A list is read again when it is used and was read so long ago. */
+/** The age at which a used list is read again. */
 export const READ_EVERY_MS = 120_000;
-/** After an attempt that failed the next one waits so long. */
+/** The wait after a failed attempt. */
 const RETRY_MS = 15_000;
-/**
- * So much younger than the lead time is a list that is sold by: for clocks that differ, and for a row that the database
- * took late.
- */
+/** The margin below the lead time, for clock differences and late database writes. */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;
-/** Who needs a list that could not be read is refused at once for so long. */
+/** How long requests are rejected at once after a list couldn't be read. */
 const MISSED_MS = 1000;
 const LISTS_MAX = 1000;
 const ORGANIZATIONS_MAX = 10_000;
 
-/** How a list is read, and what a request lends to it. */
+/** The read of a list, and a request's services. */
 type Reader = {
   readonly now: () => number;
-  /** Throws when the database does. */
+  /** Throws if the database fails. */
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
-  /** What other isolates have read, for when the database does not answer; null: there is none to be had. */
+  /** The copies of other isolates for when the database fails; null without any. */
   readonly copies: PriceCopies | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** `readAt`: when the reading began. `triedAt`: the newest attempt, whatever came of it. */
+/** `readAt`: the start of the read. `triedAt`: the newest attempt. */
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * The price lists as an isolate knows them: each is read when it is first needed, then now and then while it is used,
- * after the answer. What begins is posted a lead time ahead, so a reading that is younger than that lacks nothing
- * which is in force; nothing is sold by one that is older.
+ * The price lists of an isolate. Each is read when it is first needed, then regularly after answers. Prices
+ * are posted a lead time ahead, so a younger read misses nothing in force, and older ones are never used.
  */
 export class PriceListCache {
   readonly #sellableMs: number;
   readonly #readings = new Map<string, Reading>();
-  /** When a list could not be read, Unix ms; by its name. */
+  /** The time of a failed read by list, Unix ms. */
   readonly #missed = new Map<string, number>();
-  /** The organizations with a list of their own, as their wallets said last. */
+  /** The organizations with their own list, as their wallets last reported. */
   readonly #own = new Map<string, string>();
 
   constructor({ numbers }: Pick<Config, "numbers">) {
     this.#sellableMs = numbers.PRICE_LEAD_S * 1000 - SPARE_MS;
   }
 
-  /** The name of an organization's own list as it was heard last; null: it has none, as far as is known. */
+  /** Returns the organization's own list as last reported, or null. */
   ownOf(orgId: string): string | null {
     return this.#own.get(orgId) ?? null;
   }
 
-  /** Hears which list an organization's wallet goes by. */
+  /** Records the list of an organization's wallet. */
   heard(orgId: string, list: string | null): void {
     if (list === null) {
       this.#own.delete(orgId);
@@ -69,7 +65,7 @@ export class PriceListCache {
     this.#own.set(orgId, list);
   }
 
-  /** The lists of who has this one of its own, or none. Failure: prices_unavailable. */
+  /** Returns the lists of an organization with this own list, or none. Error: prices_unavailable. */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
     const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];
     const lists = await Promise.all(names.map((name) => this.#listOf(name, reader)));
@@ -87,7 +83,7 @@ export class PriceListCache {
     return sinceMs >= 0 && sinceMs < MISSED_MS ? null : this.#read(name, reader);
   }
 
-  /** A list that may be sold by; has it read again, where that is due. */
+  /** Returns a usable list and reads it again if it is due. */
   #fresh(name: string, reader: Reader): PriceList | null {
     const known = this.#readings.get(name);
     if (known === undefined) return null;
@@ -102,7 +98,10 @@ export class PriceListCache {
     return known.list;
   }
 
-  /** Each request reads for itself: it may not wait for another's promise. Null, and told, where that fails. */
+  /**
+   * Reads a list. Each request reads for itself, because it may not wait for another's promise. Returns null
+   * on failure.
+   */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {
     const { now, read } = reader;
     const readAt = now();
@@ -124,7 +123,7 @@ export class PriceListCache {
     }
   }
 
-  /** While the database does not answer: what another isolate read of late, where that is newer than what is known. */
+  /** Returns another isolate's newer copy while the database fails. */
   async #copied(name: string, { copies, now }: Reader): Promise<PriceList | null> {
     const found = copies === null ? null : within(copies.find(name), COPY_TIMEOUT_MS);
     const copy = await (found?.catch(() => null) ?? null);
@@ -141,12 +140,12 @@ export class PriceListCache {
   }
 }
 
-/** After the answer; one that is not left is missed by nobody while the database answers. */
+/** Leaves a copy after the answer. A failure doesn't matter while the database answers. */
 function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader): void {
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
-/** Keeps it as the newest of at most `LISTS_MAX`; the region's own list never goes. */
+/** Keeps a value as the newest of at most `LISTS_MAX`. The region's own list is never dropped. */
 function keep<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =

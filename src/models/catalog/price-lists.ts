@@ -3,18 +3,20 @@ import type { Price } from "../../shared/usage.ts";
 import type { Model, PriceOrigin, Route } from "./model.ts";
 import { longPromptPrice, raisedPrices } from "./price.ts";
 
-/** The list that every organization of the region has behind its own. */
+/** The region's list, behind each organization's own. */
 export const REGION_LIST = "default";
 
-/** What a list says of an item: a price of its own, or so many percent on the provider's list price. */
+/** The charge of a list's item: a price, or a percentage of the provider's list price. */
 export type ListCharge =
   | { readonly price: Price; readonly percent?: never }
   | { readonly percent: number; readonly price?: never };
 
-/** From a moment on (Unix ms) a list says this of a model's id, of `maker/*` or of `*`. A price is of a model alone. */
+/**
+ * A list's charge from a time on (Unix ms) for a model's id, `author/*` or `*`. A price is only for a model.
+ */
 export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
 
-/** The rows of a list by their items, oldest first. */
+/** The rows of a list by item, oldest first. */
 export type PriceList = {
   readonly name: string;
   readonly items: ReadonlyMap<string, readonly PriceRow[]>;
@@ -30,21 +32,21 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
   return { name, items };
 }
 
-/** The lists that say what a customer pays, the first first: the organization's own, then the region's. */
+/** A customer's price lists: the organization's own, then the region's. */
 export type PriceLists = readonly PriceList[];
 
-/** What a customer pays at a moment (Unix ms). `list`: the name of its own price list, null without one. */
+/** A customer's pricing at a time (Unix ms). `list`: its own price list, null without one. */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;
   readonly lists: PriceLists;
 };
 
-/** The prices of this moment for an organization, by the list that its wallet named last. Failure: prices_unavailable. */
+/** The current prices of an organization, by the list of its wallet. Error: prices_unavailable. */
 export type PricingFor = {
   /** As far as this isolate knows. */
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
-  /** As the organization's wallet says: which is remembered. */
+  /** As the organization's wallet reports, which is remembered. */
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
@@ -53,7 +55,7 @@ export const NO_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type Rule = { readonly list: string; readonly row: PriceRow };
 
-/** A model at a moment as who has these lists pays for it; the model itself where none of them names it. */
+/** Returns a model at these lists' prices; unchanged if no list names it. */
 export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
   const rule = ruleFor(model, lists, at);
   if (rule === null) return model;
@@ -61,8 +63,8 @@ export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" |
 }
 
 /**
- * The row that is in force: of the first list that has one for the model, the most specific that has begun; of each
- * item the newest. `maker/*` and `*` leave an entry of MODELS at its own price.
+ * Returns the row in force: from the first list with one for the model, the most specific, and of each item
+ * the newest. `author/*` and `*` don't change an entry of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   for (const { name, items } of lists) {
@@ -74,7 +76,7 @@ function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   return null;
 }
 
-/** What a row may name a model by, the most specific first. */
+/** Returns the items that may name a model, the most specific first. */
 function itemsOf({ id, isConfigured }: Model): readonly string[] {
   return isConfigured === true ? [id] : [id, `${id.slice(0, id.indexOf("/"))}/*`, "*"];
 }
@@ -98,12 +100,12 @@ function dearer(long: NonNullable<Route["longPrompt"]>, price: Price) {
     : { ...long, price: longPromptPrice(price, long.percents) };
 }
 
-/** A percentage is of a price that has a day itself: the later of the two. */
+/** Returns the later start of a percentage and of its base price. */
 function since({ origin }: Route, { from, list }: { from: number; list: string }): PriceOrigin {
   return { from: Math.max(from, origin?.from ?? from), list };
 }
 
-/** The moments to come at which what these lists say of a model may change. */
+/** Returns the future times at which a model's charge may change. */
 export function upcomingChanges(
   model: Model,
   { lists, at }: Pick<Pricing, "lists" | "at">,

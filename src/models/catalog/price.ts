@@ -3,13 +3,13 @@ import { isCount } from "../../shared/cost.ts";
 import type { Price, UnitPrices } from "../../shared/usage.ts";
 import type { Route } from "./model.ts";
 
-/** The route's price for a request with this many prompt tokens (bound or count). */
+/** Returns a route's price for this number of prompt tokens (bound or count). */
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
 }
 
-/** Each price raised by whole percent, up to whole micros per million tokens. */
+/** Raises each price by whole percent, rounded up to whole micro-credits per million tokens. */
 export function withMarkup(price: Price, percent: number): Price {
   return {
     input: raised(price.input, 100 + percent),
@@ -20,7 +20,7 @@ export function withMarkup(price: Price, percent: number): Price {
   };
 }
 
-/** The price for a usual prompt and for a long one, both raised by whole percent. */
+/** Raises the usual and the long-prompt price by whole percent. */
 export function raisedPrices(
   { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
   percent: number,
@@ -35,7 +35,9 @@ function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
   return Object.fromEntries(entries.map(([unit, price]) => [unit, raised(price, percent)]));
 }
 
-/** The price of a whole request whose prompt is long: prompt and cache by one percentage, output by another. */
+/**
+ * Returns the price of a request with a long prompt: one percentage for prompt and cache, another for output.
+ */
 export function longPromptPrice(
   price: Price,
   {
@@ -52,7 +54,7 @@ export function longPromptPrice(
   };
 }
 
-/** `perMillion` x `percent` / 100, up to a whole number. */
+/** Returns `perMillion` x `percent` / 100, rounded up. */
 function raised(perMillion: number, percent: number): number {
   assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");
   const product = perMillion * percent;

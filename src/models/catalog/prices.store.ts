@@ -3,11 +3,11 @@ import type { Price } from "../../shared/usage.ts";
 import type { ListCharge, PriceRow } from "./price-lists.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** A row as operators see it; times in Unix ms. */
+/** A row for operators; times are Unix ms. */
 export type PriceRecord = PriceRow & {
   readonly id: string;
   readonly list: string;
-  /** Of the operator who posted it. */
+  /** The operator who posted it. */
   readonly postedBy: string;
   readonly createdAt: number;
 };
@@ -23,10 +23,10 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** A reading of a list holds what was in force so long before it: a clock may step back. */
+/** The time before a read whose rows it includes, because a clock may step back. */
 const BACK_MS = 86_400_000;
 
-/** What of a list is in force now or will be, as the region's database has it. Throws when D1 does. */
+/** Returns the current and future rows of a list from the region's database. Throws if D1 fails. */
 export async function readPriceRows(
   db: D1Database,
   list: string,
@@ -43,7 +43,7 @@ export async function readPriceRows(
   return results.map(rowOf);
 }
 
-/** Rows by list, item and date, after a place; null for any list. */
+/** Returns rows by list, item and date, after a position; null for any list. */
 export async function listPrices(
   db: D1Database,
   asked: { readonly list: string | null; readonly after: string; readonly limit: number },
@@ -64,7 +64,7 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
   return row === null ? null : bookedOf(row);
 }
 
-/** What is there of the same list, item and date as these, by `placeOf`. */
+/** Returns existing rows with the same list, item and date, by `placeOf`. */
 export async function findExistingPrices(
   db: D1Database,
   rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],
@@ -88,7 +88,7 @@ export function priceKey({
   return `${list}\n${item}\n${from}`;
 }
 
-/** All rows or none. Throws when one is there already, as when D1 fails. */
+/** Inserts all rows or none. Throws if one exists or D1 fails. */
 export async function insertPrices(db: D1Database, rows: readonly PriceRecord[]): Promise<void> {
   const insert = db.prepare(
     `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)
@@ -102,7 +102,7 @@ export async function insertPrices(db: D1Database, rows: readonly PriceRecord[])
   );
 }
 
-/** Removes a row unless it is the last of a list that an organization has; false: it is, or there is none. */
+/** Deletes a row unless it is the last of a list in use. Returns false then, or if it doesn't exist. */
 export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
   const row = await db
     .prepare(
@@ -115,7 +115,7 @@ export async function deletePrice(db: D1Database, id: string): Promise<boolean> 
   return row !== null;
 }
 
-/** Whether a list has any row, also one that is not in force yet. */
+/** Returns whether a list has any row, also a future one. */
 export async function hasListRows(db: D1Database, list: string): Promise<boolean> {
   const row = await db.prepare("SELECT 1 FROM prices WHERE list = ? LIMIT 1").bind(list).first();
   return row !== null;

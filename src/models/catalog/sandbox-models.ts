@@ -2,9 +2,9 @@ import { REGIONS } from "../../shared/regions.ts";
 import { chat, embeddings, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
-/** Echoes; one thinks first, one says a word and calls a tool wherever it is given one. */
+/** They echo; one thinks first, one says a word and calls any tool. */
 const PLAIN = ["echo", "think", "agent"] as const;
-/** What each magic model forces; the sandbox provider knows how. */
+/** The forced result of each magic model, for the sandbox provider. */
 const MAGIC = [
   "slow-first-byte",
   "slow-stream",
@@ -28,10 +28,10 @@ const MAGIC = [
 const RELEASED = "2026-01-01";
 const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
-/** The sandbox counts its tokens so that the bare estimate bounds them. */
+/** The sandbox counts tokens so that the plain estimate bounds them. */
 const ESTIMATE = 1;
 
-/** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
+/** The built-in models without a network: 1 micro-credit per input token, 2 per output token. */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
     chat(

@@ -1,35 +1,36 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/**
- * What a Claude model takes, wherever it is served (platform.claude.com: the models' migration guides).
- */
+/** The request rules of a Claude model on any host (platform.claude.com: the models' migration guides). */
 export type ClaudeRules = {
-  /** How it is asked to think. "always": adaptive, and it cannot be turned off. */
+  /** The form of thinking. "always": adaptive, and it cannot be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
-  /** Whether it thinks when nobody asks it to. */
+  /** Whether it thinks by default. */
   readonly thinksByDefault: boolean;
-  /** The `thinking.type` that turns off what it does by default. */
+  /** The `thinking.type` that turns the default off. */
   readonly off: "disabled" | "between_tools";
-  /** The `output_config.effort` values that it knows, ascending; none where it knows no effort. */
+  /** The known `output_config.effort` values, ascending; none if it knows no effort. */
   readonly efforts: readonly string[];
-  /** Whether `temperature` or `top_p` may be sent: one of them, and only while it does not think. */
+  /** Whether `temperature` or `top_p` may be sent: one of them, and only without thinking. */
   readonly sampling: boolean;
-  /** Whether it can be made to call a tool (`tool_choice` any or tool); otherwise such a request is a 400. */
+  /** Whether it accepts a forced tool (`tool_choice` any or tool); otherwise such a request is a 400. */
   readonly forcedTools: boolean;
-  /** A JSON schema for the answer: `output_config.format`, or a tool whose input is the answer. */
+  /** The form of a JSON schema: `output_config.format`, or a tool whose input is the answer. */
   readonly jsonSchema: "native" | "tool";
-  /** Whether a request may say where it runs (`inference_geo`); otherwise that is a 400. */
+  /** Whether a request may name its region (`inference_geo`); otherwise that is a 400. */
   readonly geo: boolean;
-  /** Whether its thinking blocks are void once anything before them has changed ("preserved thinking"). */
+  /** Whether its thinking blocks become invalid once anything before them changed ("preserved thinking"). */
   readonly bound: boolean;
 };
 
-/** `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-3-7-sonnet-20250219`: a date is no minor version. */
+/**
+ * `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-3-7-sonnet-20250219`: a date is
+ * no minor version.
+ */
 const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** The rules of a model by its name there; names without a version have those of the newest. */
+/** Returns the rules of a model by its name. Names without a version have the newest one's. */
 export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
@@ -66,15 +67,17 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
   return canStop ? "adaptive" : "always";
 }
 
-/** What a request says about thinking, as `/v1/messages` and Bedrock's additionalModelRequestFields take it. */
+/**
+ * The thinking fields of a request, as `/v1/messages` and Bedrock's additionalModelRequestFields accept them.
+ */
 export type Reasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /** Whether the model thinks before it answers: then no sampling, and its earlier thoughts go back. */
+  /** Whether the model thinks before it answers: then no sampling, and its earlier thoughts are sent back. */
   readonly thinks: boolean;
 };
 
-/** Shares of the output cap, in percent, that a model with a budget may think for. */
+/** The percentage of the output cap that a model may think in. */
 const BUDGET_PERCENT: Readonly<Record<string, number>> = {
   minimal: 2,
   low: 10,
@@ -86,9 +89,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * `reasoning_effort` (anything else than its values: not asked) as fields of the request. `cap` is the
- * output cap in tokens, thinking included. `mayThink` is false where thinking would be a 400: a forced
- * tool (`forcedTools`), or a budget after a tool call without its thoughts.
+ * Returns the fields for `reasoning_effort` (other values count as none). `cap`: the output cap in tokens,
+ * thinking included. `mayThink`: false if thinking would be a 400, with a forced tool (`forcedTools`) or a
+ * budget after a tool call without its thoughts.
  */
 export function reasoningFields(
   rules: ClaudeRules,
@@ -102,13 +105,13 @@ export function reasoningFields(
   if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
     return withoutThinking(rules, asked);
   }
-  // A model that cannot stop thinking thinks as little as it can.
+  // A model that cannot stop thinking uses its lowest effort.
   return adaptive(rules, effort === "none" ? "low" : asked);
 }
 
 function adaptive(rules: ClaudeRules, asked: string | null): Reasoning {
   if (asked === null && !rules.thinksByDefault) return { thinks: false };
-  // What the newest think is left out of the answer unless it is asked for.
+  // The newest models omit thoughts from the answer by default.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, asked), thinks: true };
 }
@@ -130,7 +133,7 @@ function budgeted(asked: string | null, cap: number, mayThink: boolean): Reasoni
   return { thinking: { type: "enabled", budget_tokens: budget }, thinks: true };
 }
 
-/** The model's own word for an effort: the nearest that it knows. */
+/** Returns the nearest effort that the model knows. */
 function effortOf(
   { efforts }: ClaudeRules,
   asked: string | null,

@@ -2,11 +2,11 @@ import type { Part, Turn } from "../core/conversation.ts";
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** What Claude thought travels to the client and back as it was said: altered, it would be refused. */
+/** The format of Claude's thoughts, which travel unchanged, because altered ones are rejected. */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
-/** The `reasoning_details` of a thinking block; null for one that could not be sent back. */
+/** Returns the `reasoning_details` of a thinking block, or null for one that couldn't be sent back. */
 export function thoughtDetail({ type, data, thinking, signature }: Thought): JsonObject | null {
   if (type === "redacted_thinking") return data === "" ? null : { type: REDACTED, data };
   return signature === "" ? null : { type: THINKING, thinking, signature };
@@ -19,7 +19,7 @@ type Thought = {
   readonly signature: string;
 };
 
-/** The block that a client's `reasoning_details` stands for; null for other providers' and broken ones. */
+/** Returns the block for a client's `reasoning_details`, or null for other providers' and broken ones. */
 export function thoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -30,8 +30,7 @@ export function thoughtBlock(
 }
 
 /**
- * Whether the calls that the model is in the midst of began without a thought of its own: with a
- * thinking budget that is a 400.
+ * Returns whether the model's pending calls began without a thought, which is a 400 with a thinking budget.
  */
 export function startsWithoutThought(turns: readonly Turn[]): boolean {
   const asked = turns.findLastIndex(

@@ -16,7 +16,7 @@ import { unknownInside } from "./chat-losses.ts";
 import { splitAtMark, MARK, OpenAiStream } from "./openai-events.ts";
 import type { EventTemplate } from "./openai-events.ts";
 
-/** POST /v1/chat/completions: the core's own dialect, JSON and SSE. */
+/** POST /v1/chat/completions: the core's own format, JSON and SSE. */
 export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",
@@ -42,7 +42,7 @@ function parse(value: object): Result<ParsedRequest> {
   });
 }
 
-/** The route's completion under our id and model, with usage that adds up. */
+/** Returns the route's completion with our id and model, and usage that adds up. */
 function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
   return {
     ...answer,
@@ -54,10 +54,7 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
   };
 }
 
-/**
- * Writes chunks under our id and model. A chunk that differs from the last one in its text alone is
- * written from what stands around the text, without building it again.
- */
+/** Writes chunks with our id and model. A chunk that differs only in its text reuses the last one's JSON. */
 class ChatStream extends OpenAiStream implements StreamWriter {
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;

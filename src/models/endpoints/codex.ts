@@ -7,9 +7,9 @@ import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts
 import { echoOf } from "../protocols/responses/client-response-object.ts";
 
 /**
- * Codex (codex-rs, its SSE reader and api_bridge) reads why a turn failed in the stream alone: of a 402 or 429 it
- * repeats the whole turn or gives up without a word, and a 5xx that was charged it would pay for again. So these come
- * to it as a stream that has failed.
+ * The errors for Codex (codex-rs, its SSE reader and api_bridge). It reads a failure's reason only in a
+ * stream: it repeats or silently drops a turn after a 402 or 429, and would pay again after a charged 5xx. So
+ * these arrive as a failed stream.
  */
 export const codexDialect: Dialect = {
   error(failure, requestId) {
@@ -27,13 +27,15 @@ export const codexDialect: Dialect = {
 
 const CODEX = /^codex[\s_/-]/i;
 
-/** Whether the official client asks, which names itself twice, and whether it waits for a stream. */
+/**
+ * Returns whether the official client asks, which identifies itself twice, and whether it expects a stream.
+ */
 export function isCodex(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;
 }
 
-/** What had not been read when it was refused. */
+/** The value of a field that wasn't read before the error. */
 const UNREAD = "unknown";
 const ASKING = {
   wanted: {

@@ -31,10 +31,12 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
-/** Prompts of one request: each is a request upstream (LangChain sends so many). */
+/** The most prompts of one request. Each is an upstream request (LangChain sends 20). */
 const PROMPTS_MAX = 20;
 
-/** What changes the answer and a chat model cannot do is refused, unless it says what is so anyway. */
+/**
+ * Rejects fields that change the answer and that a chat model cannot serve, unless they state the default.
+ */
 export const completionsBody = z.looseObject({
   model: chat.model,
   prompt: z.union([text, z.array(text).check(z.minLength(1), z.maxLength(PROMPTS_MAX))], {
@@ -100,7 +102,7 @@ function parse(value: object): Result<ParsedRequest> {
 
 type Asking = z.infer<typeof completionsBody>;
 
-/** What several prompts of one request may not have. */
+/** Rejects fields that don't work with several prompts. */
 function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
   if (prompts > 1 && stream === true) {
     return invalid("stream must be false for several prompts: send a request for each.", "stream");
@@ -109,7 +111,7 @@ function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null 
   return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
 }
 
-/** What each choice said, a refusal too: the legacy shape has one text. */
+/** Returns the text of each choice, refusals included. The legacy format has one text. */
 function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
   const { choices } = answer as Completion;
   return {
@@ -127,16 +129,16 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
   };
 }
 
-/** Writes the text of chunks alone. */
+/** Writes only the text of chunks. */
 class TextStream extends OpenAiStream implements StreamWriter {
-  /** What stands around a text, by choice. */
+  /** The JSON around a text, by choice. */
   readonly #around = new Map<number, EventTemplate>();
 
   constructor(head: ResponseHead, includeUsage: boolean) {
     super("text_completion", head, includeUsage);
   }
 
-  /** Its choices that say something or end; roles and reasoning have no place here. */
+  /** Writes the choices with a text or an end. Roles and reasoning have no place here. */
   chunk(chunk: Chunk): string {
     const choices = chunk.choices.flatMap(({ index, delta, finish_reason }) => {
       const said = delta.content || (delta.refusal ?? "");

@@ -10,9 +10,9 @@ const DIALECTS = ENDPOINTS.flatMap(({ path, dialect }) =>
   dialect === null ? [] : [{ path, below: `${path}/`, dialect }],
 );
 
-/** Before everything that may refuse: whose words a refusal on this path is said in. */
+/** Selects the error format of this path, before anything can fail. */
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
-  const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, ""); // a client that adds it too is still told in its words
+  const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, ""); // a client that repeats the prefix gets its own format too
   const dialect = dialectOf(path, {
     header: (name) => c.req.header(name),
     query: (name) => c.req.query(name),
@@ -21,7 +21,7 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   return next();
 }
 
-/** The dialect of a request on a path; null for OpenAI's own. */
+/** Returns the error format of a path; null for OpenAI's own. */
 export function dialectOf(path: string, at: EndpointContext): Dialect | null {
   const door = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
   if (door !== undefined) return door.dialect(at);

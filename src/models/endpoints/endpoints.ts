@@ -5,7 +5,7 @@ import { embeddingsEndpoint } from "./embeddings.ts";
 import { messagesEndpoint } from "./messages.ts";
 import { responsesEndpoint } from "./responses.ts";
 
-/** Every way in that costs money. A door is a file or a folder here and a row of this table. */
+/** Every paid endpoint. To add one, add a file or folder here and a row to this table. */
 export const ENDPOINTS: readonly EndpointAdapter[] = [
   chatEndpoint,
   completionsEndpoint,

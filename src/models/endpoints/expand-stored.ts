@@ -10,18 +10,18 @@ import type { Named } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 
-/** A body with what it names of kept answers put in its place. */
+/** A body with its stored responses expanded. */
 export type ExpandedBody = {
   readonly body: object;
-  /** Items that stand before its own. */
+  /** The number of items before its own. */
   readonly before: number;
-  /** Its own, each reference replaced; null where it has none that could be kept. */
+  /** Its own items with references replaced; null without any that could be stored. */
   readonly own: readonly JsonObject[] | null;
 };
 
 type Naming = Named<"previous_response_id" | "input">;
 
-/** What of kept answers a body names by ids of ours; null: nothing. Pure, for any body. */
+/** Returns the stored ids that a body names, or null without any. */
 export function storedIdsIn(body: object): RecallRequest | null {
   const { previous_response_id: id, input }: Naming = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
@@ -35,7 +35,7 @@ export function storedIdsIn(body: object): RecallRequest | null {
   return { previous, outputs: [...outputs], inputs: [...inputs] };
 }
 
-/** The whole conversation, as if it had been sent: 400 for what is not kept. */
+/** Returns the whole conversation. Returns 400 for ids that are not stored. */
 export function expandStored(
   body: object,
   recalled: RecallResult | undefined,
@@ -53,7 +53,7 @@ export function expandStored(
   return success({ body: { ...body, input: whole }, before: before.length, own: own.value });
 }
 
-/** A request's own items, each reference replaced by what it names. */
+/** Returns a request's own items with references replaced. */
 function withNamed(
   items: readonly unknown[],
   recalled: RecallResult | undefined,
@@ -67,7 +67,7 @@ function withNamed(
   return success(own);
 }
 
-/** A field of the whole conversation as it is called in the body that was sent. */
+/** Returns a field of the whole conversation by its name in the sent body. */
 export function ownParam(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;
@@ -102,12 +102,12 @@ function saidBy(content: string): JsonObject {
   return { type: "message", role: "user", content };
 }
 
-/** Clients act on this code: they send the whole conversation. */
+/** Clients send the whole conversation after this code. */
 const NOT_FOUND = "previous_response_not_found";
 const KEPT_FOR =
   "Answers are kept for as long as the organization's setting keep_responses_hours says, which is 0 at first, and for the key that asked";
 
-/** OpenAI's words first: clients know them. */
+/** OpenAI's words first, because clients match them. */
 function noSuchResponse(id: string): Refusal {
   const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}: send the whole input instead.`;
   return refuse({

@@ -25,7 +25,7 @@ import { parseMessages, VERSIONS } from "../protocols/messages/client-request.ts
 import type { MessagesBody, Version } from "../protocols/messages/client-request.ts";
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
-/** POST /v1/messages: Anthropic's dialect, as it passes to Claude's own host or over the core. */
+/** POST /v1/messages: Anthropic's format, passed to Claude's own host or converted. */
 export const messagesEndpoint: EndpointAdapter = {
   name: "messages",
   path: "/v1/messages",
@@ -70,17 +70,17 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   });
 }
 
-/** What the core's routes know of marks in a prompt: that it is worth to be kept. Claude and Nova keep it. */
+/** The cache setting for other routes. Claude and Nova apply it. */
 const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
-/** Where the client says that the request must run; `global` is anywhere. */
+/** Returns the region that the client requests; `global` is anywhere. */
 function placeOf({
   inference_geo: name,
 }: MessagesBody): NonNullable<ParsedRequest["place"]> | null {
   return name && name !== "global" ? { name, param: "inference_geo" } : null;
 }
 
-/** The dialect's version of this request. Failures: 400 for one that is not known here. */
+/** Returns the request's API version, or 400 for an unknown one. */
 export function versionOf(at: EndpointContext): Result<Version> {
   const asked = at.header("anthropic-version") ?? "";
   if (asked === "") return success(VERSIONS[0]);
@@ -89,7 +89,7 @@ export function versionOf(at: EndpointContext): Result<Version> {
   return invalid(`anthropic-version: must be ${VERSIONS.join(" or ")}`, "anthropic-version");
 }
 
-/** What the core calls otherwise. */
+/** Fields with another name in the core. */
 const PARAMS: Readonly<Record<string, string>> = {
   max_completion_tokens: "max_tokens",
   parallel_tool_calls: "tool_choice",
@@ -99,7 +99,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
 };
 
-/** A field of the core as this dialect calls it; places inside messages differ, so only the field is named. */
+/** Returns this format's name of a core field. Places inside messages differ, so only the field is named. */
 function paramOf(param: string): string | null {
   const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
   return field === null ? null : (PARAMS[field] ?? field);
@@ -117,7 +117,7 @@ function convertedReply(isStream: boolean, names: Names): ResponseWriter {
     : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
 }
 
-/** The core's answer as a message. */
+/** Converts the core's answer to a message. */
 function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
   return {
     ...envelope(receipt),
@@ -126,7 +126,7 @@ function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): J
   };
 }
 
-/** Claude's own message under our id and model; what names our account there does not pass. */
+/** Returns Claude's own message with our id and model, without names of our account. */
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
   const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {

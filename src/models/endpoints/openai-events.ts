@@ -4,11 +4,11 @@ import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
-/** Stands for a text while the JSON around it is written; no upstream can know it. */
+/** Marks the place of a text while the JSON around it is written. No upstream can guess it. */
 export const MARK = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
-/** What stands before and after a text in an event that was written with `MARK` in its place. */
+/** The JSON of an event before and after its text. */
 export type EventTemplate = { readonly before: string; readonly after: string };
 
 export function splitAtMark(written: string): EventTemplate {
@@ -16,7 +16,10 @@ export function splitAtMark(written: string): EventTemplate {
   return { before, after };
 }
 
-/** A stream of OpenAI's as server-sent events, each of which says whose it is; `includeUsage`: the last one tells usage and cost. */
+/**
+ * An OpenAI stream as server-sent events with our identity. `includeUsage`: the last event has usage and
+ * cost.
+ */
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   /** id, object, created, model and usage, the same in every event. */

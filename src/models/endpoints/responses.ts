@@ -33,7 +33,7 @@ import { echoOf } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flatten } from "../protocols/responses/client-tools.ts";
 import type { Flattened } from "../protocols/responses/client-tools.ts";
 
-/** POST /v1/responses (openai npm's types; Open Responses). Upstream nothing is ever stored. */
+/** POST /v1/responses (openai npm's types; Open Responses). Nothing is stored upstream. */
 export const responsesEndpoint: EndpointAdapter = {
   name: "responses",
   path: "/v1/responses",
@@ -122,7 +122,7 @@ const NO_CUT = {
   message: "'truncation' must be disabled: this model's input is never cut here.",
 };
 
-/** Agents send some tools among their items, anew each turn. */
+/** Flattens tools. Agents send some of them among their items in each turn. */
 function flattened(body: ResponsesBody): Result<Flattened> {
   const lists = [{ tools: body.tools ?? [], at: "tools" }];
   for (const [index, item] of itemsOf(body).entries()) {
@@ -177,7 +177,7 @@ const PARAMS: readonly (readonly [RegExp, string])[] = [
   [/^logprobs\b/, "include"],
 ];
 
-/** A field of the core's as it is called here; of messages only their parts can be told. */
+/** Returns this format's name of a core field. For messages only parts can be located. */
 function paramOf(core: string, places: Heard["places"]): string {
   const [, message, part] = /^messages\[(\d+)\]\.content(\[\d+\]\..*)$/.exec(core) ?? [];
   const place = places.get(Number(message));

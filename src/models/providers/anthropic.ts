@@ -30,11 +30,11 @@ type AnthropicHost = {
   /** Ends in the version, e.g. `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /** Where the model must run, for the models that can be told; null is anywhere. */
+  /** The required region, for models that accept one; null is anywhere. */
   readonly geo: "us" | null;
 };
 
-/** Anthropic, live where its key is set. What it can promise, the table of regions says. */
+/** Anthropic, active if its key is set. The table of regions has its promises. */
 export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],
@@ -49,7 +49,7 @@ export const ANTHROPIC: BuiltInProvider = {
     }),
 };
 
-/** The adapter for the Messages API. */
+/** Returns the adapter for the Messages API. */
 export function anthropic(host: AnthropicHost): Provider {
   return {
     ...httpProvider(wireOf(host)),
@@ -95,7 +95,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
   };
 }
 
-/** The one version of their dialect that this adapter is tested with, whatever the client's. */
+/** Returns the headers with the one API version that this adapter is tested with. */
 function headersOf(secret: string, beta: string | null): Readonly<Record<string, string>> {
   return {
     "x-api-key": secret,
@@ -104,14 +104,14 @@ function headersOf(secret: string, beta: string | null): Readonly<Record<string,
   };
 }
 
-/** The tool that this call's request made of its JSON schema, if it did. */
+/** Returns the tool that carries this call's JSON answer, if any. */
 function jsonToolOf({ body, upstreamId }: ChatCall): string | null {
   const json = jsonAnswerOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
 }
 
 const COUNT_BYTES_MAX = 4096;
-/** What only generating takes. */
+/** Fields for generation only. */
 const UNCOUNTED = new Set(["max_tokens", "stop_sequences", "temperature", "top_p", "top_k"]);
 
 type Count = {
@@ -120,7 +120,7 @@ type Count = {
   readonly signal: AbortSignal;
 };
 
-/** Tokens of a prompt by their own counter, which is free; null where it does not say in time. */
+/** Returns a prompt's tokens by Anthropic's own free counter, or null after the timeout. */
 async function countTokens(
   { baseUrl, secret }: AnthropicHost,
   { upstreamId, native, signal }: Count,

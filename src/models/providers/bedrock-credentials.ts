@@ -5,7 +5,7 @@ import type { ProviderConfig } from "../core/built-in.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** How requests show whose they are: a Bedrock API key, or a signature with an access key. */
+/** The credentials: a Bedrock API key, or an access key for signatures. */
 export type Credentials =
   | { readonly kind: "bearer"; readonly token: string }
   | {
@@ -20,7 +20,7 @@ export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** The credentials that are set, or null; an API key before an access key, as AWS's own tools choose. */
+/** Returns the configured credentials, or null. An API key comes first, as in AWS's own tools. */
 export function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -32,14 +32,14 @@ export function credentialsOf(config: ProviderConfig): Credentials | null {
   return sessionToken === undefined ? base : { ...base, sessionToken };
 }
 
-/** What an upstream could quote of them. */
+/** Returns the values that an upstream could quote. */
 export function secretsOf(credentials: Credentials): readonly string[] {
   if (credentials.kind === "bearer") return [credentials.token];
   const { accessKeyId, secretAccessKey, sessionToken } = credentials;
   return [accessKeyId, secretAccessKey, ...(sessionToken === undefined ? [] : [sessionToken])];
 }
 
-/** Gives the headers that authorize one POST of this body to this URL. */
+/** Returns the headers that authorize one POST of this body to this URL. */
 type Authorize = (url: string, body: OutgoingBody) => Promise<Readonly<Record<string, string>>>;
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
@@ -47,8 +47,8 @@ const SERVICE = "bedrock";
 const TERMINATOR = "aws4_request";
 
 /**
- * SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") of a POST without a query, dated by the real
- * clock. Host and x-amz-* headers are signed, so that nothing on the way changes what was signed.
+ * Signs a POST without a query by SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") with the
+ * real time. Host and x-amz-* headers are signed too.
  */
 export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {
@@ -91,7 +91,7 @@ export function requestSigner(credentials: Credentials, region: string): Authori
   };
 }
 
-/** A path of a URL, encoded a second time, as every service but S3 wants it. */
+/** Encodes a URL's path a second time, as every service but S3 requires. */
 function encodedPath(pathname: string): string {
   return pathname.split("/").map(encodedSegment).join("/");
 }
@@ -103,7 +103,7 @@ function encodedSegment(text: string): string {
   );
 }
 
-/** The key of a day, made by signing with each part of its scope what the one before it gave. */
+/** Returns the key of a day, signed with each part of its scope in turn. */
 async function signingKey(secret: string, day: string, region: string): Promise<HmacKey> {
   const ofDay = await signed(`AWS4${secret}`, day);
   const ofService = await signed(await signed(ofDay, region), SERVICE);

@@ -35,16 +35,16 @@ const ID = "bedrock";
 const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
-/** Bedrock's runtime in one region of AWS. */
+/** Bedrock's runtime in one AWS region. */
 type BedrockHost = {
-  /** Where it promises to run; models that may leave it are not served. */
+  /** Its promised location. Models that may leave it are not served. */
   readonly tag: HostTag;
   readonly awsRegion: string;
   readonly baseUrl: string;
   readonly credentials: Credentials;
 };
 
-/** Converse and ConverseStream for chat, InvokeModel for embeddings. */
+/** Uses Converse and ConverseStream for chat, InvokeModel for embeddings. */
 export function bedrock(host: BedrockHost): Provider {
   return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksUnasked };
 }
@@ -61,7 +61,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
     return post(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
   };
-  /** A body for a model that stays where it is promised to. */
+  /** Sends a body to a model that stays in the promised location. */
   const at = async (
     { upstreamId }: ProviderCall,
     body: () => Promise<OutgoingBody | ProviderFailure>,
@@ -100,7 +100,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
 const REGION = "AWS_REGION";
 const BASE_URL = "BEDROCK_BASE_URL";
 
-/** Bedrock in this region, with an API key of its own or with an access key. */
+/** Bedrock in this region, with its own API key or an access key. */
 export const BEDROCK: BuiltInProvider = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
@@ -110,7 +110,7 @@ export const BEDROCK: BuiltInProvider = {
   build(config) {
     const awsRegion = awsRegionOf(config);
     const baseUrl = config.secret(BASE_URL) ?? `https://${hostIn(awsRegion)}`;
-    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built where they are set
+    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built if they are set
     return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
   },
 };
@@ -123,7 +123,7 @@ function hostIn(awsRegion: string): string {
   return `bedrock-runtime.${awsRegion}.amazonaws.com`;
 }
 
-/** Whether an address is one of AWS's, which name their region, in another region than this. */
+/** Returns whether an AWS address names another region. */
 function isElsewhere(address: string, { region }: ProviderConfig): boolean {
   const host = hostOf(address);
   if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
@@ -131,11 +131,14 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
   return named === undefined || rowOf(region).aws?.pattern.test(named) !== true;
 }
 
-/** Another region would break the promise of the host; half of an access key would leave it out unsaid. */
+/**
+ * Returns problems: another region breaks the host's promise; half of an access key would disable it
+ * silently.
+ */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);
   const { aws } = rowOf(config.region);
-  if (aws === null) return found; // nothing of it is asked here
+  if (aws === null) return found; // not called from here
   if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
     found.push(otherPlaceProblem(BASE_URL, hostIn(aws.usual)));
   }

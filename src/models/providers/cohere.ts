@@ -15,10 +15,10 @@ const ID = "cohere";
 const SECRET = "COHERE_API_KEY";
 const BASE_URL = "COHERE_BASE_URL";
 const TEXTS_MAX = 96;
-/** Cohere's own status for a prompt that holds a denied token. */
+/** Cohere's status of a prompt with a denied token. */
 const DENIED = 498;
 
-/** Cohere's API v2. It has no host that promises a region. */
+/** Cohere's API v2. It has no regional host. */
 export const COHERE: BuiltInProvider = {
   id: ID,
   variables: [SECRET],
@@ -29,7 +29,7 @@ export const COHERE: BuiltInProvider = {
     cohere(config.secret(BASE_URL) ?? "https://api.cohere.com/v2", config.secret(SECRET) ?? ""),
 };
 
-/** The provider behind one address, which ends in the version. */
+/** Returns the provider of one address, which ends in the version. */
 export function cohere(baseUrl: string, secret: string): Provider {
   return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
 }
@@ -56,7 +56,7 @@ function wireOf(base: string, secret: string): ProviderProtocol {
       ask: (call) => send(call, "/embed", embedRequest(call)),
       answer: embedAnswer,
     },
-    failureInside: () => null, // what has no message or vectors is no answer
+    failureInside: () => null, // an answer without a message or vectors is invalid anyway
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };

@@ -5,7 +5,7 @@ import { numberOf, parseObject, textOf } from "../core/json-value.ts";
 import { shape } from "../core/shape.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 
-/** What a service account's JSON key says that we need. */
+/** The needed fields of a service account's JSON key. */
 type ServiceAccount = {
   readonly email: string;
   /** PKCS 8 in PEM. */
@@ -13,22 +13,22 @@ type ServiceAccount = {
   readonly project: string;
 };
 
-/** Where tokens come from, and which grant asks for them (RFC 7523; Google's OAuth 2.0 for servers). */
+/** The token endpoint and its grant (RFC 7523; Google's OAuth 2.0 for servers). */
 export const TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
-/** A token this close to its end is not used any more. */
+/** The remaining life in ms below which a token isn't used. */
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
-/** A shared exchange dies with the request that began it: others wait this long, then make their own. */
+/** The wait in ms for a shared exchange, which dies with its request. Then others make their own. */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
 const granted = shape({ access_token: textOf, expires_in: numberOf });
 const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
 
-/** The account in a JSON key, or the names of the fields that are missing or cannot be. */
+/** Returns the account of a JSON key, or the names of missing or invalid fields. */
 export function serviceAccountOf(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
@@ -41,16 +41,19 @@ export function serviceAccountOf(json: string): ServiceAccount | readonly string
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-/** The bytes of a PEM text; secrets that went through a shell may have `\n` in two characters. */
+/**
+ * Reads a PEM text. Secrets from a shell may contain `
+ * ` as two characters.
+ */
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * The access tokens of a service account. One is used until five minutes before its end; concurrent
- * calls share one exchange. The exchange carries our signature and no word of a prompt, so it may go
- * to Google's one address from every region.
+ * The access tokens of a service account. A token is used until five minutes before its end. Concurrent calls
+ * share one exchange, which carries our signature and nothing of a prompt, so every region may use Google's
+ * one address.
  */
 export class AccessTokens {
   readonly #account: ServiceAccount;
@@ -59,19 +62,19 @@ export class AccessTokens {
   #token: Token | null = null;
   #exchange: Promise<Token | ProviderFailure> | null = null;
 
-  /** `nowMs`: the real time, which the signed request names. */
+  /** `nowMs`: the real time, for the signed request. */
   constructor(account: ServiceAccount, url: string, nowMs: () => number) {
     this.#account = account;
     this.#url = url;
     this.#nowMs = nowMs;
   }
 
-  /** The last token, also one that has ended: what an error's text must not show. */
+  /** The last token, also an expired one, which error texts must not show. */
   get last(): string {
     return this.#token?.text ?? "";
   }
 
-  /** A token to call with, or why there is none. */
+  /** Returns a token, or the failure. */
   async get(): Promise<string | ProviderFailure> {
     const known = this.#token;
     if (known !== null && this.#nowMs() < known.untilMs) return known.text;
@@ -80,7 +83,7 @@ export class AccessTokens {
     return "text" in got ? got.text : got;
   }
 
-  /** Forgets a token that was refused, unless another has taken its place. */
+  /** Forgets a rejected token, unless it was replaced. */
   drop(text: string): void {
     if (this.#token?.text === text) this.#token = { text, untilMs: 0 };
   }
@@ -149,7 +152,7 @@ export class AccessTokens {
   }
 }
 
-/** A JSON Web Token that asks for an access token, signed with RS256 (RFC 7515, RFC 7518 3.3). */
+/** Returns a JSON Web Token that requests an access token, signed with RS256 (RFC 7515, RFC 7518 3.3). */
 async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();

@@ -24,18 +24,18 @@ type Credential = Readonly<Record<string, string>>;
 /** One of Google's two services: the Gemini API or Vertex. */
 type Service = {
   readonly id: string;
-  /** The address that models stand under, without a slash at its end. */
+  /** The address of models, without a slash at its end. */
   readonly models: string;
   readonly embeddings: EmbeddingMethod;
-  /** The header that lets us in, or why there is none. */
+  /** Returns the authorization header, or the failure. */
   credential(): Promise<Credential | ProviderFailure>;
-  /** After a 401: true when another credential may do better. */
+  /** Handles a 401. Returns true if another credential may work. */
   renew?(refused: Credential): boolean;
-  /** What an upstream's text may quote and nobody must see. */
+  /** Returns values that an upstream's text may quote and nobody may see. */
   secrets(): readonly string[];
 };
 
-/** The adapter for Google's generateContent and its embeddings. */
+/** Returns the adapter for Google's generateContent and embeddings. */
 export function google(service: Service): Provider {
   return { ...httpProvider(wireOf(service)), readsFiles: true, summarizesThoughts: true };
 }
@@ -69,7 +69,7 @@ function wireOf(service: Service): ProviderProtocol {
   };
 }
 
-/** Sends a request; once more where the credential was refused and there is another. */
+/** Sends a request, and once more with another credential after a rejection. */
 async function asked(
   service: Service,
   call: ProviderCall,
@@ -90,7 +90,7 @@ const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
 const KEY = "GEMINI_API_KEY";
 const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
 
-/** The Gemini API: a key, one host for the world, no promise where it runs. */
+/** The Gemini API: a key, one host for the world, no promised region. */
 const GEMINI: BuiltInProvider = {
   id: "google",
   variables: [KEY],
@@ -103,13 +103,13 @@ const GEMINI: BuiltInProvider = {
       id: "google",
       models: `${trimmedUrl(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
       embeddings: BATCH_EMBED_CONTENTS,
-      credential: () => Promise.resolve({ "x-goog-api-key": key }), // in the URL it would be in logs
+      credential: () => Promise.resolve({ "x-goog-api-key": key }), // a key in the URL would be logged
       secrets: () => [key],
     });
   },
 };
 
-/** Vertex's hosts that keep prompts in a region; without one of its own a region sells nothing of Vertex. */
+/** Vertex's hosts that keep prompts in a region. A region without one sells nothing of Vertex. */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",
@@ -132,7 +132,7 @@ const VERTEX: BuiltInProvider = {
 /** Google's two services. */
 export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
-/** Vertex as configured; `nowMs` is the real time. Throws for credentials that have problems. */
+/** Returns Vertex as configured. `nowMs` is the real time. Throws for invalid credentials. */
 export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   const account = serviceAccountOf(config.secret(CREDENTIALS) ?? "");
   if (!("project" in account)) throw new Error("credentials with problems");

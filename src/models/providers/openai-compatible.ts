@@ -13,19 +13,19 @@ import type { Profile } from "../protocols/chat/profile.ts";
 import { chatRequest, embeddingsRequest } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
-/** One host that speaks OpenAI's API. */
+/** A host with OpenAI's API. */
 type OpenAiHost = {
   readonly id: string;
   /** Ends in the version, e.g. `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: Profile;
-  /** Without one no key is sent (Ollama, vLLM on a private network). */
+  /** Absent: no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
   /** Extra headers of every request, for gateways in front of a host. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
+/** Returns the adapter for hosts with OpenAI's chat completions and embeddings. */
 export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
   const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;
@@ -33,7 +33,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   return { ...httpProvider(wire), takesTokens, summarizesThoughts };
 }
 
-/** A host with two wires: Responses for those who speak it, and for models that need it. */
+/** Returns a host with two protocols: Responses for its clients and for models that need it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,
@@ -44,7 +44,7 @@ function withResponses(
   return {
     id,
     kinds: kindsOf(chat),
-    takesTokens: true, // it is OpenAI itself
+    takesTokens: true, // OpenAI itself
     readsFiles: true,
     summarizesThoughts: true,
     speaks: (wire) => wire === "responses",

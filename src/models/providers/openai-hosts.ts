@@ -3,22 +3,24 @@ import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.
 import { openAiCompatible } from "./openai-compatible.ts";
 import { PROFILE_OF } from "./profile.ts";
 
-/** A host that speaks OpenAI's API: where, with which key, in which dialect. */
+/** A host with OpenAI's API: its address, key and profile. */
 type Host = {
-  /** `<ID>_BASE_URL` replaces the address, and keeps the promise of its region: it may be no other host of its domain. */
+  /**
+   * `<ID>_BASE_URL` replaces the address and keeps the region's promise, so it must be in the same domain.
+   */
   readonly id: string;
-  /** Its dialect. `<PROFILE>_API_KEY` is the secret with its key. */
+  /** Its profile. `<PROFILE>_API_KEY` is the secret with its key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
-  /** The variable that must be `on` for the region's own host: it needs another plan. */
+  /** The variable that must be `on` for the region's own host, which needs another plan. */
   readonly ownHostIf?: string;
-  /** Keys that begin so belong to another address. */
+  /** Keys with this prefix belong to another address. */
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
 };
 
 const anywhere = (url: string): Host["baseUrls"] => ({ global: url });
 
-/** Hosts and what they promise, from their own documentation. */
+/** Hosts and their promises, from their own documentation. */
 const HOSTS: readonly Host[] = [
   {
     id: "openai",
@@ -28,17 +30,17 @@ const HOSTS: readonly Host[] = [
       eu: "https://eu.api.openai.com/v1",
       us: "https://us.api.openai.com/v1",
     },
-    // They take the keys of a project with data residency alone, and the usual host takes those not.
+    // They accept only keys of a project with data residency, which the usual host rejects.
     ownHostIf: "OPENAI_RESIDENCY",
   },
-  // Its regional hosts take any key of an account (docs.mistral.ai, regional inference).
+  // Its regional hosts accept any key of an account (docs.mistral.ai, regional inference).
   {
     id: "mistral",
     profile: "mistral",
     baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
   },
   { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
-  // In China: it promises neither region.
+  // In China, without a promise for either region.
   { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
   { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
   {
@@ -47,7 +49,7 @@ const HOSTS: readonly Host[] = [
     baseUrls: anywhere("https://api.fireworks.ai/inference/v1"),
   },
   { id: "xai", profile: "xai", baseUrls: anywhere("https://api.x.ai/v1") },
-  // Sells only some of its models: a provider of its own, so that models are routed one by one.
+  // It sells only some models, so it is a separate provider.
   { id: "xai-us", profile: "xai", baseUrls: { us: "https://us.api.x.ai/v1" } },
   { id: "cerebras", profile: "cerebras", baseUrls: anywhere("https://api.cerebras.ai/v1") },
   {
@@ -64,7 +66,7 @@ const HOSTS: readonly Host[] = [
   },
 ];
 
-/** The built-in hosts. A region calls its own host where there is one, else the global one. */
+/** The built-in hosts. A region calls its own host, else the global one. */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {
@@ -91,7 +93,7 @@ function builtIn(host: Host): BuiltInProvider {
   };
 }
 
-/** The promise of the host that a region calls; one without an address there is not called. */
+/** Returns the promise of the host that a region calls. A region without an address doesn't call it. */
 function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
   const isOwn =
     baseUrls[config.region] !== undefined &&
@@ -105,12 +107,12 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
   return host.baseUrls[tagOf(host, config)] ?? "";
 }
 
-/** An address that a key may belong to, and what it promises. */
+/** An address that a key may belong to, and its promise. */
 export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Where a host's key may belong: the address that is called first, then the others of its maker; that one alone
- * where a `*_BASE_URL` stands for it. Null for what is no host of this wire, or not called from here.
+ * Returns the addresses of a host's key: the called one first, then the company's others, or only a
+ * `*_BASE_URL`. Returns null for other protocols and hosts not called from here.
  */
 export function placesOf(
   id: string,

@@ -3,7 +3,7 @@ import { GENERIC, LLAMA_CPP, LOCAL, OLLAMA, OPENAI } from "./profiles/openai.ts"
 import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 
-/** Every profile by the name that a PROVIDERS entry gives it. */
+/** Every profile by its name in a PROVIDERS entry. */
 export const PROFILE_OF = {
   openai: OPENAI,
   azure: { ...OPENAI, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
@@ -22,7 +22,7 @@ export const PROFILE_OF = {
   generic: GENERIC,
 } as const satisfies Readonly<Record<string, Profile>>;
 
-/** The profiles a PROVIDERS entry may name. */
+/** The profiles for PROVIDERS entries. */
 export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
 
 export const OPENAI_PROFILE: Profile = OPENAI;

@@ -11,7 +11,7 @@ import { PROFILES } from "./profile.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI } from "./workers-ai.ts";
 
-/** Every provider that this Worker knows by itself, beside the sandbox. */
+/** Every built-in provider beside the sandbox. */
 export const BUILT_IN: readonly BuiltInProvider[] = [
   ...OPENAI_COMPATIBLE,
   ANTHROPIC,
@@ -21,10 +21,10 @@ export const BUILT_IN: readonly BuiltInProvider[] = [
   WORKERS_AI,
 ];
 
-/** A provider that is configured here, and where its hosts promise to run. */
+/** A configured provider, and the promise of its hosts. */
 type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** Every provider of this deployment by id; those whose variables are not set are left out. */
+/** Returns every provider of this deployment by id. Those without their variables are left out. */
 export function buildProviders(
   config: ProviderConfig,
   sandbox: Provider,
@@ -39,7 +39,7 @@ export function buildProviders(
   return providers;
 }
 
-/** The same providers as the catalog needs them: ids and host tags. */
+/** Returns the same providers for the catalog: ids and host tags. */
 export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
   const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
     id: builtIn.id,
@@ -52,7 +52,10 @@ export function liveProviders(config: ProviderConfig): readonly ConfiguredProvid
   return live;
 }
 
-/** What in PROVIDERS and the variables of built-in providers cannot work; a deployment with problems must not serve. */
+/**
+ * Returns problems of PROVIDERS and the built-in providers' variables. A deployment with problems must not
+ * serve.
+ */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))
@@ -69,7 +72,7 @@ export function providerProblems(config: ProviderConfig): readonly ConfigProblem
   return [...problems, ...webOnly, ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config))];
 }
 
-/** Those that are set, sound and have a host to call from this region. */
+/** Returns built-in providers that are set, valid and callable from this region. */
 function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
   return BUILT_IN.filter(
     (builtIn) =>

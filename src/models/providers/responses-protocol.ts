@@ -16,20 +16,20 @@ import { responseFailure } from "../protocols/responses/host-rules.ts";
 import { ChunkReader, NativeReader } from "../protocols/responses/host-stream.ts";
 import { toBase64Url } from "../core/base64.ts";
 
-/** A host that speaks OpenAI's Responses. */
+/** A host of OpenAI's Responses. */
 type ResponsesHost = {
   readonly id: string;
-  /** Where it is asked. */
+  /** Its endpoint. */
   readonly url: string;
-  /** What lets us in. */
+  /** Its authorization headers. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The key in it, which errors may quote. */
+  /** The key in them, which errors may quote. */
   readonly secret?: string;
 };
 
 /**
- * OpenAI's Responses API for chat calls: converted from chat and back, or natively where the client speaks
- * it too. Nothing is stored there; reasoning travels to the client and back, encrypted.
+ * Returns OpenAI's Responses API for chat calls, converted or native. Nothing is stored there. Reasoning
+ * travels encrypted to the client and back.
  */
 export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const identity = new Identity(secret ?? "");
@@ -64,7 +64,7 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Prov
 }
 
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Reasoning is bound to the account that made it: there is another one since, or another made it. */
+/** Reasoning is bound to the account that made it, and it was another one. */
 const NOT_OURS = "invalid_encrypted_content";
 
 const kindOf = shape({ type: asIs });
@@ -72,7 +72,7 @@ const complaint = shape({ error: shape({ code: asIs }) });
 
 type Answered = Response | ProviderFailure;
 
-/** Asks once more, without any reasoning, where that of the history cannot be read there. */
+/** Asks once more without any reasoning if the history's is unreadable there. */
 async function againWithoutReasoning(
   answer: Answered,
   body: JsonObject & { readonly input?: unknown },
@@ -90,21 +90,21 @@ async function againWithoutReasoning(
 const HASHES_MAX = 512;
 
 /**
- * Who asks, as OpenAI is told: keyed hashes, so that two customers never share a cache slot or a name there, and
- * nobody's own name leaves us. Nothing without a customer (scripts).
+ * The caller's identity for OpenAI: keyed hashes, so that two customers never share a cache slot or a name,
+ * and no name leaves us. Empty without a customer (scripts).
  */
 class Identity {
   readonly #secret: string;
-  /** Of those who asked last: a hash costs more than the rest of a request's way out. */
+  /** Hashes of recent callers, because a hash costs more than the rest of sending. */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
-  /** `secret`: what nobody outside knows; our key at the host. */
+  /** `secret`: our key at the host. */
   constructor(secret: string) {
     this.#secret = secret;
   }
 
-  /** `safety_identifier` and `prompt_cache_key` for a call whose body asks for this cache key, or for none. */
+  /** Returns `safety_identifier` and `prompt_cache_key` for a call with this cache key, or none. */
   async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
     if (customer === undefined) return {};
     const { orgId, user } = customer;

@@ -23,7 +23,7 @@ import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 const ID = "workers-ai";
 const TEXTS_MAX = 100;
 
-/** Cloudflare's own models, through the binding AI: no key, and no promise where they run. */
+/** Cloudflare's own models through the binding AI: no key, no promised region. */
 export const WORKERS_AI: BuiltInProvider = {
   id: ID,
   variables: ["AI"],
@@ -33,7 +33,7 @@ export const WORKERS_AI: BuiltInProvider = {
   build: ({ ai }) => workersAi(ai ?? { run: () => Promise.reject(new Error("no binding")) }),
 };
 
-/** The provider behind one binding. */
+/** Returns the provider of one binding. */
 export function workersAi(ai: AiBinding): Provider {
   return httpProvider(wireOf(ai));
 }
@@ -60,7 +60,7 @@ function wireOf(ai: AiBinding): ProviderProtocol {
   };
 }
 
-/** With `returnRawResponse` the binding answers as a fetch does, also for failures. */
+/** Runs a model. With `returnRawResponse` the binding answers like fetch, also for failures. */
 async function run(
   ai: AiBinding,
   call: ProviderCall,
@@ -81,7 +81,10 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
-/** `{ shape, data: [[...]], pooling }`, without usage; null when a vector is missing or pooled otherwise. */
+/**
+ * Reads `{ shape, data: [[...]], pooling }` without usage. Returns null if a vector is missing or pooled
+ * differently.
+ */
 function embeddingAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

@@ -17,9 +17,8 @@ import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
- * POST /internal/v1/authorize, at a key's home: is the key global and live, and, for a paid request, the
- * hold in its wallet, which alone says whether a key lives that this isolate has met. Its own rate limit
- * counts nothing here: that is the peer's.
+ * Handles POST /internal/v1/authorize at a key's home. It returns whether the key is global and active and,
+ * for a paid request, holds in its wallet. Its own rate limit doesn't count here, because the peer counts.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
@@ -34,7 +33,10 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   return c.json(refused(held.failure));
 }
 
-/** Whose key it is: as this isolate has met it, for a hold; else as its register says, which notes the use. */
+/**
+ * Returns the caller: as known to this isolate, for a hold; else from the key's register, which records the
+ * use.
+ */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
   const callers = knownCallers(config);
@@ -56,7 +58,10 @@ function refused(failure: Failure): object {
   return { ok: false, failure };
 }
 
-/** Who only looks hears by which price list it would pay; whether it lives its wallet says, which alone knows of sessions. */
+/**
+ * Returns the price list for a read. The wallet tells whether the key is active, because only it knows
+ * sessions.
+ */
 async function lookedAt(
   c: Context<AppEnv>,
   orgId: string,
@@ -72,7 +77,7 @@ async function lookedAt(
   return { unanswered: false, result: success(seen) };
 }
 
-/** One attempt fewer than a request at home would make: the peer repeats the whole call. */
+/** Holds with one attempt fewer than at home, because the peer repeats the whole call. */
 async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,

@@ -16,12 +16,12 @@ import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
+/** A peer's question to a key's home: the key's caller and, for a paid request, a hold. */
 export type AuthorizeRequest = RequestCredential & {
-  /** Without the key's id: home knows it. */
+  /** The hold without the key's id, which home knows. */
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
-/** `granted` is 0 where nothing was to be held. */
+/** `granted` is 0 if nothing had to be held. */
 export type Authorized = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
@@ -46,7 +46,7 @@ const requestSchema = z.object({
   ),
 });
 
-/** The body of `authorize`, without its version. */
+/** Returns the body of `authorize`, without its version. */
 export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   const shown = { key_hash: called.keyHash, ...presentedToJson(called) };
   if (hold === null) return { ...shown, hold };
@@ -66,7 +66,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   return { ...shown, hold: asked };
 }
 
-/** What a peer sent, or null when it is not what `authorize` takes. */
+/** Reads a peer's body. Returns null if it is invalid. */
 export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -104,8 +104,8 @@ const answerSchema = z.discriminatedUnion("ok", [
 ]);
 
 /**
- * Home's answer, or null when it is none: garbage authorizes nothing and condemns nobody. `unanswered`:
- * home itself has lost an attempt, which may hold.
+ * Reads home's answer. Returns null if it is invalid, so garbage neither authorizes nor rejects.
+ * `unanswered`: home lost an attempt that may hold.
  */
 export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const parsed = answerSchema.safeParse(body);
@@ -128,15 +128,15 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
     : { unanswered: false, result: refuse(failure) };
 }
 
-/** The request that asks: `spentMs` is what it has already waited, `after` its timers while it has them. */
+/** The asking request. `spentMs`: its wait so far. `after`: its timers while it has them. */
 type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
   readonly spentMs: number;
 };
 
 /**
- * Asks a key's home whose it is and for the hold, in one call with one retry under the same id. Home
- * away, slow or talking garbage: `unanswered` with `home_region_unreachable`; whether it holds is then
- * not known, nor after its own fault, nor where only the repeat of a lost attempt is refused.
+ * Asks a key's home for the caller and the hold, in one call with one retry under the same id. If home is
+ * unreachable, slow or invalid, it returns `unanswered` with `home_region_unreachable`. A hold may exist
+ * then, as after home's own fault or a rejected repeat of a lost attempt.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
@@ -165,7 +165,7 @@ export async function authorizeAtHome(
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-/** A grant is of what was asked for: anything else is no hold to spend from. */
+/** Returns whether the grant matches the request. Otherwise it is no hold. */
 function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
   return hold === null || (hold.least <= granted && granted <= hold.most);
 }

@@ -26,18 +26,21 @@ import { needOf, routesMeeting } from "../core/route-needs.ts";
 import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */
+/**
+ * What may serve a request. `defaultCap`: output tokens if the request sets none; Infinity is the model's
+ * maximum.
+ */
 type Sold = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
-  /** What the customer pays; left out: the catalog's own prices. */
+  /** The customer's prices. Left out: the catalog's own. */
   readonly pricing?: Pricing;
 };
 
 /**
- * A door's request with its model, the routes that can do it, and what it may cost at most. Failures: 400 with
- * `param` in the door's words, 404 model_not_found.
+ * Returns a request with its model, its capable routes and its maximum cost. Returns 400 with the client's
+ * `param`, or 404 model_not_found.
  */
 export function boundRequest(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const { request, place } = asked;
@@ -83,7 +86,7 @@ function pricedFor(model: Model, { pricing }: Sold): Model {
   return pricing === undefined ? model : pricedModel(model, pricing);
 }
 
-/** Prices a request anew, before anything is held for it: its routes stay, its bounds follow. */
+/** Applies other prices before the hold. Routes stay, bounds follow. */
 export function reprice(request: PaidRequest, pricing: Pricing): void {
   const { model, prompt, cap } = request;
   const able = model.routes.filter(({ provider, upstreamId }) =>
@@ -121,7 +124,7 @@ function wantedOutput(body: ChatBody, asked: ParsedRequest, native: NativeReques
   };
 }
 
-/** Prompts that are answered apart are priced one by one: together they may not pass into a dearer price. */
+/** Rejects several separate prompts that together enter a higher price tier. */
 function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
   const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
   return isLong
@@ -129,7 +132,7 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
     : null;
 }
 
-/** The able routes that read what the request shows, and in the door's wire where no other can do it. */
+/** Returns the capable routes that read the request's content, native ones if no other can serve it. */
 function routesFor(
   able: readonly Route[],
   { model, body, asked, sold }: { model: Model; body: ChatBody; asked: ParsedRequest; sold: Sold },
@@ -138,20 +141,20 @@ function routesFor(
   return reading.ok ? nativeIfOnly(reading.value, asked.native, sold.providers) : reading;
 }
 
-/** Images and files are for models that see. */
+/** Rejects images and files for models without vision. */
 function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
   const shown = SHOWN.find(([type]) => hasParts(body, type));
   if (shown === undefined || abilities.includes("vision")) return null;
   return invalid(`The model '${id}' does not accept ${shown[1]}.`, "messages");
 }
 
-/** Parts that only a model that sees takes, and what they are called. */
+/** Parts that need a model with vision, and their names. */
 const SHOWN = [
   ["image_url", "images"],
   ["file", "files"],
 ] as const;
 
-/** The routes whose wire has files. */
+/** Returns the routes whose protocol has files. */
 function readers(
   routes: readonly Route[],
   { id }: Model,
@@ -206,7 +209,7 @@ function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold
   };
 }
 
-/** Whether a route of the model takes a request in the door's own wire. */
+/** Returns whether a route of the model accepts the client's own format. */
 function isSpoken(
   { routes }: Model,
   native: NativeRequest | null,
@@ -216,8 +219,8 @@ function isSpoken(
 }
 
 /**
- * A prompt as its routes are told it: of the native body, where any takes that (`native` is null where none does),
- * of the core's, where any is told it in another wire; the larger of the two.
+ * Returns the prompt size: the larger of the native body (`native` is null if no route accepts it) and the
+ * core's, if a route needs it.
  */
 function promptSize(
   body: ChatBody,
@@ -233,7 +236,7 @@ function promptSize(
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
-/** The routes that speak the door's wire, where nobody else can do the request. */
+/** Returns the native routes if no other can serve the request. */
 function nativeIfOnly(
   routes: readonly Route[],
   native: NativeRequest | null,
@@ -247,7 +250,7 @@ function nativeIfOnly(
   return able.length > 0 ? success(able) : invalid(only.message, only.param);
 }
 
-/** Whether a route takes a request in the door's own wire. */
+/** Returns whether a route accepts the client's own format. */
 export function speaksNatively(
   provider: Provider | undefined,
   { upstreamId }: Route,
@@ -256,7 +259,7 @@ export function speaksNatively(
   return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
 }
 
-/** A refusal with its `param` as the door's client knows it; what the door said itself is in its words. */
+/** Translates `param` of an error to the client's format. Errors of the endpoint already have it. */
 export function withClientParam(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
   const { failure } = refusal;
   if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
@@ -274,7 +277,7 @@ type Words = {
   readonly native: NativeRequest | null;
 };
 
-/** A chat request as routes are chosen for it. */
+/** A chat request with the facts that choose its routes. */
 type ChatNeeds = {
   readonly chat: ChatBody;
   readonly prompt: PromptSize;
@@ -282,9 +285,8 @@ type ChatNeeds = {
 };
 
 /**
- * The routes of a model that can do a chat request, in order: `n`, images and tools by what each route is
- * said to lack; then its length, so far as another route remains. Failures: 400 with the `param`
- * that no route can do.
+ * Returns the routes that can serve a chat request, in order: by `n`, images, tools and then length, as long
+ * as another route remains. Returns 400 with the `param` that no route can serve.
  */
 export function capableRoutes(
   model: Model,
@@ -316,8 +318,8 @@ export function capableRoutes(
 }
 
 /**
- * Without the routes whose own context window is too short for so many tokens. The size is an
- * estimate: with none left, the widest stay, and the upstream decides.
+ * Drops routes whose context window is too short. The size is an estimate, so the widest routes stay if none
+ * fits, and the upstream decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;
@@ -326,7 +328,7 @@ function longEnough(routes: readonly Route[], model: Model, tokens: number): rea
   return routes.filter((route) => contextOf(route) >= enough);
 }
 
-/** True when a chat request offers tools, or its conversation has used them. */
+/** Returns whether a chat request offers tools or its conversation used them. */
 function usesTools(chat: ChatBody): boolean {
   if ((chat.tools?.length ?? 0) > 0 || chat["functions"] !== undefined) return true;
   return chat.messages.some(

@@ -22,15 +22,12 @@ import { logWarning } from "../../shared/log.ts";
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
-/** A route that has begun to answer; or, when none did, what that comes to. */
+/** A route that began to answer, or the outcome if none did. */
 type Answering =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
-/**
- * Asks the routes that the hold pays for, in order, until one answers. Once one has, nobody else will be
- * asked: the request's body is let go.
- */
+/** Asks the routes of the hold in order until one answers. The request's body is released then. */
 export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Answering> {
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
@@ -59,13 +56,13 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
   return { ok: true, route: servingRoute(run, served.value, routes), answer };
 }
 
-/** The route that the request was sent to last, whose work a client that leaves pays for. */
+/** The route that received the request last. A client that disconnects pays for its work. */
 type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
-/** What an attempt has used whose answer the request kept from being finished. */
+/** Usage of an attempt whose answer the request itself prevented. */
 type SpentThere = { readonly asked: Tried; readonly spent: FailedUsage };
 
-/** What of the attempts so far somebody may have to pay for. */
+/** The attempts that somebody may have to pay for. */
 type Last = { asked: Tried | null; spent: SpentThere | null };
 
 function triedAt(
@@ -79,7 +76,7 @@ function triedAt(
   return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
 }
 
-/** The attempts before as receipts name them. */
+/** Returns the failed attempts as receipts list them. */
 function failedThere(
   routes: readonly PaidRoute[],
   failed: ActiveRoute["failed"],
@@ -127,7 +124,7 @@ async function callRoute(
   );
 }
 
-/** Lets go of the request's body: no other route will be asked. */
+/** Releases the request's body, because no other route will be asked. */
 function dropBody({ request, slot, bodyBytes }: Run): void {
   const { native } = request;
   request.core = null;
@@ -135,7 +132,9 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
   slot?.dropBody(request.keep === null ? 0 : bodyBytes);
 }
 
-/** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
+/**
+ * Returns the timeout of a JSON answer in ms: the time for its output at a slow pace, at most ten minutes.
+ */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
   const { core } = run.request;
@@ -175,7 +174,7 @@ function owed(run: Run, { asked, spent }: Last): Outcome | null {
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
 
-/** Voids the hold, then answers: a client that retries at once finds its credit free again. */
+/** Voids the hold, then answers, so that a client that retries at once has its credit again. */
 function released(run: Run, failure: Failure, reason: string): EndedResponse {
   return refusing(run, failure, { kind: "void", reason });
 }
@@ -190,7 +189,7 @@ function refusing(run: Run, failure: Failure, outcome: Outcome): EndedResponse {
   };
 }
 
-/** Statuses that are told apart; of any other only its hundred is. */
+/** Statuses with their own label. Others share one per hundred. */
 const STATUSES: ReadonlySet<string> = new Set(
   "400 401 402 403 404 408 409 413 415 422 424 429 498 499 500 501 502 503 504 520 521 522 523 524 525 526 529 530".split(
     " ",
@@ -198,8 +197,8 @@ const STATUSES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Tells of an attempt at a provider that failed: a line with its request, and a count. An attempt that ended
- * because the client left says nothing about the provider; one that this isolate had no room for is shed.
+ * Logs and counts a failed attempt. One that ended because the client left says nothing about the provider.
+ * One without room in this isolate counts as shed.
  */
 export function reportFailedAttempt(
   run: Run,
@@ -223,7 +222,7 @@ export function reportFailedAttempt(
   });
 }
 
-/** For whoever asks later what happened to the request. */
+/** Records an attempt for later readers of the request. */
 function noteAttempt(
   { progress, services, startedMs }: Run,
   route: string,
@@ -241,8 +240,8 @@ function noteAttempt(
 }
 
 /**
- * A failure as two labels, each of a bounded set: the HTTP status, `none` without one; and our word for what
- * happened, for a bare status what it means to us (`disabled`, `overloaded`, `refused`, `retry`).
+ * Returns a failure as two labels of bounded sets: the HTTP status or `none`, and the reason (`disabled`,
+ * `overloaded`, `refused` or `retry` for a bare status).
  */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;

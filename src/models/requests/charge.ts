@@ -9,21 +9,21 @@ import { costOf } from "../../shared/cost.ts";
 import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
 
-/** How a stream ended, seen from the money. */
+/** The end of a stream, for its charge. */
 export type StreamEnding =
-  /** The terminal marker, or usage after every choice had finished. */
+  /** The terminal marker came, or usage after every choice had finished. */
   | "complete"
-  /** The host broke off or said that it failed. */
+  /** The host broke off or reported a failure. */
   | "failed"
-  /** It failed, and what was asked may have provoked that. */
+  /** The host failed, and the request may have caused it. */
   | "provoked"
-  /** Our own timer, or a client that left and whose drain ran out. */
+  /** Our own timer ended it, or the drain after a disconnect. */
   | "stopped";
 
-/** What was seen of an answer. `output` counts tokens of what was forwarded. */
+/** The observed answer. `output` counts forwarded tokens. */
 type Seen = {
   readonly usage: Usage | null;
-  /** What was reported before the answer's end; its prompt counts, its output as far as it goes. */
+  /** Usage before the answer's end. Its prompt counts; its output is a lower bound. */
   readonly partial?: Usage | null;
   readonly output: number;
   /** Tokens of `output` that are thoughts; absent: none. */
@@ -32,9 +32,9 @@ type Seen = {
 };
 
 /**
- * What an answer costs. Reported usage always counts. Without it: a finished answer, one that we
- * stopped, one that what was asked may have made fail and one whose reader had left or stalled cost their
- * input and the output so far, marked estimated; a host that failed by itself costs nothing and is absorbed.
+ * Returns the charge of an answer. Reported usage always counts. Without it, an answer that finished, was
+ * stopped, was prevented by its request, or lost its reader costs its input and its output so far, marked as
+ * estimated. A host that failed by itself costs nothing; we absorb it.
  */
 export function chargeFor(
   run: Run,
@@ -43,7 +43,7 @@ export function chargeFor(
   end: { ending: StreamEnding; readerAway: boolean },
 ): Outcome {
   const { finishReason, partial = null } = seen;
-  // An answer that the model ended has used what was last said of it, unless that was near its beginning.
+  // The last report of a finished answer counts, unless it came near the start.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
   const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
   const reported = isWhole ? partial : seen.usage;
@@ -57,7 +57,7 @@ export function chargeFor(
   return priced({ route, usage, estimated: true, finishReason });
 }
 
-/** The one place where a request is priced. */
+/** Prices a request. No other code does. */
 function priced(charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
   const { route, usage, estimated, finishReason } = charge;
   const prompt = promptTokens(usage);
@@ -72,7 +72,10 @@ function priced(charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
   return { kind: "settle", route, ...paid, ...more };
 }
 
-/** No estimate of a text is four times its tokens: a report of so much less was made before most of it. */
+/**
+ * Returns whether a report is far below the count. No text estimate is four times its tokens, so such a
+ * report came before most of the text.
+ */
 function isStale(partial: Usage, counted: number): boolean {
   return counted > partial.output * 4 + 16;
 }
@@ -99,8 +102,8 @@ export function unseenCharge(
 }
 
 /**
- * Input as reported before the end, else by its best guess; output as counted or as reported so far,
- * whichever is more, but never above what was allowed.
+ * Returns input as reported, else estimated, and output as counted or reported, whichever is larger, within
+ * the cap.
  */
 function estimatedUsage(
   run: Run,
@@ -118,10 +121,10 @@ function estimatedUsage(
   };
 }
 
-/** Of a bug before anything is owed. */
+/** The outcome of a bug before anything is owed. */
 export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
 
-/** From here on this is open: if what is owed for it cannot be said, what was owed before it is. */
+/** Sets the open call. If its charge cannot be computed, the earlier charge stays. */
 export function markOpen({ progress }: Run, open: OpenCall): void {
   const before = progress.open;
   progress.open = {
@@ -136,15 +139,15 @@ export function markOpen({ progress }: Run, open: OpenCall): void {
   };
 }
 
-/** A failure as its client is told of it: with what it was charged all the same. */
+/** Adds the charge to a failure for its client. */
 export function withCharge({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
   if (outcome.kind === "void") return failure;
-  // one that no store took is tried on
+  // a charge that no store accepted is retried
   const costMicro = progress.stored === "refused" ? outcome.cost : progress.charged;
   return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };
 }
 
-/** What a door is told when an answer begins. */
+/** Returns the head of an answer for its endpoint. */
 export function headOf({
   id,
   startedMs,
@@ -160,7 +163,7 @@ export function headOf({
   };
 }
 
-/** What a door is told when it is over. */
+/** Returns the receipt of an answer for its endpoint. */
 export function receiptOf(
   run: Run,
   { usage, estimated, finishReason, route }: Charge,
@@ -177,7 +180,7 @@ export function receiptOf(
   };
 }
 
-/** What every answered paid request says about itself: route, attempts, a cap that was lowered, what was left out. */
+/** Returns the headers of every answered paid request: route, attempts, a lowered cap and dropped fields. */
 export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
   const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {
@@ -190,11 +193,11 @@ export function receiptHeaders(run: Run, route: ServingRoute): Record<string, st
   return headers;
 }
 
-/** As much as a header should hold. */
+/** The most names that a header may list. */
 const DROPPED_MAX = 32;
 const WORD_MAX = 64;
 
-/** What the door left out, and then the route, in the door's words. */
+/** Returns the dropped fields in the client's format: the endpoint's, then the route's. */
 function droppedBy({ request }: Run, route: ServingRoute): string[] {
   const { droppedNatively, paramOf } = request;
   const dropped = route.isNative ? droppedNatively : request.dropped;
@@ -204,12 +207,12 @@ function droppedBy({ request }: Run, route: ServingRoute): string[] {
   return [...new Set(all)].slice(0, DROPPED_MAX);
 }
 
-/** Names of fields and tools are the client's own words: as a header can hold them. */
+/** Makes the client's own names safe for a header. */
 function asHeaderWord(name: string): string {
   return name.slice(0, WORD_MAX).replaceAll(/[^\w.:[\]-]/g, "_");
 }
 
-/** Whether the money paid for less output than was asked for. */
+/** Returns whether the balance allowed less output than requested. */
 function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
   return cap !== null && request.cap !== null && cap < request.cap.whole;
 }

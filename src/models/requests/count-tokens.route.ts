@@ -22,17 +22,17 @@ import { betasIn, nativeOf } from "../protocols/messages/client-native.ts";
 import { parseCount } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
-/** What an estimate of Claude's tokens is raised by: a client that counts too little compacts too late. */
+/** The factor on an estimate of Claude's tokens. A client that counts too little compacts too late. */
 const RAISED = 1.1;
-/** What stands around a message, and around all of them, in tokens (OpenAI's cookbook). */
+/** Tokens around each message and around all of them (OpenAI's cookbook). */
 const AROUND = 3;
-/** A client that waits longer counts by itself. */
+/** Clients that wait longer count by themselves. */
 const UPSTREAM_MS = 3000;
 
 /**
- * POST /v1/messages/count_tokens: `{ input_tokens }`, by the upstream's own counter where it speaks this
- * dialect, else our estimate; never 0. Free, and nothing is held; it counts in the key's
- * minute, and its body takes a place and room as a paid one does.
+ * Handles POST /v1/messages/count_tokens: `{ input_tokens }` from the upstream's own counter on a native
+ * route, else our estimate, never 0. It is free and holds nothing. It counts in the key's minute, and its
+ * body needs room like a paid one.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);
@@ -59,7 +59,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   return success(said ?? estimate.value);
 }
 
-/** By what would be sent: in this dialect where a route of the model speaks it. */
+/** Estimates by the body that would be sent, natively if a route of the model is native. */
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
   const prompt = promptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
@@ -76,7 +76,7 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
 
-/** What a chat comes to in o200k, the nearest to other makers' tokens that is known here. */
+/** Counts a chat in o200k, the closest known encoding to other models' tokens. */
 function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
   const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
   let images = 0;
@@ -93,7 +93,7 @@ function closely({ messages, tools, response_format: format }: ChatBody, model: 
   );
 }
 
-/** What an assistant's message says beside its content. */
+/** Returns the text of an assistant's message beside its content. */
 function spoken(message: Extract<ChatMessage, { role: "assistant" }>): readonly string[] {
   const calls = (message.tool_calls ?? []).flatMap((call) =>
     call.type === "function" ? [call.function.name, call.function.arguments] : [],
@@ -105,7 +105,7 @@ function betasOf(c: Context<AppEnv>): readonly string[] {
   return betasIn(c.req.header("anthropic-beta"));
 }
 
-/** The first route of this dialect, and its provider; null without one. */
+/** Returns the first native route and its provider, or null. */
 function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
   const { providers } = deploymentOf(c.var.config);
   for (const { provider: id, upstreamId } of routes) {
@@ -117,7 +117,7 @@ function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
 
 type Speaker = { readonly provider: Provider; readonly upstreamId: string };
 
-/** What the first route of this dialect counts; null without one, or where it does not say in time. */
+/** Returns the count of the first native route, or null without one or after the timeout. */
 async function upstreamCount(
   c: Context<AppEnv>,
   body: CountBody,

@@ -14,15 +14,18 @@ import {
 import { RouteHealth } from "../routing/route-health.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
-/** What this deployment sells and who answers: built once for each configuration, and the catalog when a price changes. */
+/**
+ * The models and providers of this deployment. It is built once per configuration, the catalog once per price
+ * change.
+ */
 export type Deployment = {
-  /** What is sold at a moment (Unix ms); whoever keeps it keeps its prices. */
+  /** Returns the catalog at a time (Unix ms). Its prices stay with its holder. */
   readonly catalogAt: (nowMs: number) => Catalog;
-  /** Those that follow after a moment, as far as changes are announced, oldest first. */
+  /** Returns the announced later catalogs, oldest first. */
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
-  /** What contradicts itself in the configuration: with any of these nothing is served. */
+  /** Contradictions in the configuration. With any of them nothing is served. */
   readonly problems: readonly ConfigProblem[];
 };
 
@@ -47,7 +50,9 @@ function makeDeployment(config: Config): Deployment {
   };
 }
 
-/** Models with a route to a provider that cannot be asked for such: they would be sold and never answered. */
+/**
+ * Returns models with a route to a provider that cannot serve them. They would be sold and never answered.
+ */
 function unaskable({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
   return models.flatMap(({ id, kind, routes }) =>
     routes
@@ -90,5 +95,5 @@ function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAft
   return { catalogAt, catalogsAfter };
 }
 
-/** So many announced changes ahead a list looks for the next price of a model. */
+/** The most announced changes that a list searches for a model's next price. */
 const LATER_MAX = 20;

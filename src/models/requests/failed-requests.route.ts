@@ -26,14 +26,14 @@ import type { Run } from "./paid-request.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Whose wallet is told, and where it is. */
+/** The organization and its home. */
 type Told = { readonly orgId: string; readonly home: Region };
-/** Tells a wallet, once; throws where it was not heard. */
+/** Reports to a wallet once. Throws if the wallet didn't receive it. */
 type Tell = (to: Told, batch: FailedBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
 const TELL_TIMEOUT_MS = 5000;
-/** The platform ends a waitUntil at 30 s, and whoever waits in it. */
+/** The platform ends waitUntil after 30 s. */
 const LOST_AFTER_MS = 30_000;
 
 type Waiting = {
@@ -43,14 +43,14 @@ type Waiting = {
 };
 
 /**
- * The failed requests that an isolate has not told their wallets of: the newest by themselves, all of them as
- * counts. Told `delayMs` after the first, together, so that a storm of refusals is a call in that time; or as soon as
- * somebody reads here. What an isolate that dies had not told is lost: it is no money.
+ * The failed requests that an isolate has not reported yet: the newest in full, all of them as counts. They
+ * are reported together `delayMs` after the first, or when somebody reads here, so that a storm of errors is
+ * one call. An isolate that dies loses them; they are not money.
  */
 class FailedRequests {
   readonly #delayMs: number;
   readonly #waiting = new Map<string, Waiting>();
-  /** When the wait for the next telling began, `elapsedMs`; never while nobody waits. */
+  /** The start of the wait for the next report (`elapsedMs`); never without a wait. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
@@ -73,7 +73,7 @@ class FailedRequests {
     waiting.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  /** Has everything told in a while, unless that is under way; `waitUntil` keeps the isolate for it. */
+  /** Schedules a report unless one is running. `waitUntil` keeps the isolate alive for it. */
   tellLater(waitUntil: (work: Promise<unknown>) => void, tell: Tell): void {
     if (this.#waiting.size === 0) return;
     if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
@@ -88,8 +88,8 @@ class FailedRequests {
   }
 
   /**
-   * Returns once what was noted of an organization is told, or could not be. What another request is telling is not
-   * waited for: a promise belongs to the request that made it.
+   * Reports an organization's failed requests, or gives up. It doesn't wait for another request's report,
+   * because a promise belongs to the request that made it.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
     const waiting = this.#waiting.get(orgId);
@@ -102,7 +102,7 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
   try {
     await within(tell(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
   } catch (error) {
-    // Not again: the lost call may have arrived, and a count must never be twice the truth.
+    // No retry: the lost call may have arrived, and a count must never double.
     const reason = reasonOf(error);
     logWarning("failures_not_taken", { org_id: to.orgId, requests: requests.length, reason });
   }
@@ -111,20 +111,20 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
 const makeFailedRequests = ({ numbers }: Config): FailedRequests =>
   new FailedRequests(numbers.METRICS_DELAY_MS);
 
-/** What a request asked for, as far as its body was understood. */
+/** The parameters of a request, as far as its body was understood. */
 export type RequestSummary = {
   readonly model: string | null;
   readonly externalId: string | null;
   readonly streamed: boolean;
 };
 
-/** What of a run is noted. */
+/** The parts of a run that are recorded. */
 type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "timer">;
 
-/** What a model may be called: whatever else stands in a body's `model` is not kept. */
+/** The form of a model name. Other values of `model` are not stored. */
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
-/** Of what a door understood; never a word of its prompt. */
+/** Returns the summary of a parsed request, without any of its prompt. */
 export function summarizeRequest({ request, user }: ParsedRequest): RequestSummary {
   const { model } = request.body;
   const streamed = request.kind === "chat" && request.body.stream === true;
@@ -132,8 +132,8 @@ export function summarizeRequest({ request, user }: ParsedRequest): RequestSumma
 }
 
 /**
- * Notes a request of a known key that was answered with an error, also in the midst of its stream, or whose client
- * left: its wallet is told of it in a while. Of a key that nobody here has met nothing is noted.
+ * Records a known key's request that got an error, also within its stream, or whose client left. Its wallet
+ * learns it later. Nothing is recorded for unknown keys.
  */
 export function recordFailedRequest(
   c: Context<AppEnv>,
@@ -155,7 +155,7 @@ export function recordFailedRequest(
 
 const NOTHING_ASKED = { model: null, externalId: null, streamed: null };
 
-/** What is known beside of one that was to be held for. */
+/** Returns the further fields of a request that reached its hold. */
 function runFields(run: NotedRun | null) {
   if (run === null) return {};
   const { leftMs } = run.timer;
@@ -166,7 +166,7 @@ function runFields(run: NotedRun | null) {
   };
 }
 
-/** Whose request it is, as far as this isolate knows; also of a key that has died. */
+/** Returns the caller, as far as this isolate knows, also of a revoked key. */
 function callerOf(c: Context<AppEnv>): Caller | undefined {
   return c.get("admitted")?.caller ?? c.get("met");
 }
@@ -191,7 +191,7 @@ const LEFT: ReportedError = {
   param: null,
 };
 
-/** A failure in the words that its client was told, but for those of a provider or of the client itself. */
+/** Returns a failure in the client's words, without quotes of a provider or the client. */
 function toldOf(
   failure: Failure,
   { isStream, wasAsked }: { readonly isStream: boolean; readonly wasAsked: boolean },
@@ -213,25 +213,22 @@ function ownWords(failure: Failure, wasAsked: boolean): Failure {
   return isNamed && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
 }
 
-/** A reader waits so long for what this isolate has noted. */
+/** The time in ms that a reader waits for this isolate's report. */
 const TOLD_WITHIN_MS = 1000;
 
-/**
- * Before what reads requests or their errors, here or at home: what this isolate has noted of the caller's
- * organization is told first.
- */
+/** Reports this isolate's failed requests of the caller's organization before requests or errors are read. */
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const told = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
-  // A telling under way may be that of a request which was cancelled, and never end.
+  // A running report may belong to a canceled request and never end.
   await within(told, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }
 
-/** Tells the wallet here, or its home. */
+/** Returns the call to the wallet here or at its home. */
 function tellerOf(c: Context<AppEnv>): Tell {
   const { config, requestId } = c.var;
-  const { env } = c; // not c: what waits must not keep its request
+  const { env } = c; // not c: a waiting report must not keep its request
   return async ({ orgId, home }: Told, batch: FailedBatch) => {
     if (home === config.region) {
       return objectsOf(env).wallet(orgId).noteFailed(batch);

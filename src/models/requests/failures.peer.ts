@@ -13,8 +13,8 @@ const message = z.object({
 });
 
 /**
- * POST /internal/v1/failures, at a wallet's home: requests of its organization that failed in the peer. Not repeated:
- * a count must never be twice the truth. 200 whether the wallet took them or not.
+ * Handles POST /internal/v1/failures at a wallet's home: failed requests in the peer. It is not repeated,
+ * because a count must never double. It returns 200 in any case.
  */
 export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(message, c.var.peerBody);

@@ -12,38 +12,40 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Least useful output: a grant that cannot pay for this many tokens is refused instead. */
+/** The least useful output in tokens. A grant for fewer is rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
-/** What the output of one request may be, in tokens per choice. */
+/** The output bounds of one request, in tokens per choice. */
 export type OutputCap = {
-  /** What was asked or defaulted, at most the model's maximum. */
+  /** The requested or default output, at most the model's maximum. */
   readonly whole: number;
-  /** Below this the request is refused rather than cut. */
+  /** Below this the request is rejected, not truncated. */
   readonly least: number;
   readonly choices: number;
-  /** Whether the client said what is the most; a default may be cut to what is left. */
+  /** Whether the client set the maximum. A default may be lowered to the balance. */
   readonly isAsked: boolean;
 };
 
 /**
- * What one request may cost at its dearest route: hold at least `least`, at most `most`. `sure`: the least by
- * the prompt's hard bound instead of its estimate.
+ * The cost bounds of a request at its most expensive route: hold from `least` to `most`. `sure`: the least
+ * with the prompt's hard bound instead of its estimate.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
-/** What a chat request says about its output; `thinks`: it asks for reasoning. */
+/** The output fields of a chat request. `thinks`: it requests reasoning. */
 type AskedOutput = {
   readonly cap: number | null;
   readonly choices: number;
-  /** Where none is asked for; Infinity: the model's own most. */
+  /** The default. Infinity is the model's maximum. */
   readonly defaultCap: number;
   readonly thinks?: boolean;
-  /** With fewer tokens of output the request makes no sense; absent: as few as there may be. */
+  /** The least useful output in tokens. Absent: no minimum. */
   readonly least?: number;
 };
 
-/** The output cap of a chat request: the asked one, else the default within the context window. */
+/**
+ * Returns the output cap of a chat request: the requested one, else the default within the context window.
+ */
 export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput): OutputCap {
   const thought = asked.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
   const floor = Math.max(model.minOutput, thought, asked.least ?? 0);
@@ -54,12 +56,12 @@ export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput):
   return { whole, least, choices: asked.choices, isAsked: asked.cap !== null };
 }
 
-/** A response's stream says log probabilities once more in each of so many events at its end. */
+/** The number of final events in which a response's stream repeats log probabilities. */
 const RESPONSES_REPEATS = 4;
 
 /**
- * The output cap of a chat whose answer can be held: one that is given whole, and log probabilities in a response's
- * stream, which repeats them at its end. One that nobody asked for is lowered. Failures: 400 for what was asked.
+ * Returns the output cap of a chat whose answer must be buffered: a JSON answer, or log probabilities in a
+ * response's stream. A default is lowered; a requested cap that is too high is a 400.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -79,14 +81,14 @@ export function capThatFits(
     : invalid(`${message}, fewer choices, or a stream.`, "n");
 }
 
-/** What of an answer is held may have so many bytes; null where it is passed on as it comes. */
+/** Returns the most buffered bytes of an answer, or null if it is streamed through. */
 function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";
   return isRepeated ? JSON_BYTES_MAX / RESPONSES_REPEATS : null;
 }
 
-/** The least and the most that a request can cost, over every candidate route. */
+/** Returns the least and most cost of a request over all candidate routes. */
 export function costBounds(
   routes: readonly Route[],
   prompt: PromptSize,
@@ -108,9 +110,8 @@ export function costBounds(
 }
 
 /**
- * The output cap, in tokens per choice, that a grant pays for at one route: what it leaves after the
- * prompt's hard bound or, only if that is below the least cap, after its estimate. Null when even
- * that is below the least cap: the route cannot be used. 0 is never a cap.
+ * Returns the output cap in tokens per choice that a grant pays for at one route, after the prompt's hard
+ * bound or, if that leaves too little, its estimate. Returns null if the route cannot be used; never 0.
  */
 export function affordableCap(
   route: Route,
@@ -130,7 +131,7 @@ export function affordableCap(
   return null;
 }
 
-/** An output cap as it may be sent to a route: one that nobody asked for also leaves room for the prompt there. */
+/** Returns the output cap for a route. A default also leaves room for the prompt. */
 function capAt(
   { limits }: Route,
   {
@@ -144,22 +145,22 @@ function capAt(
   return Math.min(most, Math.max(cap.least, limits.context - prompt.estimate));
 }
 
-/** The price tier of the bound: the dearest that the request can come to. */
+/** Returns the most expensive price tier that the request can reach. */
 function heldPrice(route: Route, prompt: PromptSize): Price {
   return priceAt(route, prompt.bound);
 }
 
-/** A route's outputFactor is exact to a thousandth, rounded up. */
+/** The scale of a route's outputFactor, rounded up to a thousandth. */
 const FACTOR_SCALE = 1000;
 
-/** The output that a route may bill for so many choices of a cap, reasoning beside it included. */
+/** Returns the output that a route may bill for these choices and cap, with separate reasoning. */
 export function billedOutput(route: Route, cap: number, choices: number): number {
   const beside = route.limits?.reasoningTokens ?? 0;
   const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaled, (cap + beside) * choices);
 }
 
-/** The largest cap of so many choices for which `billed` tokens pay; below 0 where they pay for none. */
+/** Returns the largest cap of these choices that `billed` tokens pay for; below 0 if none. */
 function capFor(route: Route, billed: bigint, choices: number): bigint {
   const scaled = (billed * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
   const beside = billed / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
@@ -170,7 +171,10 @@ function scaledFactor(route: Route): number {
   return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
 }
 
-/** Output tokens, of all choices together, that are paid for after the prompt; exact. -1 where not even the prompt is. */
+/**
+ * Returns the exact output tokens of all choices that are paid for after the prompt; -1 if not even the
+ * prompt is.
+ */
 function tokensFor(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
@@ -183,7 +187,7 @@ function tokensFor(
   return left / BigInt(price.output);
 }
 
-/** Micros, rounded up. Input at its dearest: a cache discount is never held for. */
+/** Returns micro-credits, rounded up. Input has its highest price, without a cache discount. */
 function worstCost(
   price: Price,
   { prompt, promptTokens }: { readonly prompt: PromptSize; readonly promptTokens: number },
@@ -196,7 +200,10 @@ function worstCost(
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-/** What one request costs beside its tokens, in millionths of a micro: chats and embeddings count no other unit. */
+/**
+ * Returns the cost of a request beside its tokens, in millionths of a micro-credit. Chats and embeddings
+ * count no other unit.
+ */
 function perRequest({ units }: Price): bigint {
   return BigInt(units?.request ?? 0);
 }

@@ -9,12 +9,12 @@ import { decideStoring } from "./store-response.ts";
 import type { GrantedHold, PaidRoute, Run, WalletAt } from "./paid-request.ts";
 import { releaseHold } from "./settle.ts";
 
-/** A hold is asked for so often: a client waits. */
+/** The attempts to hold while a client waits. */
 const ATTEMPTS = 2;
 
 /**
- * Holds between the least and the most that a run can cost, in the wallet, or at the key's home; what that pays for.
- * What may be held although nobody said so is voided by the outbox, and the run refused.
+ * Holds between the least and the most cost of a run, in the wallet or at the key's home, and returns its
+ * routes. A hold that may exist without an answer is voided by the outbox, and the run is rejected.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
@@ -33,14 +33,14 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
-/** A wallet that goes by another price list says which, and is asked once more by its prices. */
+/** Holds again by the wallet's prices if it names another price list. */
 async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
   const reached = await asked(run);
   const failure = failureOf(reached);
   if (failure?.kind !== "price_list_differs") return reached;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
-  // A lost attempt before it may still hold: this request ends, and the next one knows the list.
+  // A lost attempt may still hold, so this request ends. The next one knows the list.
   if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   reprice(request, pricing.value);
@@ -81,7 +81,7 @@ function wishOf({ caller, id, idempotency, request, services }: Run): HoldReques
   };
 }
 
-/** In this region; a key that is only presumed to live is admitted in the same call, or refused. */
+/** Holds in this region. A presumed key is admitted in the same call, or rejected. */
 function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
@@ -97,10 +97,10 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   return reachObject(ask, { after: timers.after, attemptsMax: ATTEMPTS });
 }
 
-/** The routes that a grant pays for, each with its cap. The dearest one is paid for by construction. */
+/** Returns the routes that a grant pays for, with their caps. The most expensive one is always among them. */
 function paidFor({ request, services }: Run, { granted, tokens }: HoldGrant): PaidRoute[] {
   const { routes, prompt, cap, native } = request;
-  // what the tokens granted of the key's limit leave to each choice after the prompt
+  // the key limit's tokens that remain for each choice after the prompt
   const tokensLeft =
     tokens === undefined
       ? Infinity

@@ -21,7 +21,10 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-/** The other region in which a caller's wallet is; null: it is this one. `after`: the request's timers while it has them. */
+/**
+ * Returns the other region with a caller's wallet, or null if it is here. `after`: the request's timers while
+ * it has them.
+ */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
@@ -36,9 +39,9 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   };
 }
 
-/** What a run of this caller works with. Stubs are made at each use: one that failed stays broken. */
+/** Returns a run's services. Stubs are made at each use, because a failed one stays broken. */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
-  const { env } = c; // not c: what is kept for a run must not keep its request
+  const { env } = c; // not c: a run's services must not keep its request
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
   const { providers, health } = deploymentOf(config);
@@ -63,8 +66,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 }
 
 /**
- * For what a peer answers by itself and without money: a global key away from home must live there at
- * this moment. Home away: 503.
+ * Checks that a global key away from home is still active there, for answers without money. Returns 503 if
+ * home is unreachable.
  */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,
@@ -84,21 +87,21 @@ export async function requireLiveAtHome(
   return undefined;
 }
 
-/** What of this isolate's calls goes together. */
+/** Calls of this isolate that are grouped. */
 const makeGroups = () => ({
   wallets: new WalletGroups(),
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
 /**
- * Whether requests are kept apart as in production, by a flag that is on there since 2024-10-14. The test runner has it
- * off, and its requests, objects and clocks in one: there every call goes alone.
+ * Returns whether requests are isolated as in production, by a flag that is on there since 2024-10-14. The
+ * test runner turns it off and shares requests, objects and clocks, so calls are not grouped there.
  */
 function areApart(): boolean {
   return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
 }
 
-/** The wallets of this region, as one request asks them: `env` and `after` are its own. */
+/** Returns this region's wallets for one request. `env` and `after` are its own. */
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
@@ -109,7 +112,7 @@ export function walletsOf(config: Config, env: Env, after: After): WalletAt {
 
 const STORED = { kind: "answered", answer: null } as const;
 
-/** The outboxes of this region, by their names. */
+/** Returns this region's outboxes by name. */
 function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {

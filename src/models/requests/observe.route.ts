@@ -19,17 +19,17 @@ import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { ShedReason } from "../../shared/in-flight.ts";
 
-/** After a run's end: its counts, and its line in the log. */
+/** Counts and logs a run after its end. */
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
-  const { env } = c; // not c: what the isolate keeps must not keep its last request
+  const { env } = c; // not c: the isolate's state must not keep its last request
   const { health } = run.services;
   recorder.view = () => routeGauges(health, now(env));
   countRun(run, recorder.tally);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
-  if (status !== 401) flushCounts(c); // as in countRequests: a dead key costs no object call more
+  if (status !== 401) flushCounts(c); // as in countRequests: a revoked key costs no more object calls
   const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isTold) return;
@@ -43,7 +43,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-/** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
+/** Counts a paid run after its end. Labels: the requested model and the answering provider. */
 export function countRun(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
@@ -71,7 +71,7 @@ type RunSeries = ReturnType<typeof runSeries>;
 type ByStream = { readonly streamed: RunSeries; readonly whole: RunSeries };
 const seriesOfModels = new WeakMap<Model, Map<string, ByStream>>();
 
-/** The series that the runs of a model at a provider count in, written once. */
+/** Returns the series of a model at a provider, written once. */
 function seriesOfRuns(model: Model, provider: string): ByStream {
   const byProvider = seriesOfModels.get(model) ?? new Map<string, ByStream>();
   seriesOfModels.set(model, byProvider);
@@ -101,14 +101,17 @@ function runSeries({ id: model, kind }: Model, provider: string, stream: boolean
   };
 }
 
-/** The routes that this isolate leaves out, as gauges. */
+/** Returns the routes in cooldown of this isolate as gauges. */
 function routeGauges(health: RouteHealth, nowMs: number): Series {
   const { name } = METRICS.routesLeftOut;
   const left = health.standings(nowMs);
   return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
 }
 
-/** One charged run as a data point of Workers Analytics Engine, indexed by organization; null for none. */
+/**
+ * Returns a charged run as a data point of Workers Analytics Engine, indexed by organization; null for other
+ * runs.
+ */
 function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   const { outcome, charged } = run.progress;
   if (outcome?.kind !== "settle") return null;
@@ -124,7 +127,7 @@ function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   };
 }
 
-/** What the line of a paid request says beyond that of every other one. */
+/** Adds a paid request's fields to its log line. */
 function logRun(
   run: Run,
   answered: { readonly route: string; readonly status: number; readonly failure: string | null },
@@ -163,14 +166,14 @@ function chargeFields({ route, usage, estimated, finishReason }: Charge, charged
   };
 }
 
-/** A reason as a label: its words are our own, and few. */
+/** Returns a reason as a label of a small set. */
 function wordOf(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 
 /**
- * What an isolate refuses for want of room. It comes in storms: each is counted, and one line a second tells how many
- * there were since the line before, and the last one's id.
+ * Counts of shed requests. Storms are common: each request counts, and one line a second names their number
+ * and the last id.
  */
 class ShedCounts implements ShedCounters {
   readonly #config: Config;
@@ -186,14 +189,14 @@ class ShedCounts implements ShedCounters {
   }
 }
 
-/** Those of this isolate. */
+/** Returns this isolate's counters. */
 export function shedCounters(config: Config): ShedCounters {
   return Isolate.of(config).get(makeSheds);
 }
 
 const makeSheds = (config: Config): ShedCounters => new ShedCounts(config);
 
-/** Refuses a request that found no place, and counts it; it has a line of its own only with LOG_REQUESTS=all. */
+/** Rejects a request without a slot, and counts it. It has its own log line only with LOG_REQUESTS=all. */
 export function rejectOverloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   shedCounters(config).note(reason, requestId, startedMs);

@@ -16,8 +16,8 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /**
- * `POST /internal/v1/outcomes`: what requests that a peer served came to. 200 with a result for each
- * item, in their order; 400 when there is no list of at most 100 items.
+ * Handles POST /internal/v1/outcomes: outcomes of requests that a peer served. Returns 200 with a result per
+ * item, in order, or 400 without a list of at most 100 items.
  */
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
@@ -34,20 +34,20 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 const WALLET_TIMEOUT_MS = 2000;
-/** Less than the sender's patience: what is not done by then is said to be not done. */
+/** Shorter than the sender's timeout. Items that are not done by then are reported so. */
 const ALL_TIMEOUT_MS = 4000;
 
-/** Where outcomes go to. `isOrganization`: whether this region's book has it; throws when it cannot say. */
+/**
+ * The targets of outcomes. `isOrganization`: whether this region's database has it; throws if it cannot tell.
+ */
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
-  /** The message's timers. */
   readonly after?: After;
 };
 
 /**
- * Gives what `sender` tells of its requests to the wallets of this region, and answers item by item.
- * Duplicates and any order are harmless: a wallet takes an outcome once. One wallet that hangs costs
- * the others one of six places.
+ * Applies a peer's outcomes to this region's wallets, item by item. Duplicates and any order are harmless,
+ * because a wallet applies an outcome once. A wallet that hangs takes one of six slots.
  */
 export function applyOutcomes(
   items: readonly unknown[],
@@ -76,8 +76,8 @@ export function applyOutcomes(
 async function take(item: OutcomeItem, services: OutcomeServices): Promise<Delivery> {
   const delivery = await deliverOutcome(item, services.wallet);
   if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
-  // A wallet that was never made says the same as one that cannot be read, or was lost and will be made
-  // again from the book: the book knows which of these there can be.
+  // A wallet that never existed answers like one that is lost or unreadable. The database tells which it can
+  // be.
   if (await services.isOrganization(item.orgId)) return delivery;
   return { kind: "refused", reason: "unknown organization" };
 }

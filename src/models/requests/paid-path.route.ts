@@ -31,32 +31,32 @@ import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
 import { recallStored } from "./store-response.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 
-/** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
+/** One request before its body is understood. `slot` is absent for an invalid key. */
 type Visit = {
   readonly c: Context<AppEnv>;
   readonly door: EndpointAdapter;
   readonly slot: Slot | undefined;
   readonly answered: PromiseWithResolvers<Response>;
-  /** What it asks for, once its body is understood. */
+  /** Set once its body is understood. */
   asked: RequestSummary | null;
 };
 
-/** Who asks, and what. */
+/** The caller and the parsed request. */
 type Read = {
   readonly caller: Caller;
   readonly asked: ParsedRequest;
-  /** Its Idempotency-Key and what it came with; null without one. */
+  /** Its Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
-  /** Of the body. */
+  /** The size of the body. */
   readonly bytes: number;
 };
 
-/** Not understood, or shed for want of room. */
+/** An invalid request, or one shed for lack of room. */
 type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
- * Answers a paid request at any door, or sheds it. Its whole way is registered with waitUntil before it
- * reads or holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
+ * Handles a paid request at any endpoint, or sheds it. All work is registered with waitUntil before anything
+ * is read or held, so that a disconnect strands neither a hold nor a slot.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -74,15 +74,15 @@ export function handlePaidRequest(
 }
 
 /**
- * THE PATH of a paid request, the same at every door. Its seven steps, and whom they ask:
+ * Runs the paid path, the same for every endpoint. Its seven steps and their calls:
  *
  *     step     at home                                      away from home (a global key)
- *     admit    nobody yet, or the key's register and wallet  the key's register here
- *     read     nobody: the body, by its door                the same
- *     bound    nobody: model, routes, least and most cost   the same
- *     hold     the wallet (which admits who is not yet)     home: the wallet; now and then its register first
- *     ask      routes in their order, until one answers     the same
- *     answer   nobody: all but the last byte                the same
+ *     admit    none yet, or the key's register and wallet   the key's register here
+ *     read     none: the endpoint reads the body            the same
+ *     bound    none: model, routes, least and most cost     the same
+ *     hold     the wallet (which admits a new key)          home: the wallet; sometimes its register first
+ *     ask      routes in order until one answers            the same
+ *     answer   none: all but the last byte                  the same
  *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte
  */
 async function walk(visit: Visit): Promise<void> {
@@ -93,12 +93,12 @@ async function walk(visit: Visit): Promise<void> {
   );
   observe(visit.c, run, (await visit.answered.promise).status);
   recordFailedRequest(visit.c, visit.asked, run);
-  await run.progress.keeping; // its place is held for what it still keeps
+  await run.progress.keeping; // its slot stays taken while the answer is stored
 }
 
 /**
- * Up to where there is money in it; null where it was refused. A function of its own: what it has read is let go
- * with it, and a long stream does not keep its prompt.
+ * Runs the steps before money. Returns null if the request was rejected. It is a separate function, so that a
+ * long stream doesn't keep its prompt.
  */
 async function begun(visit: Visit): Promise<Run | null> {
   const reading = startReading(visit); // while the key is admitted
@@ -112,7 +112,7 @@ async function begun(visit: Visit): Promise<Run | null> {
   return runOf(visit, { ...asked.value, request: request.value });
 }
 
-/** The rest of the path, from where there is money in it. One promise owns the hold to its end. */
+/** Runs the rest of the path. One promise owns the hold to its end. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
@@ -129,7 +129,7 @@ export async function runPaidRequest(run: Run): Promise<void> {
   }
 }
 
-/** Whose request it is: as far as this isolate knows, or as the key's register and wallet say. */
+/** Returns the caller, from this isolate or from the key's register and wallet. */
 async function admit({ c }: Visit): Promise<Result<Caller>> {
   const presumed = c.get("presumed");
   if (presumed !== undefined) return success(presumed.caller);
@@ -137,7 +137,7 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
   return admission.ok ? success(admission.value.caller) : admission;
 }
 
-/** Begins to read the body, as far as there is room for it. */
+/** Starts to read the body, as far as there is room. */
 function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
   return readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
@@ -147,7 +147,7 @@ function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
   });
 }
 
-/** The request in its door's words; refused for its Idempotency-Key, then for its body. */
+/** Parses the request. The Idempotency-Key is checked first, then the body. */
 async function read(
   visit: Visit,
   caller: Caller,
@@ -155,7 +155,7 @@ async function read(
 ): Promise<NotRead | { readonly ok: true; readonly value: Read }> {
   const { c, slot } = visit;
   const { orgId, shown } = caller;
-  const keyId = shown?.session?.id ?? caller.keyId; // no session hears of another's
+  const keyId = shown?.session?.id ?? caller.keyId; // a session doesn't see another's
   const why = slot?.handTo(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
@@ -172,7 +172,7 @@ async function read(
 
 type Understood = { readonly ok: true; readonly value: ParsedRequest } | NotRead;
 
-/** The body with what it names of kept answers, which is read once the key is admitted. */
+/** Replaces stored responses in the body, which are read once the key is admitted. */
 async function understood(
   { c, door, slot }: Visit,
   { json, bytes: { length: bytes } }: JsonBody,
@@ -193,7 +193,7 @@ async function understood(
   return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }
 
-/** The body as the door reads it, and who spends. */
+/** Parses the body and the end user. */
 function parsed(
   c: Context<AppEnv>,
   door: EndpointAdapter,
@@ -212,13 +212,13 @@ function parsed(
 const END_USER = "x-end-user";
 const PLAIN = /^[\u0020-\u007e]*$/;
 
-/** Who spends: what the body and the header `x-end-user` say, which must be one. */
+/** Returns the end user from the body or the header `x-end-user`, which must agree. */
 function endUserOf(
   { user, paramOf }: ParsedRequest,
   header: string | undefined,
 ): Result<string | null> {
   if (header === undefined) return success(user);
-  // Other letters would be read in whichever encoding the two ends believe in.
+  // Other characters depend on the encoding that each side assumes.
   const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
   if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
   if (user === null || user === header) return success(header);
@@ -226,7 +226,10 @@ function endUserOf(
   return invalid("The body and the header x-end-user name two different end users.", param);
 }
 
-/** The model, the routes that can do it at the prices of this moment, and what it can cost: 400 with `param`, 404. */
+/**
+ * Finds the model, its capable routes at current prices, and the cost bounds. Returns 400 with `param`, or
+ * 404.
+ */
 async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
   const { numbers, region } = c.get("config");
   const { catalogAt, providers } = deploymentOf(c.get("config"));
@@ -248,8 +251,8 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
 }
 
 /**
- * Why a request is refused that never came to a hold. One that is only presumed to be admitted is admitted
- * first: it counts, and a dead key is told so before anything else.
+ * Rejects a request without a hold. A presumed key is admitted first, so that the request counts and a
+ * revoked key gets its 401.
  */
 async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> {
   const admission = await c.get("presumed")?.admit();
@@ -262,7 +265,7 @@ function refused({ c, answered }: Visit, refusal: NotRead): null {
   return null;
 }
 
-/** The whole way, with whatever it throws answered; then its place is free. */
+/** Runs the path, handles exceptions, and frees the slot. */
 async function toItsEnd(visit: Visit): Promise<void> {
   const { c, answered, slot } = visit;
   try {
@@ -285,7 +288,7 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const drainS = request.mayThink ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
-  c.set("logged", true); // its line comes after its charge
+  c.set("logged", true); // its log line comes after its charge
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),

@@ -35,28 +35,28 @@ import type { RunTimer } from "./run-timer.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** One request that costs money, checked and bounded, before anything is held for it. */
+/** A paid request, checked and bounded, before its hold. */
 export type PaidRequest = {
-  /** What routes are asked; null once one has answered: a long stream does not keep its prompt. */
+  /** The request for routes; null once one has answered, so that a long stream doesn't keep its prompt. */
   core: CoreRequest | null;
   /** At the catalog's own prices. */
   readonly model: Model;
-  /** What its customer pays: asked for anew where the wallet goes by another price list. */
+  /** The customer's prices. They are read again if the wallet has another price list. */
   pricing: Pricing;
-  /** The model's routes that can do this request, in order, at the customer's prices; at least one. */
+  /** The capable routes in order, at the customer's prices; at least one. */
   routes: readonly Route[];
   readonly stream: boolean;
   readonly user: string | null;
-  /** As the door said them. */
+  /** In the client's format. */
   readonly dropped: readonly string[];
-  /** The same on a route of the door's own wire. */
+  /** The same on a native route. */
   readonly droppedNatively: readonly string[];
   readonly reply: ResponseWriter;
   readonly paramOf: ParsedRequest["paramOf"];
   readonly codeOf?: ParsedRequest["codeOf"];
   /** Its body is empty once a route has answered. */
   native: NativeRequest | null;
-  /** What is kept of it; null where nothing is, which is known once the hold is granted. */
+  /** The part to store; null if nothing is stored, which is known after the hold. */
   keep: ConversationAddition | null;
   readonly prompt: PromptSize;
   /** Null for a kind without output. */
@@ -66,86 +66,88 @@ export type PaidRequest = {
   bounds: Bounds;
 };
 
-/** The region in which a caller's wallet is, asked from another one. */
+/** The other region with the caller's wallet. */
 export type Home = {
-  /** Whose key it is, and the hold: one call, repeated once under its id. */
+  /** Authorizes and holds in one call, which is repeated once under its id. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
-  /** What is kept of answers there, or to be. */
+  /** Reads or stores responses there. */
   askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
 
-/** What counts that something was refused for want of room. */
+/** A counter of requests that were shed for lack of room. */
 export type ShedCounters = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
-/** What of an outbox a run asks. */
+/** The outbox calls of a run. */
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
-/** An outbox by its name, for one attempt, as a wallet is. */
+/** Returns an outbox by name, for one attempt. */
 export type OutboxAt = (name: string, attempt: number) => Outbox;
-/** A wallet for one attempt at a call: the first may go together with others' calls, a repeat goes alone. */
+/** Returns a wallet for one attempt. The first may be grouped with other calls; a repeat goes alone. */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
-/** Where a run's money is: in a wallet of this region, or at its key's home, which an outcome reaches by the outbox alone. */
+/**
+ * The place of a run's money: a wallet of this region, or the key's home, which outcomes reach only through
+ * the outbox.
+ */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
-/** What a run needs from the rest of the house. Stubs are made fresh at each call: a failed one stays broken. */
+/** The services of a run. Stubs are new at each call, because a failed one stays broken. */
 export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
-  /** What this isolate counts. */
   readonly tally: Tally;
   readonly numbers: NumberVars;
-  /** Whom this isolate has met: a key that is refused may be dead. */
+  /** The keys that this isolate knows. A rejected key may be revoked. */
   readonly callers: KnownCallers;
   readonly sheds: ShedCounters;
-  /** The organization's kept answers, at its home. */
+  /** The organization's stored responses at its home. */
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
-  /** The prices of a moment by the price list that the caller's wallet goes by. */
+  /** The prices at a time by the caller's price list. */
   readonly corrected: PricingFor["corrected"];
 };
 
-/** What a run has come to so far. */
+/** The progress of a run. */
 type Progress = {
-  /** Its key's place in its minute and what is left of its tokens; null before they are known. */
+  /** Its key's place in the minute and its remaining tokens; null before they are known. */
   admitted: Admitted | null;
-  /** What it has open at a provider; null before one may be asked. */
+  /** Its open call to a provider; null before one may be asked. */
   open: OpenCall | null;
-  /** Its outcome, once it was stored or could not be; null while it goes on or was refused before. */
+  /** Its outcome once it was stored or couldn't be; null before. */
   outcome: Outcome | null;
-  /** Where that is. What is not known to be nowhere is never stored as another. */
+  /** The place of the outcome. Another outcome is stored only if it is known to be nowhere. */
   stored: StoredOutcome | null;
-  /** A bug has ended it. */
+  /** Whether a bug ended it. */
   isBroken: boolean;
-  /** Micros charged, and those that no balance could pay, as far as known. */
+  /** Micro-credits charged, and those beyond the balance, as far as known. */
   charged: Micros;
   shortfall: number;
-  /** Its charge is in the log alone: neither wallet nor outbox took it in time. */
+  /** Whether its charge is only in the log, because wallet and outbox didn't accept it in time. */
   isUnsaved: boolean;
-  /** For how long its organization keeps answers, as its hold said; 0: not at all. */
+  /** The hours for which its organization stores responses; 0: not at all. */
   keepHours: number;
-  /** When the newest attempt was sent, ms since the request came. */
+  /** The time of the newest attempt, in ms since the request. */
   askedMs: number;
-  /** The attempts that failed, in their order. */
+  /** The failed attempts in order. */
   attempts: readonly FailedAttempt[];
-  /** What its client was told in the midst of a stream; null: nothing. */
+  /** The failure sent within a stream; null without one. */
   told: Failure | null;
-  /** Its answer is being kept: what the request's place is held for to the last. */
+  /** Set while its answer is being stored. The slot stays taken until then. */
   keeping: Promise<void> | null;
 };
 
-/** What a run has open at a provider, should it be ended in its midst. */
+/** A run's open call to a provider. */
 export type OpenCall = {
-  /** What is owed for it as it stands. */
+  /** Returns the charge so far. */
   owed(): Outcome;
-  /** Lets go of it, and tells whoever still reads. */
+  /** Ends the call and tells the reader. */
   close(failure: Failure): Promise<void>;
 };
 
-/** Before anything was asked. */
+/** The progress before any call. */
 export const NO_OPEN_CALL: Readonly<Progress> = {
   admitted: null,
   open: null,
@@ -162,91 +164,91 @@ export const NO_OPEN_CALL: Readonly<Progress> = {
   keeping: null,
 };
 
-/** One run of THE PATH: who, what, with what, and where the answer goes. */
+/** One run of the paid path. */
 export type Run = {
   /** `req_` + 24: request id, hold id and generation id. */
   readonly id: string;
   readonly startedMs: number;
   readonly door: EndpointAdapter;
   readonly caller: Caller;
-  /** Its key is admitted in the call that holds for it. */
+  /** Whether the hold's call also admits its key. */
   readonly isPresumed: boolean;
   readonly request: PaidRequest;
-  /** Of the body that came. */
+  /** The size of the received body. */
   readonly bodyBytes: number;
-  /** Its Idempotency-Key and what it came with; null without one. */
+  /** Its Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
-  /** All deadlines of the run; closed when it ends. */
+  /** All deadlines of the run, closed at its end. */
   readonly timers: Timers;
-  /** Its end from outside: the total deadline, or a client that left. */
+  /** Its end from outside: the total deadline, or a disconnect. */
   readonly timer: RunTimer;
   readonly services: RunServices;
-  /** Its place among those in flight, and the room that its body takes. */
+  /** Its slot among requests in flight, and its body's room. */
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
-  /** Gives the client its response, or a failure, which the request's log line then names; only the first call counts. */
+  /** Sends the response or failure, which the log line then names. Only the first call counts. */
   readonly answer: (told: Response | Failure) => void;
 };
 
-/** A route that the hold pays for, as it may be asked. */
+/** A route that the hold pays for. */
 export type PaidRoute = Candidate & { readonly route: Route };
 
-/** What a hold allows. */
+/** The result of a granted hold. */
 export type GrantedHold = {
-  /** The routes that it pays for, in their order, each with the output cap that it pays for there. */
+  /** The routes that it pays for in order, each with its output cap. */
   readonly routes: readonly PaidRoute[];
 };
 
-/** The route that serves, and what it may cost. */
+/** The serving route and its bounds. */
 export type ServingRoute = {
   readonly route: Route;
-  /** The output cap that was sent, tokens per choice; null for a kind without output. */
+  /** The output cap in tokens per choice; null for a kind without output. */
   readonly cap: number | null;
-  /** It was asked, and answers, in the door's own wire. */
+  /** Whether it answers in the client's own format. */
   readonly isNative: boolean;
-  /** What it left out of the request, in the core's words. */
+  /** Fields that it dropped, in the core's names. */
   readonly dropped: readonly string[];
   readonly attempts: number;
-  /** Those before it; left out where there are none. */
+  /** The failed attempts before it; left out if there are none. */
   readonly failed?: readonly FailedAttempt[];
   readonly firstByteMs: number;
 };
 
-/** What an answer costs, before the wallet has clamped it. */
+/** The charge of an answer, before the wallet limits it. */
 export type Charge = {
   readonly kind: "settle";
   readonly route: ServingRoute;
   readonly usage: Usage;
-  /** The route's at the size that the prompt turned out to have, and what the usage comes to at it. */
+  /** The route's price at the final prompt size, and the cost. */
   readonly price: Price;
   readonly cost: Micros;
-  /** As a generation has them. */
+  /** As in a generation. */
   readonly origin?: PriceOrigin;
   readonly bought?: Price;
   readonly estimated: boolean;
   readonly finishReason: string | null;
 };
 
-/** What a run came to. */
+/** The outcome of a run. */
 export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
- * Where an outcome is: `saved` in the wallet or the outbox; `refused`, definitely in neither; `unknown`
- * when a call was lost, which may have been carried out all the same.
+ * The place of an outcome: `saved` in the wallet or the outbox; `refused`, certainly in neither; `unknown`
+ * after a lost call that may have succeeded.
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
-/** `charged`: what the customer paid, as far as known. */
+/** `charged`: the amount that the customer paid, as far as known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
-/** An answer of which all but the last byte has left (or, of a JSON one, nothing yet). */
+/** An answer without its last byte (a JSON answer without any). */
 export type EndedResponse = {
   readonly outcome: Outcome;
   /**
-   * Gives the client the rest, once the outcome is stored or could not be. True where its charge is due
-   * although nobody may have it: it is tried on.
+   * Sends the rest once the outcome is stored or couldn't be. Returns true if the charge is due although the
+   * answer may be lost; it is retried then.
    */
   last(settled: SettledRun): Promise<boolean>;
-  /** The answer as it is kept, after `last`; null: it is not. Left out: none ever is. */
+  /** Returns the response to store, after `last`; null if there is none. Left out: never any. */
   kept?(): JsonObject | null;
 };

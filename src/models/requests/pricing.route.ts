@@ -13,7 +13,7 @@ import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-/** How prices are known here. What is kept of it does not keep its request. */
+/** Returns the pricing of this region. It doesn't keep its request. */
 export function pricingOf(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
@@ -37,7 +37,7 @@ export function pricingOf(c: Context<AppEnv>): PricingFor {
   };
 }
 
-/** What the caller can buy here, at its own prices. */
+/** Returns the catalog at the caller's prices. */
 export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
   const at = now(c.env);
   const { admitted, config } = c.var;
@@ -52,7 +52,7 @@ function bookOf(config: Config): PriceListCache {
   return Isolate.of(config).get(makeBook);
 }
 
-/** A cache of the place, beside the prices' own time: what is older is sold by nobody. */
+/** Makes a local cache beside the prices' own time. Older prices are never sold. */
 function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
   const [newest] = keySecrets;
   if (newest === undefined) return null;

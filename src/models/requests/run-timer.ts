@@ -2,7 +2,7 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { Stop } from "../../shared/timers.ts";
 import type { StopSignal, Timers } from "../../shared/timers.ts";
 
-/** In ms: how long a run may take in all, and how long its upstream is read on after the client left. */
+/** Limits in ms: the total time of a run, and the drain after a disconnect. */
 type RunLimits = {
   readonly deadlineMs: number;
   readonly drainMs: number;
@@ -11,17 +11,18 @@ type RunLimits = {
 
 type Listening = { run: RunTimer | null };
 
-/** Why a run was stopped from our side. */
+/** The reason why we stopped a run. */
 type StopReason = "deadline" | "drained";
 
 /**
- * The two ends a run may meet from outside: its total deadline, and a client that left. After the
- * client left the upstream is read on for `drainMs`, so that the exact usage can still come; the
- * platform ends waitUntil at 30 s.
+ * The two external ends of a run: its total deadline, and a disconnect. After a disconnect the upstream is
+ * read for up to `drainMs` to get the exact usage. The platform ends waitUntil after 30 s.
  */
 export class RunTimer {
   readonly #stop = new Stop();
-  /** What the client's signal knows of the run: nothing once it is over, for the platform keeps signals for long. */
+  /**
+   * The client signal's listener. It forgets the run at its end, because the platform keeps signals for long.
+   */
   readonly #listening: Listening;
   readonly #timers: Timers;
   readonly #drainMs: number;
@@ -56,7 +57,7 @@ export class RunTimer {
     return this.#leftMs !== null;
   }
 
-  /** When the client left, by `now`; null while it is there, or has its answer. */
+  /** The time of the disconnect by `now`; null while the client is there or has its answer. */
   get leftMs(): number | null {
     return this.#leftMs;
   }
@@ -67,12 +68,12 @@ export class RunTimer {
     else this.#whenGone.push(run);
   }
 
-  /** Ends whatever still works upstream: nobody waits for it any more. */
+  /** Stops all upstream work. */
   stop(): void {
     this.#stop.abort();
   }
 
-  /** Starts the drain; again: nothing. */
+  /** Starts the drain. Repeated calls do nothing. */
   clientLeft(): void {
     if (this.clientGone) return;
     this.#leftMs = this.#now();
@@ -83,8 +84,7 @@ export class RunTimer {
   }
 
   /**
-   * The run is over. The platform's signal is kept until the next full collection, and with it whatever
-   * listens to it: a run with all that it holds.
+   * Closes the run. The platform keeps its signal until the next full collection, and with it every listener.
    */
   close(): void {
     this.#listening.run = null;
@@ -96,7 +96,7 @@ export class RunTimer {
   }
 }
 
-/** By itself: functions made in one scope share what any of them names, as the constructor's do the run. */
+/** A separate function, because closures of one scope share everything that any of them uses. */
 function listen(client: AbortSignal, listening: Listening): void {
   client.addEventListener("abort", () => listening.run?.clientLeft());
 }

@@ -25,7 +25,7 @@ import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.t
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
-/** Gives the client all but the last byte of what a route answers, in its door's shape. */
+/** Sends all but the last byte of a route's answer, in the client's format. */
 export function sendResponse(
   run: Run,
   route: ServingRoute,
@@ -46,8 +46,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * An answer in the door's shape, which leaves once its charge is stored. A charge that was definitely not
- * taken is a 503 instead; one that may have been is answered, so that nobody pays for a 503.
+ * Sends a JSON answer once its charge is stored. A charge that was certainly not stored is a 503. One that
+ * may be stored is answered, so that nobody pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -63,7 +63,7 @@ export function sendJson(
   const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
-  // Made before the charge, as a rule: who cannot be answered is told so beside it.
+  // Built before the charge, so that a failure is known beside it.
   let receipt = receiptOf(run, outcome, cost);
   const headers = receiptHeaders(run, route);
   let body = JSON.stringify(reply.json(given.body, receipt));
@@ -87,7 +87,7 @@ export function sendJson(
   };
 }
 
-/** The choices of a whole answer; an embedding has none. */
+/** Returns the choices of a whole answer; an embedding has none. */
 function choicesOf(body: JsonObject): Completion["choices"] {
   return (body as Partial<Completion>).choices ?? [];
 }
@@ -96,7 +96,7 @@ function finishReasonOf(body: JsonObject): string | null {
   return choicesOf(body)[0]?.finish_reason ?? null;
 }
 
-/** Output tokens of an answer that came without usage, counted from its text and tool calls. */
+/** Counts output tokens of an answer without usage, from its text and tool calls. */
 function outputOf({ body, native }: JsonAnswer): number {
   if (native !== undefined) return Math.ceil(estimateTokens(native.said));
   let tokens = 0;
@@ -104,12 +104,12 @@ function outputOf({ body, native }: JsonAnswer): number {
   return Math.ceil(tokens);
 }
 
-/** A write that waited this long for its reader makes the reader share in an upstream's failure. */
+/** A reader that delays a write this long shares the responsibility for an upstream failure. */
 const SLOW_READER_MS = 5000;
-/** An upstream that ignores its output cap is stopped at this many times the cap. */
+/** An upstream that exceeds its output cap by this factor is stopped. */
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
-/** After the last choice has finished: how long usage may follow, and after that the terminal marker. */
+/** The wait for usage after the last choice, and then for the terminal marker. */
 const USAGE_LINGER_MS = 5000;
 const END_LINGER_MS = 1000;
 
@@ -124,10 +124,10 @@ type Streaming = {
   readonly watch: StreamWatch;
   readonly writer: StreamWriter;
   readonly events: EventStream;
-  /** When its first events were there, ms. */
+  /** The time of its first events in ms. */
   readonly beganMs: number;
   hasBegun: boolean;
-  /** Why its upstream failed, where it said so; null while nothing is wrong. */
+  /** The upstream's failure; null if there is none. */
   failure: ProviderFailure | null;
 };
 
@@ -138,8 +138,8 @@ const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
- * Forwards a stream at once and meters it, but for its last events, which leave once its charge is stored. Reads on
- * after the client left, until the usage comes or the drain ends, unless the end is far.
+ * Forwards a stream at once and meters it. Its last events wait for the charge. After a disconnect it reads
+ * on until the usage comes, the drain ends, or the end is far.
  */
 export async function sendStream(
   run: Run,
@@ -209,7 +209,7 @@ function chargeOf(
   return chargeFor(run, route, { usage, partial, finishReason, ...seen }, { ending, readerAway });
 }
 
-/** What a stream came to, and its last events: those of an answer that is whole, or of one that broke off. */
+/** Returns a stream's outcome and its last events, complete or broken off. */
 function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
   const { run, client, writer } = streaming;
   const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
@@ -234,13 +234,13 @@ function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
   };
 }
 
-/** What its client is told of a stream that failed, in the words of its door. */
+/** Returns a failed stream's error in the client's format. */
 function toldBy({ run: { request }, failure }: Streaming): Failure {
   if (failure === null) return { kind: "upstream_error" };
   return withClientParam(refuse(failureOf(failure)), request).failure;
 }
 
-/** A bug: whoever still reads is told what it cost. */
+/** Ends a stream after a bug and tells its reader the charge. */
 async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   const { client, writer, events } = streaming;
   events.cancel();
@@ -269,10 +269,10 @@ function isNotWorthReading(streaming: Streaming): boolean {
   return isDrained || isEndFar(streaming);
 }
 
-/** A pace is known after so long. */
+/** The time after which a pace is known. */
 const PACE_KNOWN_MS = 1000;
 
-/** Whether an answer that goes on as it did does not come to its cap while it may be read on. */
+/** Returns whether the answer, at its pace, will not reach its cap within the drain. */
 function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
@@ -287,7 +287,7 @@ function close({ watch, events, client }: Streaming): void {
   client.leave();
 }
 
-/** A route that begins well and breaks off is asked less, and told of; before its first event failover does both. */
+/** Records a fault of a route that began well, and reports it. Before the first event failover does both. */
 function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;
@@ -297,7 +297,7 @@ function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEndi
   if (fault !== null) reportFailedAttempt(run, route, fault);
 }
 
-/** Reads until the stream is over, one way or another. */
+/** Reads until the stream ends. */
 async function pump(streaming: Streaming): Promise<StreamEnding> {
   const { meter, client, watch, events } = streaming;
   for (;;) {
@@ -323,7 +323,7 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
   }
 }
 
-/** What stands before all else, once the first batch has been read: it may tell usage. */
+/** Writes the opening events once the first batch is read, which may report usage. */
 function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   if (streaming.hasBegun) return "";
   streaming.hasBegun = true;
@@ -332,7 +332,7 @@ function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   return writer.begin(meter.usage ?? meter.partial);
 }
 
-/** The wire text of a batch, and how the stream ended if it did in it. */
+/** Writes a batch and returns the stream's ending if it was in it. */
 function digest(
   streaming: Streaming,
   batch: readonly StreamEvent[],
@@ -369,7 +369,7 @@ function digest(
   return { text, over: null };
 }
 
-/** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
+/** Returns the ending at end of file: complete if every choice has finished, else `otherwise`. */
 function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : otherwise;
 }

@@ -20,14 +20,14 @@ import { within } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** At most so long takes an attempt to settle: 2 s in the wallet, 2 in the outbox. */
+/** The longest attempt to settle: 2 s in the wallet, 2 s in the outbox. */
 const ATTEMPT_MS = 4000;
-/** The platform ends a request 30 s after its client left or has its answer; what is to be logged is so before that. */
+/** The platform ends a request 30 s after its answer or disconnect. Logging must come before. */
 const LAST_WORD_MS = 28_500;
 
 /**
- * Settles a run, then gives the client the rest of its answer. Where neither wallet nor outbox can say whether
- * it has the charge, the answer leaves all the same, and the charge is tried on, then logged.
+ * Settles a run, then sends the rest of its answer. If neither wallet nor outbox confirms the charge, the
+ * answer is still sent, and the charge is retried, then logged.
  */
 export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
@@ -38,9 +38,9 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
 }
 
 /**
- * Ends a run in which a bug was met. Once a provider was asked, the bug is charged as a client that leaves is: by
- * the usage so far, else by an estimate of what was passed on. What was stored before it stays as it is: another
- * outcome could overtake it in the outbox, and win. Whoever still waits is told what it cost.
+ * Ends a run after a bug. Once a provider was asked, it is charged like a disconnect: by usage so far, else
+ * by estimate. An outcome that may be stored stays, because another could overtake it in the outbox. A
+ * waiting client is told the charge.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -63,9 +63,9 @@ async function settleBroken(run: Run): Promise<void> {
 }
 
 /**
- * Resolves a run's hold, durably: in the wallet, else in this region's outbox, which repeats it until
- * the wallet has it; a wallet at the key's home is reached by the outbox alone. Called before the last
- * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
+ * Settles a run's hold durably: in the wallet, else in this region's outbox, which repeats it. A wallet at
+ * the key's home is reached only through the outbox. It runs before the last byte, so that an answered
+ * request is charged even if the Worker dies.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -99,9 +99,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * The last resort of an answer that was given, while nobody knows whether its charge is stored: tries on for as
- * long as the platform lets a request go on, then leaves the outcome in the log, from where an operator can
- * post it. The platform counts from when the client left, else from its answer, which is now.
+ * Retries the charge of a sent answer for as long as the platform lets the request live, then logs the
+ * outcome for an operator. The platform counts from the disconnect, else from the answer, which is now.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
@@ -128,14 +127,14 @@ async function voidRun(run: Run, reason: string): Promise<SettledRun> {
   return { stored, charged: micros(0) };
 }
 
-/** Has the outbox void what may be held, or will be. */
+/** Voids, through the outbox, a hold that may exist. */
 export function releaseHold(run: Run): Promise<StoredOutcome> {
   const { orgId } = run.caller;
   const nothing = { kind: "void", cost: micros(0), generation: null } as const;
   return enqueue(run, { holdId: run.id, orgId, ...nothing });
 }
 
-/** False also where the wallet is at home: it hears of it by the outbox. */
+/** Voids the hold in the wallet. Returns false if the wallet is at home, which the outbox tells. */
 async function voidInWallet(run: Run): Promise<boolean> {
   const { wallet } = run.services;
   if (wallet === null) return false;
@@ -146,8 +145,8 @@ async function voidInWallet(run: Run): Promise<boolean> {
 }
 
 /**
- * `saved` once the region's own outbox holds the outcome durably. Only what is overloaded is known not
- * to have taken it, and is not asked again; any other failed call may have arrived.
+ * Enqueues an outcome. Returns `saved` once this region's outbox has it. Only an overload is certainly a
+ * rejection and isn't retried. Other failed calls may have arrived.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;
@@ -179,7 +178,7 @@ function chargedBy(run: Run, answer: SettleAnswer): Micros {
   return micros(0);
 }
 
-/** With when each was, where that is known. */
+/** Returns the failed attempts with their times, if known. */
 function failedBefore(
   { progress }: Run,
   failed: readonly FailedAttempt[] | undefined,

@@ -20,7 +20,7 @@ import { readObject } from "../../shared/reach-object.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import type { EndedResponse, Run, RunServices } from "./paid-request.ts";
 
-/** Whose request names something, where it is kept, and its place; `bytes`: of the body that names it. */
+/** The caller's store and the request's slot. `bytes`: the size of the body. */
 type Asking = Pick<RunServices, "home" | "kept"> & {
   readonly admitted: Admitted;
   readonly slot: Pick<Slot, "grow"> | undefined;
@@ -30,8 +30,8 @@ type Asking = Pick<RunServices, "home" | "kept"> & {
 type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * What a request names of kept answers, with room for it: what a caller may see depends on its limits. Home away, or
- * an object that does not answer: 503.
+ * Returns the stored responses that a request names, with room for them. A caller's limits decide what it may
+ * see. Returns 503 if home or the object doesn't answer.
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
@@ -50,10 +50,10 @@ export async function recallStored(
   return slot?.grow(more) === "bytes" ? { ok: false, shed: "bytes" } : success(found.value);
 }
 
-/** Pauses between the attempts to keep an answer, within what the platform gives after the last byte. */
+/** Pauses between the attempts to store, within the platform's limit after the last byte. */
 const PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Once the hold is granted: whether the answer will be kept, which the answer says from its beginning on. */
+/** Decides after the hold whether the answer will be stored, which the answer tells from its start. */
 export function decideStoring(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
@@ -62,12 +62,12 @@ export function decideStoring(
   progress.keepHours = keepHours;
 }
 
-/** Begins to keep an answer whose last byte was handed over; the run holds its place until it is done. */
+/** Starts to store an answer after its last byte. The run keeps its slot meanwhile. */
 export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }
 
-/** Keeps it in a few attempts; one that cannot be kept is given up, counted and logged without what it says. Never throws. */
+/** Stores it in a few attempts. A failed one is counted and logged without its content. Never throws. */
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
   await scheduler.wait(0); // the last byte first
   try {
@@ -105,7 +105,7 @@ function keptAnswer(run: Run, ended: EndedResponse): Keepable | null {
   };
 }
 
-/** At the organization's home. */
+/** Stores at the organization's home. */
 function stores({ caller, services }: Run, keep: Keepable): Promise<Result<unknown>> {
   const { home, kept: objects } = services;
   if (home !== null) return home.askKept({ recall: null, keep });

@@ -20,7 +20,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 
-/** What a peer asks of a key's home about its kept answers; home knows whose the key is. */
+/** A peer's question to a key's home about stored responses. Home knows the key's owner. */
 export type StoredResponsesRequest = {
   readonly called: RequestCredential;
   readonly recall: RecallRequest | null;
@@ -46,7 +46,7 @@ const requestSchema = z.object({
   ),
 });
 
-/** The body of `kept`, without its version. */
+/** Returns the body of `kept`, without its version. */
 function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
   const shown = { key_hash: called.keyHash, ...presentedToJson(called), recall };
   if (keep === null) return { ...shown, keep };
@@ -56,7 +56,7 @@ function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
   };
 }
 
-/** What a peer sent, or null when it is not what `kept` takes. */
+/** Reads a peer's body. Returns null if it is invalid. */
 export function readStoredBody(body: unknown): StoredResponsesRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -80,7 +80,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-/** Home's answer; `recalled` null: the answer is kept. */
+/** Returns home's answer. `recalled` null: the response is stored. */
 export function storedAnswerBody(result: Result<RecallResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
   if (result.value === null) return { ok: true, recalled: null };
@@ -98,7 +98,7 @@ export function storedAnswerBody(result: Result<RecallResult | null>): object {
   return { ok: true, recalled };
 }
 
-/** Home's answer, or null when it is none. */
+/** Reads home's answer. Returns null if it is invalid. */
 function readKeptAnswer(body: unknown): Result<RecallResult | null> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -128,10 +128,13 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** For both attempts of a call to home: who is asked may wait for an answer that is on its way there. */
+/** The timeout of both attempts, because home may wait for a response in transit. */
 const HOME_MS = 5000;
 
-/** Asks a key's home about its kept answers. Home away, slow or talking garbage: `home_region_unreachable`. */
+/**
+ * Asks a key's home about its stored responses. Returns `home_region_unreachable` if home is unreachable,
+ * slow or invalid.
+ */
 export async function storedAtHome(
   home: PeerConfig | undefined,
   request: StoredResponsesRequest,

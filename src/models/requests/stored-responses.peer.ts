@@ -11,8 +11,8 @@ import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 
 /**
- * POST /internal/v1/kept, at a key's home: what a request in the peer names of kept answers, or an answer of the peer's
- * that is to be kept here. Whose it is the key's register says.
+ * Handles POST /internal/v1/kept at a key's home: a peer's request that names stored responses, or a peer's
+ * response to store. The key's register names the owner.
  */
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
   const request = readStoredBody(c.var.peerBody);

@@ -8,7 +8,7 @@ import { outputText } from "../core/output-text.ts";
 import { HiddenThought } from "./hidden-thought.ts";
 import type { ThinkingModel } from "./hidden-thought.ts";
 
-/** Text is counted in pieces of this many characters, not word by word. */
+/** Text is counted in pieces of this many characters. */
 const COUNT_EVERY = 8192;
 
 /** A running count of a text's tokens. */
@@ -54,12 +54,12 @@ export class StreamMeter {
     this.#hidden = new HiddenThought(model);
   }
 
-  /** The usage that the upstream reported for the whole answer, or null. */
+  /** The upstream's usage for the whole answer, or null. */
   get usage(): Usage | null {
     return this.#usage;
   }
 
-  /** The usage it reported last, when that was before the answer's end. */
+  /** The last usage before the answer's end. */
   get partial(): Usage | null {
     return this.#partial;
   }
@@ -89,7 +89,7 @@ export class StreamMeter {
     return this.#finishReason;
   }
 
-  /** Every choice has given its finish_reason. */
+  /** Whether every choice has its finish_reason. */
   get finished(): boolean {
     return this.#finished.size >= this.#choices;
   }
@@ -114,12 +114,12 @@ export class StreamMeter {
     this.#hidden.begin();
   }
 
-  /** A text as a JSON string literal. */
+  /** Counts a text, given as a JSON string literal. */
   seeText(json: string): void {
     this.#say(json.includes("\\") ? literalText(json) : json.slice(1, -1), this.#isThought);
   }
 
-  /** An event in the upstream's own wire: it has one choice. */
+  /** Counts an event in the upstream's own format, which has one choice. */
   seeNative({ event, said, finish }: Extract<StreamEvent, { kind: "native" }>): void {
     const { isThought, sealed } = thoughtSign(event);
     this.#isThought = isThought && said !== "";

@@ -5,17 +5,16 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's end of a stream. An IdentityTransformStream, because it is the one stream whose writes
- * fail when the client is gone, so that the pump can read on and settle (reference: a JS
- * TransformStream in waitUntil is killed in mid-write). Writing never throws; after the client left it
- * does nothing.
+ * The client's end of a stream. It is an IdentityTransformStream, because only its writes fail after a
+ * disconnect, so that the pump can read on and settle (a JS TransformStream in waitUntil is killed during a
+ * write). Writing never throws, and does nothing after a disconnect.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #left: () => void;
   #gone = false;
-  /** Writes begun and finished: the pump's, and now and then a keep-alive's. */
+  /** Writes begun and finished, by the pump and by keep-alives. */
   #begun = 0;
   #finished = 0;
   #observed = { finished: -1, atMs: 0 };
@@ -31,12 +30,12 @@ export class StreamClient {
     });
   }
 
-  /** How long a write had been waiting for the reader when it was last observed, ms; 0 when none had. */
+  /** How long a write had waited for the reader at the last observation, in ms; 0 without one. */
   get pendingMs(): number {
     return this.#pendingMs;
   }
 
-  /** Takes note of the time, in ms of any clock, now and then instead of at each write. */
+  /** Records the time in ms, now and then instead of at each write. */
   observe(nowMs: number): void {
     const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
@@ -44,8 +43,8 @@ export class StreamClient {
   }
 
   /**
-   * Resolves when the reader took it, or when there is no reader any more. Not an async function: each
-   * of its awaits would be one more turn for every chunk.
+   * Writes. It resolves when the reader took it or is gone. It is not an async function, because each await
+   * would be one more turn per chunk.
    */
   write(text: string): Promise<void> {
     if (this.#gone || text === "") return Promise.resolve();
@@ -66,13 +65,13 @@ export class StreamClient {
   async end(text: string): Promise<void> {
     await this.write(text);
     if (this.#gone) return;
-    this.#gone = true; // nothing more is written, and there is nobody to leave
+    this.#gone = true; // nothing more is written
     await this.#writer.close().catch(() => {
       this.#left();
     });
   }
 
-  /** The client is gone, or is treated as gone: frees a write that waits for it. */
+  /** Treats the client as gone, and frees a waiting write. */
   leave(): void {
     if (this.#gone) return;
     this.#gone = true;
@@ -88,23 +87,22 @@ type Watched = {
   readonly events: EventStream;
   readonly timer: RunTimer;
   readonly client: StreamClient;
-  /** What is sent to keep a silent stream alive. */
+  /** The keep-alive of a silent stream. */
   readonly ping: () => string;
   readonly now: () => number;
   readonly numbers: NumberVars;
 };
 
 /**
- * One slow tick beside the pump instead of a timer per chunk: a silent upstream, a stuck reader, the
- * keep-alive, the run's end. To stop means to cancel the upstream, which ends the read that
- * the pump waits in. Reader and upstream are timed by the time in which we ran: while we stand still,
- * nobody is read or written to, and a tick that comes late says so.
+ * A slow tick beside the pump instead of a timer per chunk: it watches for a silent upstream, a stuck reader,
+ * the keep-alive and the run's end. Stopping cancels the upstream, which ends the pump's read. Times count
+ * only while we run: during a stall nothing is read or written, and a late tick shows it.
  */
 export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   readonly #tickMs: number;
-  /** The time in which we ran: a tick counts for no longer than it should have been. And until when it is counted. */
+  /** The time in which we ran, in ms. A tick counts at most its interval. */
   #ranMs = 0;
   #countedMs: number;
   #heardMs = 0;
@@ -134,29 +132,29 @@ export class StreamWatch {
     if (watched.timer.signal.aborted) this.#stop();
   }
 
-  /** True when it was we who ended the upstream. */
+  /** Whether we ended the upstream. */
   get stopped(): boolean {
     return this.#stopped;
   }
 
-  /** True when that was because it had said nothing for too long. */
+  /** Whether we ended it because it was silent for too long. */
   get silent(): boolean {
     return this.#silent;
   }
 
-  /** The upstream sent something; `last`: what it said last, if it was more than a sign of life. */
+  /** Records an event of the upstream. `last`: the last content, if it had any. */
   heard(last?: StreamEvent): void {
     this.#hasHeard = true;
     this.#hasBegun = true;
     if (last !== undefined) this.#isThinking = last.kind === "thinking";
   }
 
-  /** The client was sent something. */
+  /** Records a write to the client. */
   sent(): void {
     this.#hasSent = true;
   }
 
-  /** All that matters came: wait for the rest only so long. */
+  /** Limits the wait for the rest once everything important came. */
   linger(ms: number): void {
     this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#ran() + ms);
   }
@@ -165,7 +163,7 @@ export class StreamWatch {
     clearInterval(this.#tick);
   }
 
-  /** Nothing more is wanted of the upstream. */
+  /** Stops the upstream. */
   stop(): void {
     this.#stop();
   }
@@ -190,7 +188,7 @@ export class StreamWatch {
     if (ranMs > this.#lingerUntilMs) this.#stop();
   }
 
-  /** For so long an upstream may say nothing. */
+  /** Returns the longest allowed silence in ms. */
   #silenceMs(): number {
     const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } =
       this.#watched.numbers;
@@ -199,7 +197,7 @@ export class StreamWatch {
     return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 
-  /** Ms in which we ran, until now. */
+  /** Returns the ms in which we ran until now. */
   #ran(): number {
     const nowMs = this.#watched.now();
     this.#ranMs += Math.max(0, Math.min(nowMs - this.#countedMs, this.#tickMs));

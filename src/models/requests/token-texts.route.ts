@@ -9,10 +9,10 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** Where scripts/site/tokens.ts puts it among the static assets. */
+/** The place where scripts/site/tokens.ts puts it among the static assets. */
 const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
 
-/** What an isolate keeps: the table once it was read, 1.2 MB, and the one reading that all who want it share. */
+/** The isolate's token table, 1.2 MB once read, and the shared read in progress. */
 class KeptTable {
   #reading: Promise<TokenTable> | null = null;
 
@@ -34,8 +34,8 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
 }
 
 /**
- * A request for embeddings of token ids as one for their texts, where a route of its model takes no ids; null where
- * there is nothing to do. Failures: as `textsOfTokens`; 503 while the table cannot be read.
+ * Converts an embeddings request with token ids to texts if a route of its model accepts no ids. Returns null
+ * if nothing must change. Errors as in `textsOfTokens`; 503 if the table cannot be read.
  */
 export async function withTexts(
   c: Context<AppEnv>,
@@ -71,18 +71,18 @@ export async function withTexts(
   });
 }
 
-/** The most bytes that the texts of one request may have: four times what 300,000 tokens, OpenAI's bound, come to. */
+/** The most bytes of a request's texts: four times those of 300,000 tokens, OpenAI's limit. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 type Input = EmbeddingsBody["input"];
 
 /**
- * What the ids of cl100k_base, OpenAI's encoding of text for embeddings, stand for. Read from the file that
- * scripts/site/tokens.ts writes: for each id in order the length of its bytes, in one byte, and they.
+ * The texts of the ids of cl100k_base, OpenAI's encoding for embeddings. The file of scripts/site/tokens.ts
+ * has, for each id in order, its length in one byte and its bytes.
  */
 class TokenTable {
   readonly #bytes: Uint8Array;
-  /** Where each id's length stands. */
+  /** The position of each id's length. */
   readonly #starts: readonly number[] | Uint32Array;
 
   constructor(bytes: Uint8Array) {
@@ -92,12 +92,12 @@ class TokenTable {
     this.#starts = Uint32Array.from(starts);
   }
 
-  /** How many ids there are. */
+  /** The number of ids. */
   get size(): number {
     return this.#starts.length;
   }
 
-  /** The bytes of an id; none for one that is not there. */
+  /** Returns the bytes of an id; none for an unknown one. */
   bytesOf(id: number): Uint8Array {
     const start = this.#starts[id];
     if (start === undefined) return new Uint8Array();
@@ -105,14 +105,14 @@ class TokenTable {
   }
 }
 
-/** Whether an input is of token ids. */
+/** Returns whether an input consists of token ids. */
 function isOfTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
 /**
- * An input of token ids as the texts that they stand for. Failures: 400 with the place of an id that is none, and
- * for a text that is longer than any model takes.
+ * Returns the texts of an input of token ids. Returns 400 with the place of an unknown id, and for a text
+ * longer than any model accepts.
  */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
@@ -134,7 +134,7 @@ function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<
   return success(isOne ? (texts[0] ?? "") : texts);
 }
 
-/** A text that was cut in the midst of a letter has a replacement character there. */
+/** Joins pieces. A text that was cut within a character has a replacement character there. */
 function joined(pieces: readonly Uint8Array[], size: number): string {
   const whole = new Uint8Array(size);
   let at = 0;

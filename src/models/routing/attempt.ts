@@ -14,16 +14,16 @@ import { sendPromptsSeparately } from "../core/separate-prompts.ts";
 import { withUsageIn } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
-/** One way to run the request; `cap` is the output cap that the grant pays for there, per choice. */
+/** A route for the request. `cap`: the output cap that the grant pays for there, per choice. */
 export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
   readonly cap: number | null;
-  /** The request in this route's own wire, where it and the client speak it. */
+  /** The request in this route's own format, if the client uses it. */
   readonly native?: NativeBody | undefined;
 };
 
-/** What is asked of whichever route answers. */
+/** The request for any route. */
 export type AttemptRequest = CoreRequest & {
   readonly stream: boolean;
   readonly customer?: Customer;
@@ -31,27 +31,30 @@ export type AttemptRequest = CoreRequest & {
   readonly room?: (bytes: number) => boolean;
 };
 
-/** What bounds one attempt. */
+/** The limits of one attempt. */
 export type AttemptOptions = {
-  /** The run's end: nothing is attempted after it, and a stream ends with it. */
+  /** The run's end. No attempt starts after it, and a stream ends with it. */
   readonly signal: StopSignal;
-  /** To the response's headers; to the whole body where it is JSON. Downloads for the client do not count. */
+  /**
+   * The time until the response's headers, or until the whole body of a JSON answer. Downloads for the client
+   * don't count.
+   */
   readonly headersMs: number;
-  /** From the headers to the first event of a stream. */
+  /** The time from the headers to a stream's first event. */
   readonly firstMs: number;
   /** A stream without an event for so long is handed on as it is, so that its client gets headers and comments. */
   readonly quietMs?: number;
-  /** The run's timers; a platform timer each unless given. */
+  /** The run's timers; by default one platform timer each. */
   readonly after?: After;
-  /** Told when the request goes out; not any more once the attempt was given up. */
+  /** Called when the request is sent, unless the attempt was given up before. */
   readonly onDispatch?: () => void;
   /** As in `ProviderCall`. */
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
 /**
- * One attempt at one route: an answer whose stream has shown its first events, or a failure. Whatever
- * is given up (by a timer, the run's end, an error as first event) has its connection ended.
+ * Tries one route. Returns an answer whose stream has its first events, or a failure. A connection that is
+ * given up (by a timer, the run's end, an error as first event) is closed.
  */
 export async function attempt(
   candidate: Candidate,
@@ -81,7 +84,7 @@ export async function attempt(
   const answer = await limit.of(sent);
   if (answer === null) {
     controller.abort();
-    sent.then(letGo).catch(() => undefined); // it may still answer; then nobody listens
+    sent.then(letGo).catch(() => undefined); // it may still answer, but nobody listens
     return failed("timeout");
   }
   if (answer.kind !== "stream") return answer;
@@ -102,7 +105,10 @@ function callOf(
   return { ...request, ...told, upstreamId, cap, native };
 }
 
-/** Aborted with the run. The run keeps what listens to its end: nothing here but the controller, not the request. */
+/**
+ * Returns a controller that is aborted with the run. The run's end keeps only the controller, not the
+ * request.
+ */
 function endingWith(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
   const end = (): void => {
@@ -138,12 +144,12 @@ function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null 
   return batch.length === 0 ? null : batch;
 }
 
-/** In place of the first events, of a connection that broke before them. */
+/** Stands for the first events of a connection that broke before them. */
 const BROKEN: readonly StreamEvent[] = [];
 
 /**
- * Everything up to the first batch with more than usage in it, as one; what there was at the end of the
- * file. Usage alone promises no answer: an overload may follow it.
+ * Reads up to the first batch with more than usage, or to the end of file. Usage alone promises nothing,
+ * because an overload may follow.
  */
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
@@ -157,7 +163,7 @@ async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> 
   }
 }
 
-/** The stream again, its first batch included. */
+/** Returns the stream with its first batch. */
 function startingWith(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
   first.catch(() => undefined); // whoever reads it is told
   let isFirst = true;
@@ -180,15 +186,14 @@ function failed(reason: string): ProviderResult {
   return { kind: "failure", failure };
 }
 
-/** What ends work early: its time, by these timers, or the signal. */
+/** The limits of work: its timers, or the signal. */
 type Ends = { readonly signal: StopSignal; readonly after?: After };
 
-/** The time that one piece of work may take; it can stand still, and begins anew after that. */
+/** A time limit of one piece of work. It can be paused, and starts anew afterwards. */
 class TimeLimit {
   readonly #ms: number;
   readonly #ends: Ends;
   #cancel: (() => void) | null = null;
-  /** Ends the work that is under way. */
   #giveUp: (() => void) | null = null;
   #isPaused = false;
 
@@ -197,20 +202,22 @@ class TimeLimit {
     this.#ends = ends;
   }
 
-  /** The time stands still, also before the work is given. */
+  /** Pauses the limit, also before the work starts. */
   pause(): void {
     this.#isPaused = true;
     this.#stop();
   }
 
-  /** After a pause the whole time begins; without one nothing happens. */
+  /** Restarts the full limit after a pause; otherwise does nothing. */
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     this.#start();
   }
 
-  /** The work's value, or null when its time passes or the signal fires first. Leaves no timer behind. */
+  /**
+   * Returns the work's value, or null if the time passes or the signal fires first. Leaves no timer behind.
+   */
   of<T>(work: Promise<T>): Promise<T | null> {
     const { signal } = this.#ends;
     return new Promise((resolve, reject) => {

@@ -1,27 +1,27 @@
 /**
- * Whether one route may be asked, from how it did lately: `closed` (yes), `open` (not for a while),
- * `half_open` (one request may try it). A pure state machine; the time comes in as Unix ms.
+ * The state of a route's circuit breaker: `closed` (asked freely), `open` (not asked for a while),
+ * `half_open` (one request may try). A pure state machine; times are Unix ms.
  */
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** The one request that may try a half-open route, until then (Unix ms) if nothing is heard of it. */
+/** The one request that may try a half-open route, until then (Unix ms) without news. */
 type Probe = { readonly untilMs: number };
 
 /**
- * How a request came to ask: freely, as a probe, or by force because no route was left. Whoever was
- * let in says later what came of it, with the same pass.
+ * The way in which a request was let in: freely, as a probe, or by force because no route was left. Its
+ * result is reported with the same pass.
  */
 export type BreakerPass = "free" | "forced" | Probe;
 
-/** Faults in a row that open it; and of those that say "overloaded" without saying for how long. */
+/** The faults in a row that open it, and the overloads without a wait. */
 export const FAULTS_IN_A_ROW = 5;
 export const BUSY_IN_A_ROW = 3;
-/** So many faults among the requests of the last 15 to 30 seconds open it if they are half of them. */
+/** The faults within the last 15 to 30 seconds that open it if they are half of the requests. */
 const FAULTS_IN_WINDOW = 5;
 const HALF_WINDOW_MS = 15_000;
 export const OPEN_MS = 15_000;
 export const OPEN_MS_MAX = 300_000;
-/** No attempt takes longer: a probe that was not heard of by then never will be. */
+/** The longest attempt. An older probe will never report. */
 export const PROBE_MS_MAX = 600_000;
 
 /** The requests of half a window. */
@@ -32,11 +32,11 @@ export class Breaker {
   #busyInARow = 0;
   readonly #now: Tally = { half: 0, served: 0, faults: 0 };
   readonly #before: Tally = { half: 0, served: 0, faults: 0 };
-  /** When the open time ends; null while closed. */
+  /** The end of the open time; null while closed. */
   #openUntilMs: number | null = null;
   /** How often it opened since it was last closed. */
   #opened = 0;
-  /** The probe that is under way. */
+  /** The probe in progress. */
   #probe: Probe | null = null;
 
   state(nowMs: number): BreakerState {
@@ -44,12 +44,12 @@ export class Breaker {
     return nowMs < this.#openUntilMs ? "open" : "half_open";
   }
 
-  /** When the open time ends, Unix ms; null while closed. It stays in the past while half-open. */
+  /** The end of the open time, Unix ms; null while closed. It stays in the past while half-open. */
   get openUntilMs(): number | null {
     return this.#openUntilMs;
   }
 
-  /** Lets a request in, or not: null. A probe must be heard of again. */
+  /** Returns a pass, or null to reject. A probe must report its result. */
   pass(nowMs: number): Exclude<BreakerPass, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
@@ -58,7 +58,7 @@ export class Breaker {
     return this.#probe;
   }
 
-  /** The route answered. What was asked before it opened says nothing about it now. */
+  /** Records an answer. A request from before it opened says nothing. */
   served(pass: BreakerPass, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);
@@ -68,7 +68,7 @@ export class Breaker {
     } else if (pass === "forced" || pass === this.#probe) this.#close();
   }
 
-  /** The route failed; `busy` when it said that it was overloaded and not for how long. */
+  /** Records a failure. `busy`: an overload without a wait. */
   failed(pass: BreakerPass, busy: boolean, nowMs: number): void {
     if (this.#openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);
@@ -81,7 +81,7 @@ export class Breaker {
     if (this.#isTooMuch()) this.#open(nowMs);
   }
 
-  /** What came of it says nothing about the route. */
+  /** Releases a pass whose result says nothing about the route. */
   released(pass: BreakerPass): void {
     if (pass === this.#probe) this.#probe = null;
   }
@@ -109,7 +109,7 @@ export class Breaker {
     empty(this.#before, 0);
   }
 
-  /** Moves the window so that `#now` is the half that `nowMs` is in, also after a clock that stepped back. */
+  /** Moves the window so that `#now` is the current half, also after the clock stepped back. */
   #turn(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#now.half) return;

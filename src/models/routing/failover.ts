@@ -8,30 +8,30 @@ import type { BreakerPass } from "./breaker.ts";
 import { isInCooldown, routeName } from "./route-health.ts";
 
 const ATTEMPTS_MAX = 3;
-/** The longest that a request waits for a route that said how long it is overloaded. */
+/** The longest wait for a route that named the length of its overload. */
 const SHORT_WAIT_MS = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
 
-/** An attempt that failed: of which candidate, and why in a word of ours. */
+/** A failed attempt: its candidate, and our word for the reason. */
 type FailedAttempt = { readonly index: number; readonly why: string };
 
 const NONE: readonly FailedAttempt[] = [];
 
-/** Which candidate is asked now, after how many ms. */
+/** The next candidate, and the pause before it in ms. */
 type Turn = { readonly index: number; readonly pauseMs: number };
 
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * Whom one request asks, in the catalog's order, and what its failures come to. Routes that are left
- * out are skipped. The last one asked is asked once more when that may well help: after a reset, a
- * 408 or a 5xx, or when it is overloaded for at most a second.
+ * The order of a request's attempts, by the catalog, and the result of its failures. Routes in cooldown are
+ * skipped. The last one is asked again if that may help: after a reset, a 408 or a 5xx, or an overload of at
+ * most a second.
  */
 class AskingOrder {
   attempts = 0;
-  /** The last failure that is not our own, such as a bad key: it says what the client is told. */
+  /** The last failure that is not our own fault, such as a bad key. The client is told it. */
   failure: ProviderFailure | null = null;
-  /** Those that were heard of, in their order. */
+  /** The reported failures in order. */
   failed: readonly FailedAttempt[] = NONE;
   readonly #candidates: readonly Candidate[];
   readonly #health: RouteHealth;
@@ -51,7 +51,7 @@ class AskingOrder {
     this.#now = now;
   }
 
-  /** The next candidate, or null when no route is left. What came of it is said before the next one. */
+  /** Returns the next candidate, or null if no route is left. The last result must be reported first. */
   next(): Turn | null {
     if (this.attempts === ATTEMPTS_MAX) return null;
     for (; this.#next < this.#candidates.length; this.#next++) {
@@ -67,12 +67,12 @@ class AskingOrder {
     return this.attempts === 0 ? this.#lastResort() : this.#repeat();
   }
 
-  /** The route that was asked last answered. */
+  /** Records that the last route answered. */
   served(): void {
     this.#health.served(this.#route, this.#pass, this.#now());
   }
 
-  /** It failed, so that the next one may be asked. */
+  /** Records a failure, so that the next one may be asked. */
   noteFailed(failure: ProviderFailure): void {
     this.failed = [...this.failed, { index: this.#index, why: failureReason(failure) }];
     this.#health.failed(this.#route, this.#pass, failure, this.#now());
@@ -81,12 +81,12 @@ class AskingOrder {
     if (failure.kind === "overloaded") this.#wait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
-  /** The run ended under it, or before it was asked: that says nothing about the route. */
+  /** Records that the run ended first, which says nothing about the route. */
   released(): void {
     this.#health.released(this.#route, this.#pass);
   }
 
-  /** The least time, in ms, after which a route may be asked that was overloaded or left out; null without one. */
+  /** The least time in ms until an overloaded route or one in cooldown may be asked; null without one. */
   get waitMs(): number | null {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
@@ -106,9 +106,9 @@ class AskingOrder {
   }
 
   /**
-   * No route may be asked. An open breaker is our own guess and gives way: the one whose time ends first is
-   * asked rather than nobody. "Overloaded" is the upstream's word and is kept, except by the only
-   * route there is: what was too much of one customer may not take the model from everybody.
+   * Returns a route to force when none may be asked. An open breaker is only our guess, so the one that
+   * closes first is asked. An overload is the upstream's word and holds, except at an only route: one
+   * customer must not take the model from everybody.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -127,7 +127,7 @@ class AskingOrder {
     if (last.kind === "overloaded" && waitMs <= SHORT_WAIT_MS) {
       return this.#take(this.#index, "forced", waitMs);
     }
-    // Its breaker may have opened just now; then it is left alone.
+    // Its breaker may have opened just now; then it is not asked again.
     if (last.again !== true) return null;
     if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
     return this.#take(this.#index, "free", 100 + Math.random() * 200);
@@ -143,49 +143,50 @@ class AskingOrder {
   }
 }
 
-/** What a customer is told: what is our own affair with a provider is "unavailable". */
+/** Returns the client's reason. Faults between us and a provider are "unavailable". */
 export function failureReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
 }
 
-/** Which candidate answered, after how many attempts in all. A stream starts with its first events. */
+/** The candidate that answered, and the number of attempts. A stream starts with its first events. */
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
-  /** Those before it. */
+  /** The failed attempts before it. */
   readonly failed: readonly FailedAttempt[];
-  /** Fields of the request that were left out there. */
+  /** The fields that it dropped. */
   readonly dropped: readonly string[];
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
-/** A candidate that works on the request, at which attempt, and which failed before it. */
+/** The candidate in progress, its attempt, and the failures before it. */
 export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
-  /** One for each isolate. */
+  /** One per isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
-  /** Told whom the request was just sent to; null before each attempt, while it is not yet sent. */
+  /** Called with the route that just received the request, and with null before each attempt. */
   readonly onAsked?: (asked: ActiveRoute | null) => void;
-  /** Told of each attempt that failed, also one that the run's end cut short. */
+  /** Called for each failed attempt, also one that the run's end cut short. */
   readonly onFailed?: (asked: ActiveRoute, failure: ProviderFailure) => void;
-  /** Told what an attempt had used that the request itself made fail; paid for if no route serves. */
+  /**
+   * Called with the usage of an attempt that the request itself made fail. It is charged if no route serves.
+   */
   readonly onSpent?: (asked: ActiveRoute, spent: FailedUsage) => void;
-  /** False once nobody waits for the answer any more: the attempt under way is the last. */
+  /** Returns false once nobody waits, so that the current attempt is the last. */
   readonly mayRetry?: () => boolean;
-  /** The pause, in ms, before the same route is asked again; as long as it should be unless a test says otherwise. */
+  /** Returns the pause in ms before the same route is asked again, for tests. */
   readonly pauseMs?: (ms: number) => number;
 };
 
 const WAIT_SECONDS_MAX = 59;
 
 /**
- * Asks the candidates in their order until one answers, before the first byte only and at most three
- * times in all. A refusal of the request itself is returned at once. When no route is left:
- * `upstream_overloaded` if the last failure said so, with the least wait over the routes, else
- * `upstream_error`; so too when `signal` ends it.
+ * Asks the candidates in order until one answers, before the first byte and at most three times. An error of
+ * the request itself is returned at once. Without a route it returns `upstream_overloaded` if the last
+ * failure was one, with the least wait, else `upstream_error`, also when `signal` ends it.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -235,7 +236,7 @@ function noteFailure(
   else order.noteFailed(failure);
 }
 
-/** What an attempt throws is a bug of ours: it says nothing about the route, whose probe must be heard of. */
+/** Runs an attempt. An exception is our bug: it says nothing about the route, whose probe must report. */
 async function attempted(
   order: AskingOrder,
   ask: () => Promise<ProviderResult>,
@@ -248,12 +249,12 @@ async function attempted(
   }
 }
 
-/** Nobody waits for another attempt. */
+/** Returns whether nobody waits for another attempt. */
 function isOver({ attempts }: AskingOrder, options: FailoverOptions): boolean {
   return options.signal.aborted || (attempts > 0 && options.mayRetry?.() === false);
 }
 
-/** The last failure decides; without one, what the routes that are left out said. */
+/** Returns the last failure, or the reason of the routes in cooldown. */
 function noRouteLeft({ failure, waitMs }: AskingOrder, { signal }: FailoverOptions): Refusal {
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
@@ -265,7 +266,7 @@ function overloadedFor(waitMs: number): Failure {
   return { kind: "upstream_overloaded", retryAfterSeconds: Math.min(seconds, WAIT_SECONDS_MAX) };
 }
 
-/** What a client is told of a provider's failure: of what it may mend, in the provider's cleaned words. */
+/** Returns a provider's failure for a client, in the provider's cleaned words if the client can fix it. */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);
   if (failure.kind !== "refused") return { kind: "upstream_error" };
@@ -278,7 +279,7 @@ export function failureOf(failure: ProviderFailure): Failure {
   };
 }
 
-/** True after the pause; false when the run ended in it, or nobody waits any more. */
+/** Returns true after the pause, and false if the run ended or nobody waits. */
 async function paused(ms: number, options: FailoverOptions): Promise<boolean> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(done, options.pauseMs?.(ms) ?? ms);

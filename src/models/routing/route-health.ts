@@ -4,25 +4,25 @@ import type { ProviderFailure } from "../core/provider.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /**
- * Why a route is left out: our key or model name is bad there (`disabled`), it asked to be left alone
- * (`overloaded`), or its breaker is open or waits for its probe (`open`). `untilMs`: Unix ms.
+ * The reason of a cooldown: our key or model name is invalid there (`disabled`), it asked to wait
+ * (`overloaded`), or its breaker is open or probing (`open`). `untilMs`: Unix ms.
  */
 export type CooldownReason = {
   readonly why: "disabled" | "overloaded" | "open";
   readonly untilMs: number;
 };
 
-/** A route by name: a provider's id and its name for the model. */
+/** Returns a route's name: a provider's id and its model name. */
 export function routeName(provider: string, upstreamId: string): string {
   return `${provider}:${upstreamId}`;
 }
 
-/** Whether an answer of `pass` is no. */
+/** Returns whether a result of `pass` is a rejection. */
 export function isInCooldown(pass: BreakerPass | CooldownReason): pass is CooldownReason {
   return typeof pass !== "string" && "why" in pass;
 }
 
-/** A route as operators see it, `provider:model`; those that are asked freely are not listed. */
+/** A route for operators, `provider:model`. Freely asked ones are not listed. */
 export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;
@@ -31,10 +31,10 @@ export type RouteStatus = {
 
 type Entry = {
   readonly breaker: Breaker;
-  /** Until when it asked to be left alone; 0 for never. */
+  /** The end of a requested wait; 0 for none. */
   waitUntilMs: number;
   disabledUntilMs: number;
-  /** How often it was disabled since it last answered. */
+  /** How often it was disabled since its last answer. */
   disabledTimes: number;
 };
 
@@ -44,13 +44,13 @@ const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
 /**
- * Which routes an isolate leaves out for a while. The caller makes one per isolate and says the time;
- * forgetting is harmless, so it is bounded and never shared.
+ * The routes in cooldown of an isolate. Forgetting them is harmless, so the list is bounded and not shared.
+ * The caller supplies the time.
  */
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 
-  /** How the route may be asked now, or why it is left out. A probe must be heard of again. */
+  /** Returns a pass for the route, or the reason of its cooldown. A probe must report its result. */
   pass(route: string, nowMs: number): Exclude<BreakerPass, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";
@@ -60,7 +60,7 @@ export class RouteHealth {
     return pass ?? { why: "open", untilMs: entry.breaker.openUntilMs ?? nowMs };
   }
 
-  /** The route answered. */
+  /** Records an answer. */
   served(route: string, pass: BreakerPass, nowMs: number): void {
     const entry = this.#entryOf(route);
     entry.disabledTimes = 0;
@@ -68,8 +68,8 @@ export class RouteHealth {
   }
 
   /**
-   * The route failed. What it says of the request or of our key there is no fault of the route's; nor
-   * is "overloaded" with a time, which is waited out instead, or what may be the request's own fault.
+   * Records a failure. Errors of the request or our key are no fault of the route, nor is an overload with a
+   * wait, which is waited out, nor a failure that the request may have caused.
    */
   failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);
@@ -84,19 +84,19 @@ export class RouteHealth {
     entry.breaker.released(pass);
   }
 
-  /** A stream that had begun broke off, or its upstream said that it failed. */
+  /** Records a stream that broke off or failed after its start. */
   broke(route: string, nowMs: number): void {
     this.#entryOf(route).breaker.failed("free", false, nowMs);
   }
 
-  /** The attempt ended with its run: that says nothing about the route. */
+  /** Releases an attempt that ended with its run. */
   released(route: string, pass: BreakerPass): void {
     this.#entries.get(route)?.breaker.released(pass);
   }
 
   /**
-   * Every route that is not asked freely now; also one that was disabled and has not answered since, its time in
-   * the past.
+   * Returns every route that isn't asked freely, also a disabled one without an answer since, with its time
+   * in the past.
    */
   standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => standing(route, entry, nowMs) ?? []);
@@ -122,7 +122,10 @@ function standing(route: string, entry: Entry, nowMs: number): RouteStatus | nul
   return { route, state, untilMs: breaker.openUntilMs ?? nowMs };
 }
 
-/** A minute, twice as long each time; what fails while it is disabled was asked before, and adds nothing. */
+/**
+ * Disables a route for a minute, doubled each time. Failures while it is disabled were asked before and add
+ * nothing.
+ */
 function disable(entry: Entry, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;
   entry.disabledUntilMs = nowMs + Math.min(DISABLED_MS * 2 ** entry.disabledTimes, DISABLED_MS_MAX);

@@ -4,16 +4,16 @@ import type { SealedFor, SealingSecret } from "../../shared/seal.ts";
 const PURPOSE = "turnpike kept responses 1";
 const KEY_BYTES = 32;
 
-/** A key that answers are encrypted with, and itself as it is stored. */
+/** An encryption key of stored responses, and its sealed form. */
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
-/** A new key for the object with this id, sealed under the first of KEY_SECRETS. */
+/** Makes a key for an object, sealed under the first of KEY_SECRETS. */
 export async function makeDataKey(owner: string, by: SealingSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };
 }
 
-/** The key; null when none of KEY_SECRETS opens it. */
+/** Returns the key, or null if none of KEY_SECRETS opens it. */
 export async function openDataKey(
   sealed: string,
   owner: string,
@@ -23,7 +23,7 @@ export async function openDataKey(
   return raw === null ? null : imported(Uint8Array.fromBase64(raw));
 }
 
-/** The key sealed under the first of KEY_SECRETS, as it is or anew; null when none opens it. */
+/** Returns the key sealed under the first of KEY_SECRETS, or null if none opens it. */
 export function resealedDataKey(
   sealed: string,
   owner: string,

@@ -1,7 +1,7 @@
 import { ID_CHARACTERS } from "../../shared/id.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 
-/** Where an item of a kept answer stands: in its output, or in what its request added. */
+/** The place of a stored item: in the output, or in the request's additions. */
 type ItemPlace = {
   readonly responseId: string;
   readonly of: "output" | "input";
@@ -10,7 +10,7 @@ type ItemPlace = {
 
 const ITEM = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${ID_CHARACTERS}})(i?)(\\d{1,5})$`);
 
-/** What an item's id says; null for one that nobody here has given. */
+/** Reads an item id. Returns null for one that isn't ours. */
 export function placeOfItem(id: string): ItemPlace | null {
   const [, own, input, index] = ITEM.exec(id) ?? [];
   if (own === undefined) return null;
@@ -26,7 +26,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   function_call_output: "fco",
 };
 
-/** The id of an item that a request added, beside those of its answer's items. */
+/** Returns the id of an item that a request added. */
 export function inputItemId(responseId: string, type: unknown, index: number): string {
   const prefix = PREFIXES[String(type)] ?? "fc";
   return `${prefix}_${responseId.slice(RESPONSE_ID.length)}i${index}`;

@@ -2,17 +2,17 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { inputItemId } from "./item-ids.ts";
 import type { Link } from "../../shared/contracts/stored-responses.ts";
 
-/** An item of a conversation, as it was sent or answered (openai npm, ResponseInputItem, ResponseOutputItem). */
+/** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
 export type Item = Readonly<Record<string, unknown>>;
 
-/** An answer as its client had it, but for reasoning that it did not ask for. */
+/** A response as the client received it, plus hidden reasoning. */
 export type StoredResponse = {
   readonly response: Item & { readonly output: readonly Item[] };
-  /** Its client did not ask for `reasoning.encrypted_content`. */
+  /** Whether its client didn't request `reasoning.encrypted_content`. */
   readonly hidden: boolean;
 };
 
-/** What a request added to its conversation. The texts are ours: what stands in them was checked when it came. */
+/** Reads a request's additions. Our own texts were checked on arrival. */
 export function itemsIn(input: Uint8Array): readonly Item[] {
   return storedJson<Item[]>(textOf(input));
 }
@@ -21,18 +21,18 @@ export function responseIn(response: Uint8Array): StoredResponse {
   return storedJson<StoredResponse>(textOf(response));
 }
 
-/** What a link says to the next turn: what its request added, then what was answered. */
+/** Returns a link's items for the next turn: the request's, then the output. */
 export function itemsOfLink({ input, response }: Link): readonly Item[] {
   return [...itemsIn(input), ...responseIn(response).response.output];
 }
 
-/** The response as it is shown again. `isWhole`: with the reasoning that its client did not ask for. */
+/** Returns the response for a read. `isWhole`: with hidden reasoning. */
 export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): Item {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutThoughts) };
 }
 
-/** What the newest of these links was answered on, each item under its id. */
+/** Returns the input of the newest link, each item with its id. */
 export function inputItems(links: readonly Link[]): readonly (Item & { readonly id: string })[] {
   return links.flatMap((link, at) => {
     const given = itemsIn(link.input).map((item, index) =>
@@ -49,7 +49,7 @@ function withoutThoughts(item: Item): Item {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
-/** A short message has its text alone; readers expect parts. */
+/** Returns an item for readers, who expect parts instead of a plain text. */
 function shownItem(item: Item, id: string): Item & { readonly id: string } {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };

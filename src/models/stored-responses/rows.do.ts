@@ -2,7 +2,7 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/** What an organization keeps of its answers: in the clear is only whose and of when they are. Times are Unix ms. */
+/** An organization's stored responses. Only ownership and times are in the clear. Times are Unix ms. */
 export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
@@ -41,7 +41,7 @@ export const STORED_TABLES: Tables = {
   ],
 };
 
-/** What is known of an answer without opening it. */
+/** The unencrypted fields of a response. */
 export type ResponseRow = {
   readonly id: string;
   readonly previous: string | null;
@@ -49,13 +49,13 @@ export type ResponseRow = {
   readonly dataKey: number;
   readonly bytes: number;
 };
-/** What an answer is kept in: two texts. */
+/** The two stored texts of a response. */
 export type PartKind = "input" | "response";
 
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/** The answer, if it lives and its caller may see it. */
+/** Returns the response if it is active and its caller may see it. */
 export function selectResponse(
   sql: SqlStorage,
   id: string,
@@ -80,7 +80,7 @@ export function hasResponse(sql: SqlStorage, id: string): boolean {
   return sql.exec("SELECT 1 FROM answers WHERE id = ?", id).toArray().length > 0;
 }
 
-/** An answer with its encrypted texts. Within a transaction. */
+/** Inserts a response with its encrypted texts. Within a transaction. */
 export function insertResponse(
   sql: SqlStorage,
   answer: ResponseToStore,
@@ -114,7 +114,7 @@ export function insertResponse(
   }
 }
 
-/** One of an answer's encrypted texts. */
+/** Returns one encrypted text of a response. */
 export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8Array {
   const parts = sql
     .exec<{ sealed: ArrayBuffer }>(
@@ -133,7 +133,7 @@ export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8
   return whole;
 }
 
-/** How many answers there are, and the bytes of all. */
+/** The number of responses, and their bytes. */
 export type StoredAmounts = { answers: number; bytes: number };
 
 export function selectAmounts(sql: SqlStorage): StoredAmounts {
@@ -144,13 +144,13 @@ export function selectAmounts(sql: SqlStorage): StoredAmounts {
     .one();
 }
 
-/** Forgets an answer. Within a transaction. */
+/** Deletes a response. Within a transaction. */
 export function deleteResponse(sql: SqlStorage, id: string): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec("DELETE FROM answers WHERE id = ?", id);
 }
 
-/** Forgets what an answer says; that it was here is known until `untilMs`. Within a transaction. */
+/** Deletes a response's content. Its existence is known until `untilMs`. Within a transaction. */
 export function clearResponse(sql: SqlStorage, id: string, untilMs: number): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec(
@@ -160,7 +160,7 @@ export function clearResponse(sql: SqlStorage, id: string, untilMs: number): voi
   );
 }
 
-/** The answers whose time is over, oldest end first. */
+/** Returns expired responses, oldest first. */
 export function selectExpired(
   sql: SqlStorage,
   nowMs: number,
@@ -170,25 +170,25 @@ export function selectExpired(
   return sql.exec<ResponseRow>(query, nowMs, limit).toArray();
 }
 
-/** The oldest answers: their ids sort by time. */
+/** Returns the oldest responses, whose ids sort by time. */
 export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseRow[] {
   return sql
     .exec<ResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
     .toArray();
 }
 
-/** When the next answer's time is over; null without any. */
+/** Returns the next expiry; null without any. */
 export function selectNextEnd(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
-/** Whether the organization keeps nothing now, as far as it was told. */
+/** Returns whether the organization's storage is off, as last reported. */
 export function isStoringDisabled(sql: SqlStorage): boolean {
   const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }
 
-/** The fewest hours that the setting had from `sinceMs` on, as it was told; null: none was told since. */
+/** Returns the fewest hours that the setting had since `sinceMs`; null if none was reported. */
 export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | null {
   return sql
     .exec<{ hours: number | null }>(
@@ -199,8 +199,8 @@ export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | nu
 }
 
 /**
- * The setting, and with it when each answer ends at the latest. Those before it count for what may still arrive of
- * requests since `lateMs`. Within a transaction.
+ * Stores the setting and shortens each response's expiry. Earlier settings count for requests since `lateMs`.
+ * Within a transaction.
  */
 export function storeSetting(
   sql: SqlStorage,
@@ -215,7 +215,7 @@ export function storeSetting(
   );
 }
 
-/** The sealed keys by number, the newest last. */
+/** Returns the sealed keys by number, newest last. */
 export function selectDataKeys(
   sql: SqlStorage,
 ): readonly { readonly number: number; readonly sealed: string }[] {
@@ -226,12 +226,12 @@ export function selectDataKeys(
     .toArray();
 }
 
-/** A key that is new, or was sealed anew. */
+/** Stores a new or resealed key. */
 export function storeDataKey(sql: SqlStorage, number: number, sealed: string): void {
   sql.exec("INSERT OR REPLACE INTO data_keys VALUES (?, ?)", number, sealed);
 }
 
-/** Forgets the keys that nothing is encrypted with. */
+/** Deletes the keys that encrypt nothing. */
 export function deleteUnusedKeys(sql: SqlStorage): void {
   sql.exec("DELETE FROM data_keys WHERE number NOT IN (SELECT data_key FROM answers)");
 }

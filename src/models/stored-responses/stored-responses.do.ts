@@ -49,31 +49,31 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
 
-/** A write that is under way when it is asked for is waited for so long: less than who asks has patience. */
+/** The wait in ms for a write in progress, shorter than the caller's timeout. */
 const ARRIVAL_MS = 1200;
-/** An answer may still come so long after its request's time was over. */
+/** How late in ms a response may arrive after its request's time limit. */
 const LATE_MS = 60_000;
-/** Answers that one turn forgets. */
+/** The most responses deleted in one turn. */
 const FORGOTTEN_MAX = 200;
-/** Keys are looked after so often while there is anything: KEY_SECRETS may have been replaced. */
+/** The interval of key checks while anything is stored, because KEY_SECRETS may change. */
 const LOOK_MS = HOUR_MS;
 const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
 type Current = { readonly number: number; readonly key: CryptoKey };
-/** A text of an answer, by what it is bound to. */
+/** A text of a response, by its binding. */
 type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name: string };
-/** Who waits for answers to arrive. */
+/** A call that waits for responses to arrive. */
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
- * The answers that an organization keeps, at its home alone, each as one link of its conversation. Texts are encrypted
- * with a key of the object's own, which is sealed under KEY_SECRETS. An alarm forgets what is over. Its calls are
- * described in `KeptCalls`.
+ * An organization's stored responses, at its home only, each as one link of its conversation. Texts are
+ * encrypted with a key that is sealed under KEY_SECRETS. An alarm deletes expired ones. `KeptCalls` describes
+ * its calls.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
   readonly #waiting = new Set<Waiting>();
   readonly #opened = new Map<number, Promise<CryptoKey | null>>();
-  /** What encrypts now; null before it was asked for. */
+  /** The current encryption key; null before it was needed. */
   #current: Promise<Current> | null = null;
   #amounts: StoredAmounts | null = null;
   #armedFor: number | null = null;
@@ -191,7 +191,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.ctx.storage.sql;
   }
 
-  /** Whether the organization ever kept anything, or its setting ever said so; asking writes nothing. */
+  /** Returns whether anything was ever stored or set. It writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, STORED_TABLES);
   }
@@ -205,7 +205,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** A change of what is there: how much that is, is counted anew. */
+  /** Applies a change and recounts the amounts. */
   #change(change: () => void): void {
     this.#amounts = null;
     this.ctx.storage.transactionSync(change);
@@ -223,7 +223,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#amounts = amounts;
   }
 
-  /** Forgets the oldest until the rest is within bounds: a conversation that goes on is a new one. */
+  /** Deletes the oldest until the rest fits. A conversation that continues is new. */
   #makeRoom(amounts: StoredAmounts): void {
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
@@ -236,13 +236,16 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** When an answer's time is over: the setting counts as it was when its request came, unless it was shorter since. */
+  /** Returns a response's expiry by the setting at its request, or a shorter one since. */
   #endOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectFewestHours(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
   }
 
-  /** The answer and all before it, oldest first; null where one of them is gone. Who sees the last may see the rest. */
+  /**
+   * Returns the response and all before it, oldest first; null if one is gone. A caller that sees the last
+   * may see the rest.
+   */
   #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
     const links: ResponseRow[] = [];
     for (let at: string | null = id; at !== null;) {
@@ -262,7 +265,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
   }
 
-  /** Read in one turn, before anything is awaited; null where they are more than a body may be. */
+  /** Reads all texts in one turn, before any await; null if they exceed a body's limit. */
   #sealedOf(asked: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
@@ -303,7 +306,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.#current;
   }
 
-  /** The newest key, or a new one where there is none that opens. */
+  /** Returns the newest key, or a new one if none opens. */
   async #findCurrent(): Promise<Current> {
     const newest = selectDataKeys(this.#sql).at(-1);
     const known = newest === undefined ? null : await this.#keyOf(newest.number);
@@ -322,7 +325,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return parsed.ok ? parsed.config.keySecrets : [];
   }
 
-  /** Seals them anew where KEY_SECRETS were replaced, so that an old one may go; what is of no use any more goes. */
+  /** Reseals keys after a change of KEY_SECRETS and deletes unused ones. */
   async #lookAfterKeys(): Promise<void> {
     deleteUnusedKeys(this.#sql);
     this.#current = null;
@@ -335,7 +338,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Waits a while for those that may still be on their way. */
+  /** Waits for responses that may still arrive. */
   async #arrivalOf(ids: readonly string[]): Promise<void> {
     if (isStoringDisabled(this.#sql)) return;
     const earliest = now(this.env) - this.#lateMs();
@@ -356,12 +359,12 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** For how long after its request came an answer may still arrive. */
+  /** Returns how late a response may arrive after its request. */
   #lateMs(): number {
     return numberVar(this.env, "REQUEST_DEADLINE_S") * 1000 + LATE_MS;
   }
 
-  /** An alarm stands for the next answer that is over, and for the next look at the keys. */
+  /** Sets the alarm for the next expiry and the next key check. */
   async #arm(): Promise<void> {
     const end = selectNextEnd(this.#sql);
     if (end === null) return;
@@ -372,7 +375,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/** What an encrypted text is bound to: no row can stand for another. */
+/** Returns the binding of an encrypted text, so that no row can replace another. */
 function boundTo(id: string, kind: PartKind): string {
   return `${id}/${kind}`;
 }

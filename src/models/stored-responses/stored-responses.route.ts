@@ -17,7 +17,7 @@ import type {
 const ENCRYPTED = "reasoning.encrypted_content";
 const NOT_STREAMED = "A kept response is given whole: leave out 'stream'.";
 
-/** GET /v1/responses/{id}?include[]: a kept answer as it was given, or 404. */
+/** Handles GET /v1/responses/{id}?include[]: a stored response, or 404. */
 export async function readResponseRoute(c: AppContext): Promise<Answer> {
   const { searchParams } = new URL(c.req.url);
   if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
@@ -34,7 +34,7 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
   return success(responseView(responseIn(text), included));
 }
 
-/** DELETE /v1/responses/{id}: forgets a kept answer, and with it what followed it as a conversation; or 404. */
+/** Handles DELETE /v1/responses/{id}: deletes a stored response and the conversation after it, or 404. */
 export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
   const id = idOf(c);
   const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));
@@ -48,7 +48,7 @@ export const inputItemsQuery = z.object({
   after: z.optional(z.string("must be given once")),
 });
 
-/** GET /v1/responses/{id}/input_items?limit&order&after: the whole conversation that was answered, newest first. */
+/** Handles GET /v1/responses/{id}/input_items?limit&order&after: the whole input, newest first. */
 export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(inputItemsQuery, c.req.url);
   if (!page.ok) return page;
@@ -88,7 +88,7 @@ function idOf(c: AppContext): string {
   return c.req.param("id") ?? "";
 }
 
-/** One answer for what does not exist, is over and is not the caller's, in OpenAI's words. */
+/** Returns the same 404 for unknown, expired and others' responses, in OpenAI's words. */
 function missing(id: string): Refusal {
   const message = `Response with id '${id.slice(0, 64)}' not found.`;
   return refuse({ kind: "not_found", message });

@@ -2,17 +2,17 @@ import { chat, CLAUDE_OLD, pricesSeenOn, TVR, WIDEST, WIDEST_TOOLS } from "../en
 import type { CatalogEntry, Dollars, LongPromptRule } from "../entry.ts";
 import type { Region } from "../../../shared/regions.ts";
 
-/** The day on which Anthropic's price list was compared last. */
+/** The day of the last comparison with Anthropic's price list. */
 const at = pricesSeenOn("2026-10-24");
-/** A promise of where it runs costs a tenth more: `inference_geo` at Anthropic, a profile of Bedrock. */
+/** The percentage for a promised region: `inference_geo` at Anthropic, a profile of Bedrock. */
 const UPLIFT = 10;
 const IMAGE = 4_800;
 const IMAGE_OLD = 1_600;
-/** The least that the thinking of a 4.5 model may be given, in tokens. */
+/** The lowest thinking budget of a 4.5 model, in tokens. */
 const THINKING_FLOOR = 1_024;
 
 type More = {
-  /** The geographies that Bedrock has an inference profile for. */
+  /** The geographies with an inference profile of Bedrock. */
   readonly profiles?: readonly Region[];
   readonly longPrompt?: LongPromptRule;
   /** Before 4.7: the older tokenizer. */
@@ -20,9 +20,9 @@ type More = {
 };
 
 /**
- * Anthropic's models (platform.claude.com: pricing, models, data residency). Writing to the cache costs
- * 1.25 x input for five minutes, the only life that is asked for. Haiku 5.5's price alone depends on the
- * prompt's length. Haiku 4.5 knows no `inference_geo`; it may be retired any day after 2026-10-15.
+ * Anthropic's models (platform.claude.com: pricing, models, data residency). A cache write costs 1.25 x input
+ * for five minutes, the only requested lifetime. Only Haiku 5.5's price depends on the prompt's length. Haiku
+ * 4.5 has no `inference_geo`; it may be retired any day after 2026-10-15.
  */
 export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
   claude("fable-5.1", "2026-09-01", [10, 0.25, 12.5, 50], { profiles: ["us"] }),
@@ -69,7 +69,7 @@ function claude(name: string, released: string, dollars: Dollars, more: More = {
   );
 }
 
-/** One route for each geography: a profile keeps the request in its own. */
+/** Returns one route per geography. A profile keeps the request in its own. */
 function bedrock(name: string, dollars: Dollars, more: More) {
   return (more.profiles ?? (["eu", "us"] as const)).map((region) =>
     at("bedrock", `${region}.anthropic.${name}`, dollars, {

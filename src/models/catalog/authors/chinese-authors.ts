@@ -1,13 +1,13 @@
 import { chat, CL100K, pricesSeenOn, TR, TVR, UNKNOWN_IMAGE } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
-/** The days of models.dev and genai-prices that most of these prices are from. */
+/** The dates of models.dev and genai-prices, the source of most of these prices. */
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
 
 /**
- * DeepSeek's models. DeepSeek charges twice as much during Beijing's working hours (api-docs.deepseek.com,
+ * DeepSeek's models. DeepSeek doubles its price during Beijing's working hours (api-docs.deepseek.com,
  * pricing). The catalog uses the higher price at all hours.
  */
 const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
@@ -30,7 +30,7 @@ const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** No source says how much Kimi K3 may write at Fireworks; 128,000 is what Bedrock lets it. */
+/** No source has Kimi K3's output limit at Fireworks; 128,000 is Bedrock's. */
 const MOONSHOT_MODELS: readonly CatalogEntry[] = [
   chat(
     "moonshotai/kimi-k3",
@@ -88,7 +88,7 @@ const MINIMAX_AND_QWEN_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Open weights of China's makers: at the makers themselves, or at American hosts. */
+/** Open weights of Chinese companies, hosted by them or by American hosts. */
 export const CHINESE_MODELS: readonly CatalogEntry[] = [
   ...DEEPSEEK_MODELS,
   ...MOONSHOT_MODELS,

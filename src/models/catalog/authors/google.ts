@@ -12,7 +12,7 @@ const fullPrice = (seen: string): readonly PriceChange[] => [
 const august = pricesSeenOn("2026-08-21");
 
 type More = {
-  /** Vertex AI runs it in both multi-regions; its other models are on the global endpoint alone. */
+  /** Whether Vertex AI runs it in both multi-regions. Others are only on the global endpoint. */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
   readonly longPrompt?: LongPromptRule;
@@ -21,8 +21,8 @@ type More = {
 
 /**
  * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more since
- * July 2026. 2.5 Pro and 2.5 Flash are not sold: from 2026-12-01 on Google answers for them with other
- * models, at other prices. Implicit caching has no price for writing.
+ * July 2026. 2.5 Pro and 2.5 Flash are not sold: from 2026-12-01 on Google answers for them with other models
+ * at other prices. Cache writes are free with implicit caching.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {

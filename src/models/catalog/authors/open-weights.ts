@@ -13,12 +13,12 @@ import {
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
-/** The days of models.dev and genai-prices that most of these prices are from. */
+/** The dates of models.dev and genai-prices, the source of most of these prices. */
 const july = pricesSeenOn("2026-07-02");
-/** Bedrock has these in the US alone. */
+/** Bedrock has these only in the US. */
 const US = { regions: ["us"] } as const;
 
-/** Groq shut Llama down on 2026-08-16. */
+/** Groq ended Llama on 2026-08-16. */
 const META_MODELS: readonly CatalogEntry[] = [
   chat(
     "meta/llama-3.3-70b",
@@ -109,7 +109,7 @@ const EMBEDDING_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Models whose weights anybody may run, at those who do. */
+/** Open-weight models at their hosts. */
 export const OPEN_WEIGHTS_MODELS: readonly CatalogEntry[] = [
   ...META_MODELS,
   ...GPT_OSS_MODELS,

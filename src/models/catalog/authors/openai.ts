@@ -7,10 +7,10 @@ const UPLIFT_FROM = "2026-03-05";
 const EVERYWHERE = ["global", "us", "eu"] as const;
 
 /**
- * Bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models: at most
- * 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones), times the
- * largest multiplier published for the class (1.2 large, 2.46 small); those that are billed less
- * than their page says are held at the page's figure.
+ * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models: at most
+ * 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones), times the largest
+ * published multiplier of the class (1.2 large, 2.46 small). Models that are billed less than their page says
+ * are held at the page's figure.
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;
@@ -23,12 +23,12 @@ const PATCHES_LARGE_SMALL = 24_600;
 type Facts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
-  /** Sold over the Responses API, which gives one choice and takes no smaller cap than this. */
+  /** Set for models on the Responses API, which has one choice and no smaller cap. */
   readonly minOutput?: number;
   readonly later?: readonly PriceChange[];
 };
 
-/** Facts about chat models; `image` bounds the tokens of one. */
+/** Facts about chat models. `image` bounds the tokens of one. */
 const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
   chat: [1_050_000, 128_000, abilities, O200K, image],
   longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
@@ -37,12 +37,12 @@ const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K, i
 const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K, image] });
 const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K, image] });
 
-/** Tools only through OpenAI's Responses API (wires/responses). */
+/** Tools work only in OpenAI's Responses API (protocols/responses). */
 const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
-/** The day on which a table of prices by day had these from OpenAI's own page. */
+/** The date of a daily price table copied from OpenAI's own page. */
 const AUGUST = "2026-08-05";
 /** The days before the announced shutdowns (developers.openai.com, deprecations, read 2026-10-28). */
 const GPT_5_ENDS = "2026-12-10";
@@ -52,9 +52,8 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**
- * OpenAI's models, the day of their release and that of their price (from
- * September on OpenAI's own pages). From 5.6 on a cache write costs 1.25 x input. o4-mini is gone since
- * 2026-10-23.
+ * OpenAI's models with the dates of their release and price (from September on OpenAI's own pages). From 5.6
+ * on a cache write costs 1.25 x input. o4-mini ended on 2026-10-23.
  */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
@@ -113,7 +112,7 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
   }));
 }
 
-/** The embedding models use cl100k. */
+/** Returns an embedding model, which uses cl100k. */
 function embedding(name: string, dollars: number): CatalogEntry {
   return embeddings(
     `openai/${name}`,

@@ -12,19 +12,20 @@ import {
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
-/** The days of genai-prices and models.dev, and of Portkey's list, that these prices are from. */
+/** The dates of genai-prices, models.dev and Portkey's list, the source of these prices. */
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-21");
 
-/** Mistral's own hosts cost a tenth more than its global one, which this Worker never calls. */
+/** Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls. */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
-/** An image of 1,540 pixels in patches of 14 or 28, with their line breaks. */
+/** An image of 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral's chat models. Its embeddings are not sold because no source confirms them on the regional hosts. No source
- * confirms image input or an output limit for Large 4, so it has the output limit of Large 3 and no vision.
+ * Mistral's chat models. Its embeddings are not sold because no source confirms them on the regional hosts.
+ * No source confirms image input or an output limit for Large 4, so it has the output limit of Large 3 and no
+ * vision.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -59,10 +60,12 @@ const MISTRAL_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** A prompt above 200,000 tokens costs twice as much, output too. */
+/** A prompt above 200,000 tokens doubles the price, of output too. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
-/** xAI's models (docs.x.ai: models, regions). Its US host sells 4.6 alone; 4.6 and 4.7 have no output limit. */
+/**
+ * xAI's models (docs.x.ai: models, regions). Its US host sells only 4.6. 4.6 and 4.7 have no output limit.
+ */
 const XAI_MODELS: readonly CatalogEntry[] = [
   chat(
     "xai/grok-4.7",
@@ -87,7 +90,7 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Bedrock runs them in us-east-1; sources disagree on what they cost in the EU. */
+/** Bedrock runs them in us-east-1. Sources disagree on their price in the EU. */
 const US = { regions: ["us"] } as const;
 
 const AMAZON_MODELS: readonly CatalogEntry[] = [
@@ -159,7 +162,7 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Keys that are scoped to a geography have hosts of their own (VOYAGE_BASE_URL), a tenth dearer. */
+/** Keys of one geography have their own hosts (VOYAGE_BASE_URL), a tenth more expensive. */
 const voyage = pricesSeenOn("2026-06-18");
 const VOYAGE = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 
@@ -190,7 +193,7 @@ const VOYAGE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** The models of makers with one or two providers. */
+/** The models of companies with one or two providers. */
 export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   ...XAI_MODELS,

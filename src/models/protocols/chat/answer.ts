@@ -23,9 +23,9 @@ import type {
 } from "../../core/provider.ts";
 
 /**
- * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none; a
- * failure when a choice broke off.
- * `usage` in the body is the one we bill; it is absent when the upstream's is missing or odd.
+ * Rebuilds a loosely read chat completion as OpenAI's schema requires. Returns null if it is none, and a
+ * failure if a choice broke off. `usage` is the billed one; it is absent if the upstream's is missing or
+ * invalid.
  */
 export function chatAnswer(
   raw: JsonObject & Named<"choices">,
@@ -51,7 +51,7 @@ export function chatAnswer(
 
 type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
 
-/** An embedding list in the order of its inputs, or null when one of `inputs` vectors is missing. */
+/** Returns the embeddings in the order of their inputs, or null if one of `inputs` vectors is missing. */
 export function embeddingsAnswer(
   raw: Named<"data" | "usage" | "model">,
   call: EmbeddingsCall,
@@ -79,7 +79,7 @@ export function embeddingsAnswer(
   };
 }
 
-/** Its `finish_reason` is null where it broke off. */
+/** Reads one choice. `finish_reason` is null if the choice broke off. */
 function chatChoice(
   raw: RawChoice,
   said: JsonObject & Message,
@@ -90,7 +90,7 @@ function chatChoice(
   return { index: indexOf(raw, position), message, logprobs: logprobsOf(raw), finish_reason };
 }
 
-/** Where a choice or a vector belongs; hosts that do not say have them in their order. */
+/** Returns the index of a choice or vector. Hosts that omit it send them in order. */
 export function indexOf({ index }: Named<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }

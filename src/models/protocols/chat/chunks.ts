@@ -29,7 +29,7 @@ import { promptTokens } from "../../../shared/usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 
-/** A choice while it grows. */
+/** A choice in progress. */
 type ChoiceState = {
   readonly tools: Tool[];
   /** Our index of the call that the upstream last named by its own index. */
@@ -38,7 +38,7 @@ type ChoiceState = {
 };
 type RawChunk = JsonObject & Named<"choices">;
 type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
-/** A tool call; `given` is the text of its arguments so far. */
+/** A tool call. `given` is the text of its arguments so far. */
 type Tool = { readonly id: string; given: string; readonly custom: boolean };
 /** A usage report. */
 type Report = {
@@ -48,16 +48,16 @@ type Report = {
 };
 
 /**
- * Turns one stream's data payloads into events in OpenAI's order: the role once per choice, one tool
- * call per delta with id, type and name once, a finish chunk of its own, usage as its own event.
+ * Turns one stream's payloads into events in OpenAI's order. The role comes once per choice, each call's id,
+ * type and name once, a finish chunk alone, and usage as its own event.
  */
 export class ChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
-  /** Why a choice could not be finished: what the answer has used may come with the next payload. */
+  /** The reason why a choice could not finish. Usage may come with the next payload. */
   #broken: ProviderFailure | null = null;
-  /** What every chunk repeats, taken from the first. */
+  /** The fields that every chunk repeats, taken from the first. */
   #head: Omit<Chunk, "choices"> | null = null;
-  /** The last report of usage, and the last one in a chunk without choices. */
+  /** The last usage report, and the last one in a chunk without choices. */
   #report: Report | null = null;
   #reportAlone: Report | null = null;
   /** Whether text came after the last report. */
@@ -68,8 +68,8 @@ export class ChunkReader extends FrameReader {
   readonly #asked: number;
 
   /**
-   * `secret` is our key at the host, which its errors may quote; `shape`, how it reports usage; `asked`,
-   * how many choices it was asked for.
+   * `secret`: our key at the host, which its errors may quote. `shape`: its usage format. `asked`: the number
+   * of requested choices.
    */
   constructor(secret?: string, shape: UsageShape = {}, asked = 1) {
     super();
@@ -117,7 +117,7 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** Usage is the whole's once as many choices as were asked for have finished; before, what there was so far. */
+  /** Reports usage as final once all requested choices have finished, and as partial before. */
   #reported(reported: Usage, isAlone: boolean): StreamEvent {
     const finished = this.#finished;
     const usage = isAlone ? this.#added(reported, finished) : reported;
@@ -127,7 +127,9 @@ export class ChunkReader extends FrameReader {
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
-  /** Adds the outputs of servers such as llama.cpp, which report the usage of each choice alone, when it finishes. */
+  /**
+   * Adds the outputs of servers such as llama.cpp, which report the usage of each choice when it finishes.
+   */
   #added(usage: Usage, finished: number): Usage {
     const before = this.#reportAlone;
     if (before === null || before.finished === 0 || before.finished === finished) return usage;
@@ -139,12 +141,12 @@ export class ChunkReader extends FrameReader {
     };
   }
 
-  /** The provider has ended the stream: what is still open is closed, whatever it left out. */
+  /** Ends the stream and closes every choice that is still open. */
   protected override marker(): StreamEvent[] {
     return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }
 
-  /** Some servers never send the marker: usage after a finished choice ends their streams too. */
+  /** Ends the stream of servers that never send the marker: usage after a finished choice is enough. */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
     return this.#report !== null && this.#finished > 0 ? this.#closed() : [];
@@ -168,7 +170,7 @@ export class ChunkReader extends FrameReader {
     return { kind: "chunk", chunk: { ...this.#head, choices: [{ index, ...part }] } };
   }
 
-  /** Remembers a payload that came to one chunk with one choice, open, and nothing but text in its delta. */
+  /** Remembers a payload that became one chunk of one open choice with nothing but text in its delta. */
   #learn(data: string, [event, ...more]: readonly StreamEvent[]): void {
     const choice =
       event?.kind === "chunk" && more.length === 0 ? event.chunk.choices[0] : undefined;
@@ -180,7 +182,7 @@ export class ChunkReader extends FrameReader {
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
-    if (choices.length === 0) return []; // Azure's first chunk has an empty id and is of 1970
+    if (choices.length === 0) return []; // Azure's first chunk has an empty id and a date of 1970
     this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, given] of choices.entries()) {
@@ -198,7 +200,7 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** The chunk choices that one upstream choice becomes; null where the upstream broke off. */
+  /** Returns the chunk choices that one upstream choice becomes, or null if the upstream broke off. */
   #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
@@ -215,7 +217,7 @@ export class ChunkReader extends FrameReader {
     return [...parts, ...finishing(choice, reason)];
   }
 
-  /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
+  /** Returns the deltas worth sending: role, content and reasoning first, then each tool call. */
   #deltas(raw: JsonObject & Message, choice: ChoiceState, first: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
@@ -234,15 +236,15 @@ export class ChunkReader extends FrameReader {
   }
 }
 
-/** One tool call of a delta: whole the first time, its arguments alone from then on. */
+/** Returns the delta of a tool call: whole the first time, only its arguments afterwards. */
 function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCall {
   const theirs = indexOf(raw, position);
   const id = text(raw.id);
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return begun(raw, choice, theirs);
-  // Some hosts give every call the same index: another id is another call. So is a name that comes
-  // with neither.
+  // Some hosts give every call the same index. Another id means another call, and so does a name without id
+  // and index.
   const isUnnamed = id === null || id === "";
   const isNumbered = Number.isSafeInteger(raw.index);
   const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;
@@ -278,7 +280,7 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   return { index, function: { arguments: given }, ...besideCall(raw) };
 }
 
-/** The end of a choice: `{}` for each whole call without arguments, because clients parse them, then its finish chunk. */
+/** Ends a choice: `{}` for each call without arguments, because clients parse them, then the finish chunk. */
 function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;

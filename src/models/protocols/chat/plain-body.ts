@@ -10,9 +10,8 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * A chat request whose messages and tools hold only what every model knows: texts instead of parts
- * (where there is no image) and of refusals, functions alone as tools, the tools of `allowed_tools`
- * alone. Refused: legacy functions, custom tools.
+ * Reduces messages and tools to what every model knows: text instead of parts (without images) and refusals,
+ * only functions as tools, and only the tools of `allowed_tools`. Rejects legacy functions and custom tools.
  */
 export function plainBody(
   body: ChatBody,
@@ -38,7 +37,7 @@ export function plainBody(
   };
 }
 
-/** Messages, one after the other; tool call ids are mapped over all of them. */
+/** Messages in order. Tool call ids are mapped across all of them. */
 class PlainTurns {
   readonly list: (JsonObject & { readonly role: string })[] = [];
   readonly #style: PlainStyle;
@@ -51,7 +50,7 @@ class PlainTurns {
     this.#reasons = style.reasoning !== undefined && style.reasoning.models?.test(model) !== false;
   }
 
-  /** Adds a message; or says why it cannot be sent. */
+  /** Adds a message. Returns a failure if it cannot be sent. */
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
     if (role === "function" || usesFunctions(message)) {
@@ -147,7 +146,7 @@ function isImage({ type }: UserPart): boolean {
   return type === "image_url";
 }
 
-/** The text of a content, refusals too. */
+/** Returns the text of a content, including refusals. */
 function spoken(content: Content): string {
   if (typeof content === "string") return content;
   return plainText((content ?? []).map((part) => ({ text: textIn(part) })));

@@ -2,62 +2,68 @@ import type { UsageShape } from "../../core/chat-usage.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
 
-/** How one family of OpenAI-compatible hosts differs from the others, as data. */
+/** The differences between families of OpenAI-compatible hosts, as data. */
 export type Profile = {
-  /** Request fields forwarded as they are; everything else is dropped. Empty: no such requests. */
+  /**
+   * Request fields that are forwarded unchanged. Other fields are dropped. Empty: the host has no such
+   * requests.
+   */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
-  /** Names that a field has there. */
+  /** The host's names of fields. */
   readonly renamed?: Readonly<Record<string, string>>;
-  /** What becomes of some fields; the first rule that names a field decides. */
+  /** Rules for single fields. The first rule that names a field decides. */
   readonly rules?: readonly Rule[];
-  /** What is sent where the client says nothing of it. */
+  /** Fields that are sent if the client omits them. */
   readonly implied?: readonly Implied[];
-  /** Sent with every request of the kind. */
+  /** Fields that are sent with every chat request. */
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   /** The field that caps the output of one choice. */
   readonly capField: "max_completion_tokens" | "max_tokens";
-  /** Sent with every stream, to be told usage; null where it comes unasked and the field is refused. */
+  /**
+   * Fields that are sent with every stream to request usage. Null if usage comes anyway and the field is
+   * rejected.
+   */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
-  /** Whether `developer` messages are known; otherwise they are sent as `system`. */
+  /** Whether `developer` messages are known. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
-  /** Set where only what every model knows may be sent; otherwise messages and tools go as OpenAI has them. */
+  /** Set if only what every model knows may be sent. Otherwise messages and tools keep OpenAI's form. */
   readonly plain?: PlainStyle;
   /** The fields of its earlier turns that go back to it next to OpenAI's; with `plain`, `PlainStyle` says so. */
   readonly returned?: readonly ReturnedField[];
-  /** It has POST /responses too. */
+  /** Whether the host has POST /responses too. */
   readonly speaksResponses?: boolean;
-  /** The only number of choices is 1. */
+  /** Whether 1 is the only allowed number of choices. */
   readonly oneChoice?: boolean;
-  /** Embeddings are of texts alone, at most so many in one request. */
+  /** Set if embeddings accept only texts: the most in one request. */
   readonly textsMax?: number;
-  /** Embeddings are of the token ids of cl100k_base too: its models' own. */
+  /** Whether embeddings accept token ids of cl100k_base. */
   readonly takesTokens?: boolean;
   /** The thoughts that it shows may be summaries. */
   readonly summarizesThoughts?: boolean;
-  /** The header that carries the key; absent: a bearer token. */
+  /** The header with the key. Absent: a bearer token. */
   readonly keyHeader?: "api-key";
   readonly usage?: UsageShape;
   readonly chatPath: string;
   readonly embeddingsPath: string;
 };
 
-/** What becomes of the named fields. */
+/** The treatment of the named fields. */
 export type Rule = {
   readonly fields: readonly string[];
-  /** The upstream names of the models it holds for; absent: all. */
+  /** The upstream names of the models that it applies to. Absent: all. */
   readonly models?: RegExp;
-  /** It does not hold beside this field with this value. */
+  /** The rule does not apply beside this field with this value. */
   readonly unless?: readonly [field: string, value: string];
   /**
-   * What is sent instead of some values: another value, other fields, or nothing (null); what is not
-   * named stays. Absent: the field is left out.
+   * Replacements of values: another value, other fields, or nothing (null). Other values stay. Absent: the
+   * field is left out.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that the named models must have beside another one. */
+/** Fields that the named models require beside another one. */
 export type Implied = {
   readonly models: RegExp;
   readonly beside: string;
@@ -71,26 +77,26 @@ export type ReturnedField =
   | "reasoning_details"
   | "extra_content";
 
-/** Messages and tools for hosts that refuse what they do not know. */
+/** The form of messages and tools for hosts that reject unknown fields. */
 export type PlainStyle = {
   /** Whether messages may carry `name`. */
   readonly names?: boolean;
   /** Whether parts and tools may carry `cache_control`. */
   readonly marks?: boolean;
-  /** How earlier reasoning is sent back; absent: it is not. */
+  /** How earlier reasoning is sent back. Absent: it isn't. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
-    /** Also where there was none. */
+    /** Whether the field is also sent without reasoning. */
     readonly always?: boolean;
     /** Whether `reasoning_details` go back instead, where there are any. */
     readonly details?: boolean;
   };
-  /** The only tool call ids that it takes; others are mapped, results alike. */
+  /** The only accepted form of tool call ids. Others are mapped, in results too. */
   readonly toolIds?: IdShape;
   /**
-   * Set where turns are checked: said by the assistant between a tool's result and a user's message.
-   * Its turns without text and calls are left out.
+   * Set if the host checks turns: the assistant's text between a tool result and a user message. Turns
+   * without text and calls are left out.
    */
   readonly bridge?: string;
 };

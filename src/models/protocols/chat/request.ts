@@ -15,12 +15,12 @@ import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantCall } from "../../core/conversation.ts";
 
-/** The body to send, or why the host cannot answer the call. */
+/** The body to send, or the reason why the host cannot answer the call. */
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /**
- * A chat as it is sent upstream: the profile's fields, never null ones, as its rules and names have them,
- * with our own model, cap and stream flags.
+ * Builds the chat body for a host: the profile's fields without nulls, by its rules and names, with our
+ * model, cap and stream flags.
  */
 export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
@@ -42,7 +42,7 @@ export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   return { body };
 }
 
-/** An embeddings request likewise. */
+/** Builds the embeddings body in the same way. */
 export function embeddingsRequest(call: EmbeddingsCall, profile: Profile): UpstreamRequest {
   const { embeddingFields: allowed, embeddingExtras } = profile;
   if (allowed.size === 0) return UNSUPPORTED;
@@ -66,7 +66,7 @@ function addFields(
 ): void {
   const rules = rulesFor(call, profile);
   const left = new Set<string>();
-  const isPlain = profile.plain !== undefined; // then messages and tools are as they must be
+  const isPlain = profile.plain !== undefined; // messages and tools already have their form then
   for (const [field, value] of Object.entries(source)) {
     const set = allowed.has(field) ? ruled(field, value ?? null, rules) : null;
     if (set === null) left.add(field);
@@ -90,7 +90,7 @@ function rulesFor({ upstreamId, body }: ProviderCall, { rules = [] }: Profile): 
   );
 }
 
-/** What is sent for a field: itself, another value, an object of other fields, or nothing (null). */
+/** Returns what is sent for a field: itself, another value, an object of other fields, or nothing (null). */
 function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
   const rule = rules.find(({ fields }) => fields.includes(field));
   if (rule === undefined) return value;
@@ -100,8 +100,8 @@ function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
 }
 
 /**
- * The value of a field of a checked request with OpenAI's own keys alone inside messages and tools: strict hosts
- * answer 400 to the extras that coding agents add (`cache_control` and the like).
+ * Reduces messages and tools of a checked request to OpenAI's own keys. Strict hosts answer 400 to extras of
+ * coding agents.
  */
 function forwarded(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {

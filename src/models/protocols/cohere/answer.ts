@@ -17,7 +17,7 @@ import { withUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** A call, or a piece of one. Tools without arguments are called with null, also as a text. */
+/** A call, or a piece of one. Tools without arguments are called with null, sometimes as text. */
 export const call = shape({
   id: textOf,
   function: shape({ name: textOf, arguments: argumentsOf }),
@@ -27,7 +27,7 @@ export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
 const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
-/** The answer of POST /v2/chat as OpenAI's completion; null when it is none. */
+/** Reads the answer of POST /v2/chat as OpenAI's completion. Returns null if it is none. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: told, finish_reason: why, usage: reported } = answer(raw);
   if (told === null) return null;
@@ -56,19 +56,19 @@ const billed = shape({
   billed_units: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** What is billed counts; the larger `tokens` has Cohere's own instructions in it, cached ones among them. */
+/** Returns the billed usage. The larger `tokens` includes Cohere's own instructions, some of them cached. */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
-/** Null where the model gave up (ERROR, TIMEOUT) or does not say why it ended. */
+/** Returns null if the model gave up (ERROR, TIMEOUT) or named no reason. */
 export function finishOf(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishMeaning(raw) : null;
 }
 
-/** The failure of an answer whose finish reason is none. An ERROR is of the answer, which the request may have provoked. */
+/** Returns the failure of an answer without a usable finish reason. The request may have caused an ERROR. */
 export function gaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };
@@ -81,7 +81,7 @@ const embedded = shape({
   meta: asIs,
 });
 
-/** The answer of POST /v2/embed; null when a vector is missing. */
+/** Reads the answer of POST /v2/embed. Returns null if a vector is missing. */
 export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): ProviderResponse | null {
   const { embeddings, meta } = embedded(raw);
   const { float: vectors } = embeddings;

@@ -7,7 +7,7 @@ import type { OutputFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { Tools } from "../../core/tools.ts";
 
-/** A request for POST /v2/chat (Cohere's API reference v2). */
+/** Builds a request for POST /v2/chat (Cohere's API reference v2). */
 export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = promptOf(body);
@@ -59,7 +59,7 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
 }
 
-/** A message with calls has no content there: its text is the plan behind them. */
+/** Builds assistant messages. One with calls has no content at Cohere: its text is the plan. */
 function assistantMessages(parts: readonly Part[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>
@@ -82,7 +82,7 @@ function urlOf(image: Image): string {
   return "url" in image ? image.url : `data:${image.mediaType};base64,${image.base64}`;
 }
 
-/** OpenAI's name, Cohere's, and its bounds; what lies outside is clamped. */
+/** OpenAI's name, Cohere's name, and Cohere's bounds. Values outside are clamped. */
 const NUMBERS = [
   ["temperature", "temperature", 0, 2],
   ["top_p", "p", 0.01, 0.99],
@@ -131,7 +131,7 @@ function responseFormat({ response_format: given }: ChatBody, format: OutputForm
   };
 }
 
-/** What part of the output cap a reasoning model may think in. */
+/** The share of the output cap that a reasoning model may think in. */
 const THINKING_SHARE: Readonly<Record<string, number>> = {
   minimal: 0.1,
   low: 0.2,
@@ -143,7 +143,7 @@ const THINKING_SHARE: Readonly<Record<string, number>> = {
 
 type Effort = ChatBody["reasoning_effort"];
 
-/** Only models with reasoning in their name know `thinking`. */
+/** Returns `thinking`, which only models with "reasoning" in their name accept. */
 function thinking(effort: Effort, model: string, cap: number): JsonObject {
   if (effort === undefined || !/reasoning/.test(model)) return {};
   const share = THINKING_SHARE[effort];
@@ -151,7 +151,7 @@ function thinking(effort: Effort, model: string, cap: number): JsonObject {
   return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * share)) } };
 }
 
-/** Cohere's purposes of an embedding; "image" is not a text's. */
+/** Cohere's purposes of a text embedding. */
 const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",
@@ -159,7 +159,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-/** A request for POST /v2/embed. `input_type` is an extension of the client's request. */
+/** Builds a request for POST /v2/embed. `input_type` is an extension of the client's request. */
 export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
   if (!INPUT_TYPES.has(purpose)) {

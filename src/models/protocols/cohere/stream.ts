@@ -6,7 +6,7 @@ import { failureEvents } from "../../core/failed-usage.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { call, finishOf, gaveUpFailure, part, usageOf } from "./answer.ts";
 
-/** An event (Cohere's API reference v2, chat stream); the fields that its type has. A call is an object here. */
+/** An event (Cohere's API reference v2, chat stream). A call is an object here. */
 const event = shape({
   type: textOf,
   message: asIs,
@@ -24,8 +24,8 @@ const event = shape({
 type Event = ReturnType<typeof event>;
 
 /**
- * Reads one stream of POST /v2/chat. It is over at `message-end`. Calls come one
- * after the other, and `tool_calls` is an object. Citations and unknown events are left out.
+ * Reads one stream of POST /v2/chat, which ends at `message-end`. Calls come one after the other. Citations
+ * and unknown events are skipped.
  */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();

@@ -5,26 +5,26 @@ import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** How a model is brought to answer as `response_format` asks. */
+/** The way in which a model is made to answer as `response_format` asks. */
 export type AnswerFormat =
   | { readonly kind: "text" }
   /** By Claude's own `output_config.format`. */
   | { readonly kind: "schema"; readonly output: JsonObject }
-  /** By calling a tool whose parameters are the schema; its input is given as the content. */
+  /** By calling a tool whose parameters are the schema. Its input becomes the content. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
-  /** By being told so. */
+  /** By an instruction. */
   | { readonly kind: "told"; readonly words: string };
 
 const TEXT: AnswerFormat = { kind: "text" };
 
 /**
- * The format of a checked chat request; the same request gives the same one. Claude 4.5 and 4.6 are held to
- * a schema; Bedrock refuses that for those after. Next best is a tool that must be called, which most
- * makers' models and Claude's newest cannot be made to.
+ * Returns the format of a checked chat request. Claude 4.5 and 4.6 are held to a schema; Bedrock rejects it
+ * for later ones. Next best is a forced tool, which most models and the newest Claude cannot be forced to
+ * call.
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);
-  // A tool that the client names is called, whatever the answer was to be.
+  // A tool that the client names is called, whatever format was requested.
   if (format === "text" || isNamed(body.tool_choice)) return TEXT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
@@ -41,7 +41,7 @@ export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   return { kind: "told", words };
 }
 
-/** The name of the tool that is the answer, or null. */
+/** Returns the name of the tool that carries the answer, or null. */
 export function answerTool(call: ChatCall): string | null {
   const format = answerFormat(call);
   return format.kind === "tool" ? format.name : null;
@@ -51,7 +51,7 @@ function isNamed(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Bedrock's copy of the Messages API ends at 4.6, the last that takes sampling. */
+/** Returns whether the model accepts sampling fields. Claude 4.6 is the last one. */
 function takesSchema(model: string): boolean {
   if (familyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

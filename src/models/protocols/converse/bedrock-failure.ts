@@ -2,7 +2,7 @@ import { parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-/** What each exception means as a status (Bedrock API reference, Converse: Errors); others keep their own. */
+/** The status of each exception (Bedrock API reference, Converse: Errors). Others keep their own. */
 const STATUS: ReadonlyMap<string, number> = new Map([
   ["throttlingexception", 429],
   ["modelnotreadyexception", 429],
@@ -19,8 +19,8 @@ const STATUS: ReadonlyMap<string, number> = new Map([
 /** Exceptions about our credentials, which AWS answers with 400 or 403. */
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * A 400 about our choice of model or our account there, not about the request. From its first word on:
- * AWS quotes what the client wrote ("Value '...' at 'toolConfig...' failed to satisfy constraint").
+ * A 400 about our choice of model or our account. Anchored at the first word, because AWS quotes the client's
+ * text.
  */
 const OUR_MODEL = new RegExp(
   `^(?:${[
@@ -34,16 +34,19 @@ const OUR_MODEL = new RegExp(
   "i",
 );
 
-/** An exception as it came; `status` counts where its name is not known here. */
+/** An exception. `status` counts if its name is unknown. */
 type Exception = {
-  /** `ThrottlingException`, with a namespace before # or an address after a colon; streams write it small. */
+  /**
+   * `ThrottlingException`, with a namespace before # or an address after a colon. Streams use lower camel
+   * case.
+   */
   readonly name: string;
   readonly raw: JsonObject;
   readonly status?: number;
   readonly headers?: Headers;
 };
 
-/** The failure that an answer outside 2xx means; `secrets` are what of ours it may quote. */
+/** Returns the failure that an answer outside 2xx means. `secrets`: our values that it may quote. */
 export function bedrockFailure(
   status: number,
   headers: Headers,
@@ -55,7 +58,7 @@ export function bedrockFailure(
   return exceptionFailure({ name, raw, status, headers }, secrets);
 }
 
-/** The failure that an exception means, in an answer of its own or in a stream. */
+/** Returns the failure that an exception means, in an answer or in a stream. */
 export function exceptionFailure(
   { name, raw, status = 500, headers = new Headers() }: Exception,
   secrets: readonly string[],
@@ -68,7 +71,7 @@ export function exceptionFailure(
   return httpFailure(meant, headers, JSON.stringify(complaint));
 }
 
-/** Names of our resources, accounts and keys, which no general rule can know. */
+/** Names of our resources, accounts and keys, which no general rule recognizes. */
 const OURS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
 
 function withoutOurs(message: string, secrets: readonly string[]): string {

@@ -9,19 +9,19 @@ import { list, optional, shape } from "../../core/shape.ts";
 import { withUsage } from "../../core/failed-usage.ts";
 import { converseUsage } from "./converse-usage.ts";
 
-/** OpenAI's reason for a `stopReason`, or null when the model broke off. */
+/** Returns OpenAI's reason for a `stopReason`, or null if the model broke off. */
 export function finishOf(stopReason: unknown): FinishReason | null {
   return finishMeaning(textOf(stopReason));
 }
 
-/** The failure of an answer whose model broke off, which the request may have provoked. */
+/** The failure of an answer that broke off. The request may have caused it. */
 export const INCOMPLETE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",
   fault: "request",
 };
 
-/** A block of content of a whole message (Bedrock API reference, ContentBlock). */
+/** A content block of a whole message (Bedrock API reference, ContentBlock). */
 const block = shape({
   text: textOf,
   reasoningContent: shape({ reasoningText: shape({ text: textOf, signature: textOf }) }),
@@ -30,7 +30,7 @@ const block = shape({
 const whole = shape({ message: optional(shape({ content: list(block) })) });
 
 /**
- * The body of a Converse answer (Bedrock API reference, Converse: Response Syntax); null when it is none.
+ * Reads a Converse answer (Bedrock API reference, Converse: Response Syntax). Returns null if it is none.
  * `answerTool`: the tool whose input is the answer, if one was offered.
  */
 export function converseAnswer(
@@ -43,7 +43,7 @@ export function converseAnswer(
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const said: OutputPart[] = [
-    // What is said beside the answer is none; called twice, it was given twice.
+    // Text beside the answer tool is dropped. Two calls of it give the answer twice.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },
@@ -76,7 +76,7 @@ function saidIn(
   ];
 }
 
-/** What Claude needs back of a thought; null where it is not signed. */
+/** Returns the detail that Claude needs to continue a thought, or null if it isn't signed. */
 export function claudeDetail(thinking: string, signature: string): JsonObject | null {
   return thoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

@@ -8,30 +8,29 @@ import type { Family } from "./models.ts";
 type Block = JsonObject;
 export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
 
-/** What is asked: instructions, if any, and what was said. */
+/** The instructions, if any, and the messages of a request. */
 export type InstructedMessages = {
   readonly system?: readonly JsonObject[];
   readonly messages: readonly Message[];
 };
 
-/** What a model of this request takes. */
+/** The forms that a model accepts in this request. */
 type MessageRules = {
   readonly family: Family;
-  /** Whether calls and results are blocks: without tools in the request they are refused. */
+  /** Whether calls and results are blocks. Without tools in the request they are rejected. */
   readonly toolBlocks: boolean;
-  /** Whether Claude's thoughts go back. */
+  /** Whether Claude's thoughts are sent back. */
   readonly thoughts: boolean;
 };
 
-/** What the first turn says when the assistant is to have spoken first. */
+/** The first turn's text if the conversation starts with the assistant. */
 const OPENING = "Hello.";
-/** What a tool gave back when it gave nothing: blank texts are a 400. */
+/** The text of an empty tool result, because blank texts are a 400. */
 const NO_RESULT = "(empty)";
 
 /**
- * The turns of a conversation as Converse's messages: the user speaks first, roles alternate, no text is
- * blank, none ends in white space at the end of all. Where tools are not in play, what was called and
- * what came of it is told as text.
+ * Returns Converse's messages: the user speaks first, roles alternate, no text is blank, and the end has no
+ * trailing white space. Without tools in the request, calls and results become text.
  */
 export function converseMessages(
   { turns }: InlineConversation,
@@ -41,7 +40,7 @@ export function converseMessages(
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
-    // A message may not end in a thought: its answer was lost.
+    // A message may not end in a thought. Its answer was lost.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);
@@ -82,19 +81,19 @@ function told(element: string, name: string, text: string): string {
   return `<${element} name=${JSON.stringify(name)}>${text}</${element}>`;
 }
 
-/** Names of calls made elsewhere may be of any shape. */
+/** Cleans the name of a call that was made elsewhere. */
 function toolName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
 }
 
 function thoughtBlocks(detail: JsonObject): Block[] {
   const block = thoughtBlock(detail);
-  if (block?.type !== "thinking") return []; // what is redacted has another form there
+  if (block?.type !== "thinking") return []; // redacted thoughts have another form there
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }
 
-/** Claude refuses a begun answer that ends in white space. */
+/** Trims the end. Claude rejects a begun answer that ends in white space. */
 function trimEnd(message: Message | undefined): void {
   const block = message?.role === "assistant" ? message.content.at(-1) : undefined;
   if (!isObject(block) || typeof block["text"] !== "string") return;

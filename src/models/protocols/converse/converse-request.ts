@@ -41,9 +41,8 @@ const PLACES: FieldPaths = {
 };
 
 /**
- * A chat call as the body of a Converse request (Bedrock API reference, Converse). Only what is named
- * here is sent; `user` never is. Throws only when the call's signal ends it
- * while images are downloaded.
+ * Builds the body of a Converse request (Bedrock API reference, Converse). Only the fields named here are
+ * sent, never `user`. Throws only when the call's signal aborts it while images are downloaded.
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
@@ -71,7 +70,7 @@ type Sendable = {
   readonly fields: ModelFields;
 };
 
-/** The body, once it is known what is said, with which tools, and what the model takes. */
+/** Builds the body from messages, tools and model fields. */
 function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | ProviderFailure {
   const { cap, upstreamId } = call;
   const { toolConfig, toolChoice } = tools;
@@ -90,7 +89,7 @@ function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | P
   };
 }
 
-/** Instructions alone are what is asked. */
+/** Moves instructions into the prompt if there are no messages. */
 function withInstructions(
   system: readonly string[],
   messages: readonly Message[],
@@ -101,7 +100,7 @@ function withInstructions(
   return { messages: [{ role: "user", content: texts }] };
 }
 
-/** The conversation with our own words at its end: what is before them stays as it was cached. */
+/** Appends our own words, so that the text before them stays cached. */
 function told(said: InlineConversation, words: readonly string[]): InlineConversation {
   const parts = words
     .filter((text) => text !== "")
@@ -115,13 +114,13 @@ function isBudgeted(model: string): boolean {
   return familyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
-/** Five minutes: an hour is priced apart. */
+/** Five minutes, because an hour has another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * What is asked with one cache point (Bedrock user guide, prompt caching) where the client wants its prompt
- * cached: Claude's after the last thing that the user said, so that the next turn finds all before it;
- * Nova's after the instructions, where it is sure to be taken.
+ * Adds one cache point (Bedrock user guide, prompt caching) if the client wants its prompt cached. Claude's
+ * follows the user's last message, so that the next turn finds everything before it. Nova's follows the
+ * instructions.
  */
 function withCachePoint(asked: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && asked.system !== undefined) {
@@ -135,7 +134,7 @@ function withCachePoint(asked: InstructedMessages, family: Family): InstructedMe
   return { ...asked, messages };
 }
 
-/** Whether a request has a cache point of ours. */
+/** Returns whether a request has a cache point of ours. */
 function hasCachePoint({ system, messages }: JsonObject): boolean {
   const contents = listOf(messages).map(objectOf);
   return [system, ...contents.map(({ content }) => content)].flat().includes(CACHE_POINT);

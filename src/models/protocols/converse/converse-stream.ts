@@ -13,7 +13,7 @@ import { converseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { Frame } from "./event-frames.ts";
 
-/** An event (Bedrock API reference, ConverseStreamOutput); the fields that its type has. */
+/** An event (Bedrock API reference, ConverseStreamOutput). */
 const event = shape({
   contentBlockIndex: numberOf,
   start: shape({ toolUse: optional(shape({ toolUseId: textOf, name: textOf })) }),
@@ -28,17 +28,17 @@ const event = shape({
 });
 type Event = Omit<ReturnType<typeof event>, "__type">;
 
-/** A content block that is under way. */
+/** A content block in progress. */
 type Block = {
-  /** Its place among the tool calls; the answer, or one more that nobody asked for; null for anything else. */
+  /** Its index among the tool calls; the answer, or a repeated answer ("spare"); null for other blocks. */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
 
 /**
  * Turns the frames of one ConverseStream into events (Bedrock API reference, ConverseStream: Response
- * Syntax). The finish chunk waits for the usage, which comes in `metadata` after `messageStop`, or before
- * it; a stream that ends whole without it ends without usage.
+ * Syntax). The finish chunk waits for the usage in `metadata`, which comes after or before `messageStop`. A
+ * stream that ends without it ends without usage.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
@@ -47,14 +47,12 @@ export class ConverseReader extends FrameReader {
   readonly #secrets: readonly string[];
   #tools = 0;
   #isAnswered = false;
-  /** Text that stands for the answer only where the answer tool is not called. */
+  /** Text that is the answer only if the answer tool isn't called. */
   #held = "";
-  /** `messageStop` as it came. */
   #stop: Event | null = null;
-  /** `metadata` as it came. */
   #metadata: Event | null = null;
 
-  /** `answerTool`: the tool whose input is the answer. `secrets`: what of ours an exception may quote. */
+  /** `answerTool`: the tool whose input is the answer. `secrets`: our values that an exception may quote. */
   constructor(answerTool: string | null, secrets: readonly string[]) {
     super();
     this.#answerTool = answerTool;
@@ -133,7 +131,7 @@ export class ConverseReader extends FrameReader {
     return this.#chunks.text(text);
   }
 
-  /** Blocks of text and reasoning begin with their first delta. */
+  /** Returns a block. Text and reasoning begin with their first delta. */
   #blockAt(index: number): Block {
     const known = this.#blocks.get(index);
     if (known !== undefined) return known;
@@ -165,7 +163,10 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return streamReader(source, reader);
 }
 
-/** A frame by its event type. Exceptions are named "error" and hold their own name as `__type`, as in JSON answers. */
+/**
+ * Reads a frame by its event type. Exceptions are named "error" and hold their name as `__type`, as in JSON
+ * answers.
+ */
 function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -4,22 +4,21 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** The tools of a Converse request, and what they mean for the rest of it. */
+/** The tools of a Converse request, and their effect on the rest of it. */
 export type ToolFields = {
-  /** Absent where no tool is in play. */
+  /** Absent if no tool is offered. */
   readonly toolConfig?: JsonObject;
-  /** Claude's own `tool_choice`, which alone can say "one call at most"; it stands instead of Converse's. */
+  /** Claude's own `tool_choice`, which replaces Converse's because only it can forbid parallel calls. */
   readonly toolChoice?: JsonObject;
   /** Whether a tool must be called. */
   readonly isForced: boolean;
-  /** How a model that cannot be forced is told so instead. */
+  /** The instruction for a model that cannot be forced. */
   readonly words: string;
 };
 
 /**
- * `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none": with nothing to
- * choose from no tool is offered at all. `strict` is never sent: newer Claude models refuse it there,
- * the others refuse open schemas.
+ * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none", so no tool is
+ * offered then. `strict` is never sent: newer Claude models reject it, the others reject open schemas.
  */
 export function toolFields(asked: Tools, format: AnswerFormat, model: string): ToolFields {
   const offered = asked.choice === "none" ? [] : asked.list;
@@ -44,7 +43,7 @@ export function toolFields(asked: Tools, format: AnswerFormat, model: string): T
 
 type ToolWish = Exclude<Tools["choice"], "none">;
 
-/** The answer tool must be called, or one of the client's tools before it. */
+/** Forces the answer tool, or one of the client's tools before it. */
 function wantedOf({ choice }: Tools, format: AnswerFormat, isAlone: boolean): ToolWish {
   if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
   return choice === "none" ? "auto" : choice;
@@ -78,7 +77,7 @@ function toolSpec({ name, description, parameters }: Tool, isNova: boolean): Jso
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }
 
-/** Nova knows three keywords at the top of a schema (Nova user guide, tool use). */
+/** Reduces a schema to the three top-level keywords that Nova knows (Nova user guide, tool use). */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }

@@ -5,13 +5,13 @@ import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/pr
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** The body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
+/** Builds the body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
 type Maker = {
   readonly textsMax: number;
   body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
 
-/** `search_query` and so on, which Cohere's models need and OpenAI's API has no word for. */
+/** `search_query` and so on, which Cohere's models need and OpenAI's API doesn't have. */
 const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",
@@ -36,20 +36,20 @@ const TITAN: Maker = {
   },
 };
 
-/** How many texts one request may hold, and what it says: Cohere's models, else Amazon's. */
+/** Returns the limit of texts per request and the body format of Cohere's models, else Amazon's. */
 export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
 
-/** The body of an InvokeModel request for the texts of a call. */
+/** Builds the body of an InvokeModel request for the texts of a call. */
 export function embeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
   return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));
 }
 
 /**
- * The vectors of an InvokeModel answer, or null when it is none. Cohere's models count tokens only in
- * the header that InvokeModel has for all.
+ * Returns the vectors of an InvokeModel answer, or null if it is none. Cohere's models report tokens only in
+ * InvokeModel's header.
  */
 export function embeddingsAnswer(
   raw: JsonObject,
@@ -66,7 +66,7 @@ export function embeddingsAnswer(
   return embeddingList(vectors, usage);
 }
 
-/** Titan: `embedding`. Cohere: `embeddings.float`, or bare `embeddings` where no type was asked for. */
+/** Titan: `embedding`. Cohere: `embeddings.float`, or bare `embeddings` if no type was requested. */
 function vectorsOf(raw: JsonObject): readonly unknown[] {
   const { embedding, embeddings } = raw;
   if (Array.isArray(embedding)) return [embedding];

@@ -1,4 +1,4 @@
-/** One message of an event stream: its headers that are strings, and its payload. */
+/** A message of an event stream: its string headers and its payload. */
 export type Frame = {
   readonly headers: ReadonlyMap<string, string>;
   readonly payload: Uint8Array;
@@ -7,37 +7,37 @@ export type Frame = {
 /** Total length, headers' length and the CRC of both. */
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/** Payloads are at most 16 MiB there, and a frame must fit into memory whole. */
+/** Payloads are at most 16 MiB there, and a frame must fit into memory. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Bytes of a header's value by its type, 0 to 9; null: two bytes say how many follow. */
+/** The bytes of a header's value by type, 0 to 9. Null: a length of two bytes follows. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING = 7;
 
 /**
- * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
- * frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all before`,
- * big-endian. Bytes are copied at most twice, however they are cut. Holds the state of one stream.
+ * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"): frames of
+ * `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all before`, big-endian. It
+ * copies bytes at most twice, and holds the state of one stream.
  */
 export class FrameDecoder {
   #parts: Uint8Array[] = [];
   #held = 0;
-  /** So many bytes are needed before there is anything to read. */
+  /** The number of bytes needed to read on. */
   #needed = PRELUDE_BYTES;
   #broken = false;
   #overflowed = false;
 
-  /** Whether a frame was corrupt or too large; nothing is decoded from then on. */
+  /** Whether a frame was corrupt or too large. Nothing is decoded afterwards. */
   get broken(): boolean {
     return this.#broken;
   }
 
-  /** Whether a frame was sound as far as it was read, and too large. */
+  /** Whether a frame was valid so far but too large. */
   get overflowed(): boolean {
     return this.#overflowed;
   }
 
-  /** The frames that these bytes complete. */
+  /** Returns the frames that these bytes complete. */
   push(bytes: Uint8Array): Frame[] {
     if (this.#broken || bytes.length === 0) return [];
     this.#parts.push(bytes);
@@ -77,7 +77,7 @@ export class FrameDecoder {
   }
 }
 
-/** The length of the frame that begins here, or null when its prelude is corrupt. */
+/** Returns the length of the frame that begins here, or null if its prelude is corrupt. */
 function totalBytes(held: Uint8Array): number | null {
   const view = viewOf(held);
   const total = view.getUint32(0);
@@ -86,7 +86,7 @@ function totalBytes(held: Uint8Array): number | null {
   return holds && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
 }
 
-/** A whole frame whose prelude is sound. */
+/** Reads a whole frame with a valid prelude. */
 function frameOf(bytes: Uint8Array): Frame | null {
   const view = viewOf(bytes);
   const end = bytes.length - CRC_BYTES;
@@ -96,7 +96,7 @@ function frameOf(bytes: Uint8Array): Frame | null {
   return headers && { headers, payload: bytes.subarray(payloadAt, end) };
 }
 
-/** `u8 length | name | u8 type | value`, one after the other; null when one leaves its bounds. */
+/** Reads `u8 length | name | u8 type | value` repeatedly. Returns null if one leaves its bounds. */
 function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   const view = viewOf(bytes);
@@ -123,7 +123,7 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** CRC-32 as gzip and Amazon's event streams have it (ISO 3309, reflected polynomial 0xedb88320). */
+/** Computes CRC-32 as in gzip and Amazon's event streams (ISO 3309, reflected polynomial 0xedb88320). */
 export function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);

@@ -4,17 +4,16 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf } from "./models.ts";
 
-/** What of a request depends on whose model it is. */
+/** The fields of a request that depend on the model. */
 export type ModelFields = {
-  /** `inferenceConfig` beside the cap. */
+  /** The fields of `inferenceConfig` beside the cap. */
   readonly inference: JsonObject;
-  /** `additionalModelRequestFields`. */
   readonly additional: JsonObject;
-  /** Whether Claude thinks, and takes its earlier thoughts back as they were said. */
+  /** Whether Claude thinks and accepts its earlier thoughts. */
   readonly thoughts: boolean;
 };
 
-/** What of a request decides on them. */
+/** The parts of a request that decide the model's fields. */
 type Asking = {
   /** The checked chat request. */
   readonly body: ChatBody;
@@ -23,17 +22,17 @@ type Asking = {
   /** The output cap in tokens, thinking included. */
   readonly cap: number;
   readonly format: AnswerFormat;
-  /** False where Claude's thinking would be a 400. */
+  /** False if Claude's thinking would be a 400. */
   readonly mayThink: boolean;
 };
 
-/** Sampling, stops, reasoning and the schema of an answer as the model takes them. */
+/** Returns sampling, stops, reasoning and the answer's schema in the model's form. */
 export function modelFields(asking: Asking): ModelFields {
   const { body, stops, model } = asking;
   const family = familyOf(model);
   if (family === "claude") return claudeFields(asking);
   const additional = reasoning(family, model, body.reasoning_effort);
-  // GPT takes neither sampling nor stops.
+  // GPT accepts neither sampling nor stops.
   const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(stops) };
   return { inference, additional, thoughts: false };
 }
@@ -44,7 +43,7 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Mo
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const sampled = rules.sampling && !thinks ? sampling(body) : {};
-  // With both, one is a 400.
+  // Both together are a 400.
   const one = "temperature" in sampled ? { temperature: sampled.temperature } : sampled;
   return {
     inference: { ...one, ...stopSequences(stops) },
@@ -53,7 +52,7 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Mo
   };
 }
 
-/** Efforts where there are three of them; "none" is the least where reasoning cannot be turned off. */
+/** Efforts of models with three levels. "none" becomes the lowest if reasoning cannot be turned off. */
 const THREE: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
   ["minimal", "low"],
@@ -70,12 +69,12 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // With "high" Nova takes no cap, and every request has one.
+  // With "high" Nova accepts no cap, but every request has one.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }
 
-/** Temperature goes to 1 there. */
+/** Returns the sampling fields. The temperature ends at 1 there. */
 function sampling({ temperature, top_p: topP }: ChatBody): {
   readonly temperature?: number;
   readonly topP?: number;

@@ -1,7 +1,7 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import type { HostTag } from "../../core/built-in.ts";
 
-/** Whose model it is, where that decides what a request may say. */
+/** The family of a model, which decides what a request may contain. */
 export type Family = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
 
 const FAMILIES: readonly (readonly [RegExp, Family])[] = [
@@ -12,14 +12,14 @@ const FAMILIES: readonly (readonly [RegExp, Family])[] = [
   [/\bmistral\./, "mistral"],
 ];
 
-/** The family of `anthropic.claude-…`, `eu.amazon.nova-…` and so on. */
+/** Returns the family of `anthropic.claude-…`, `eu.amazon.nova-…` and so on. */
 export function familyOf(model: string): Family {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
 /**
- * How far a model is known to take a forced tool (Bedrock API reference, ToolChoice): a tool by its name,
- * any of them, or none.
+ * Returns how a model can be forced (Bedrock API reference, ToolChoice): to one tool, to any tool, or not at
+ * all.
  */
 export function forcingOf(model: string): "tool" | "any" | "none" {
   const family = familyOf(model);
@@ -28,12 +28,12 @@ export function forcingOf(model: string): "tool" | "any" | "none" {
   return family === "mistral" ? "any" : "none";
 }
 
-/** Inference profiles name the geography that they stay in; `global` is the whole world. */
+/** Inference profiles name the geography that they stay in. `global` is the whole world. */
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
- * Whether a model runs where the host's tag promises: in the region called, or by a profile of the same
- * geography. What an ARN stands for cannot be told from it, so that it keeps no promise.
+ * Returns whether a model runs where the host's tag promises: in the called region, or by a profile of the
+ * same geography. An ARN doesn't tell, so it keeps no promise.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

@@ -8,7 +8,7 @@ import { asIs, list, optional, shape } from "../../core/shape.ts";
 import { withUsage } from "../../core/failed-usage.ts";
 import { readUsage } from "./usage.ts";
 
-/** A part of a candidate's content (ai.google.dev, Content); those that we have no word for are left out. */
+/** A part of a candidate's content (ai.google.dev, Content). Parts without an equivalent are dropped. */
 const part = shape({
   text: textOf,
   thought: asIs,
@@ -27,27 +27,27 @@ const answer = shape({
   usageMetadata: asIs,
 });
 
-/** The model said something that cannot be used: another route may do better, and the request may have provoked it. */
+/** Unusable answers. Another route may do better, and the request may have caused them. */
 const FAILED: ReadonlySet<string> = new Set([
   "UNEXPECTED_TOOL_CALL",
   "TOO_MANY_TOOL_CALLS",
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-/** What a `finishReason` means. */
+/** Returns the meaning of a `finishReason`. */
 export function finishOf(reason: string): FinishReason | ProviderFailure {
   const meaning = FAILED.has(reason) ? null : finishMeaning(reason);
   return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 
-/** What one candidate says here, and why it ended; "" where it goes on. */
+/** A candidate's parts, and the reason why it ended; "" while it continues. */
 type Candidate = {
   readonly index: number;
   readonly said: readonly OutputPart[];
   readonly finish: string;
 };
 
-/** An answer or a chunk, read: its candidates, and whether the prompt itself was blocked. */
+/** Reads the candidates of an answer or chunk, and whether the prompt was blocked. */
 export function answerOf(raw: JsonObject) {
   const { candidates, promptFeedback, usageMetadata } = answer(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";
@@ -74,7 +74,7 @@ function saidIn({
   return [{ kind: "call", id, name, arguments: given, ...(thoughtSignature !== "" && { more }) }];
 }
 
-/** A chat completion of generateContent's answer; null when it is none. */
+/** Returns a chat completion for generateContent's answer, or null if it is none. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = answerOf(raw);
   if (isBlocked) {
@@ -91,5 +91,5 @@ export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure 
   return choices.length === 0 ? null : completionOf(choices, usage);
 }
 
-/** A choice that says nothing says an empty text. */
+/** An empty choice has an empty text. */
 const NOTHING: OutputPart = { kind: "text", text: "" };

@@ -6,9 +6,8 @@ import { failureInside, parseJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Turns one stream's payloads into events. There is no terminal marker: the end is the end of file after
- * every candidate has finished. An error may stand bare in the body, outside of any event; it is then
- * read at the end of file.
+ * Turns one stream's payloads into events. There is no terminal marker: the stream ends at end of file after
+ * every candidate has finished. An error may stand outside of any event, and is read at end of file.
  */
 export class ChunkReader extends FrameReader {
   #hasSaid = false;
@@ -16,7 +15,7 @@ export class ChunkReader extends FrameReader {
   readonly #secrets: () => readonly string[];
   readonly #asked: number;
 
-  /** `secrets`: what an error's text must not show. `asked`: how many candidates were asked for. */
+  /** `secrets`: values that an error's text must not show. `asked`: the number of requested candidates. */
   constructor(secrets: () => readonly string[], asked = 1) {
     super();
     this.#secrets = secrets;
@@ -52,12 +51,12 @@ export class ChunkReader extends FrameReader {
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
-    // Before anything was said another route may still answer, and every chunk repeats its usage.
+    // Until the first content another route may still answer. Every chunk repeats its usage.
     if (usage === null || !this.#hasSaid) return events;
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }
 
-  /** A block is about the prompt, and so about every choice. */
+  /** Ends every choice, because a block concerns the prompt. */
   #blocked(): StreamEvent[] {
     this.#choice(0);
     return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));

@@ -5,14 +5,14 @@ import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/pr
 import { embeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** One way to ask for vectors; both services have their own. `input` of the call is a list of texts. */
+/** A method for embeddings, one per service. The call's `input` is a list of texts. */
 export type EmbeddingMethod = {
-  /** The method of the model, as it stands in the URL. */
+  /** The method's name in the URL. */
   readonly method: string;
-  /** How many texts a request may have. */
+  /** The most texts per request. */
   readonly size: (model: string) => number;
   readonly request: (call: EmbeddingsCall) => JsonObject;
-  /** Null when a vector is missing. */
+  /** Returns null if a vector is missing. */
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
 
@@ -26,7 +26,7 @@ const predicted = shape({
   ),
 });
 
-/** The Gemini API: at most 100 texts (recorded); gemini-embedding-001 reports no usage. */
+/** The Gemini API accepts at most 100 texts (recorded). gemini-embedding-001 reports no usage. */
 export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
@@ -45,9 +45,9 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
 };
 
 /**
- * Vertex (cloud.google.com, text embeddings API): one text a request for gemini-embedding-001; others
- * take more, 20,000 tokens in all, of which a text has at most 2,048. Without `autoTruncate: false` a
- * longer text would be cut silently.
+ * Vertex (cloud.google.com, text embeddings API) accepts one text per request for gemini-embedding-001.
+ * Others accept more, 20,000 tokens in total and 2,048 per text. Without `autoTruncate: false` a longer text
+ * is cut silently.
  */
 export const PREDICT: EmbeddingMethod = {
   method: "predict",
@@ -86,12 +86,12 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
 
 const FULL_SIZE = 3072;
 
-/** gemini-embedding-001 gives vectors below its full size as they were cut, not of length 1. */
+/** Returns whether gemini-embedding-001 cut the vector below its full size, without normalizing it. */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
 }
 
-/** The vector of length 1 in the same direction, as OpenAI's are. */
+/** Returns the vector normalized to length 1, as OpenAI's are. */
 function unit(vector: number[]): number[] {
   const length = Math.hypot(...vector);
   return length > 0 ? vector.map((value) => value / length) : vector;

@@ -3,7 +3,7 @@ import type { ProviderFailure } from "../../core/provider.ts";
 import { list, shape } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-/** Where a status stands for itself when no number does (google.rpc.Code). */
+/** HTTP statuses of google.rpc.Code, used if an error has no number. */
 const STATUSES: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
@@ -16,13 +16,13 @@ const STATUSES: Readonly<Record<string, number>> = {
   DEADLINE_EXCEEDED: 504,
 };
 const WAIT_MS_MAX = 3_600_000;
-/** The account, by name or by number. */
+/** Our project, by name or by number. */
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * The failure that an answer outside 2xx means (Gemini API reference, Errors). A 400 is ours to
- * mend when it is about our key, our billing or our place; on a 5xx the body's own code counts, because
- * proxies wrap a 429 so. `secrets` are what the text must not show: our key, our token, our project.
+ * Returns the failure that an answer outside 2xx means (Gemini API reference, Errors). A 400 about our key,
+ * billing or location is our fault. On a 5xx the body's own code counts, because proxies wrap a 429.
+ * `secrets`: our key, token and project, which the text must not show.
  */
 export function googleFailure(
   status: number,
@@ -36,13 +36,13 @@ export function googleFailure(
   return failureOf(trusted, headers, error, secrets);
 }
 
-/** The failure that an error inside a 2xx means; null when there is none. */
+/** Returns the failure of an error inside a 2xx, or null if there is none. */
 export function failureInside(raw: unknown, secrets: readonly string[]): ProviderFailure | null {
   const error = errorIn(raw);
   return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
 }
 
-/** The value of a JSON text, or null. */
+/** Parses JSON. Returns null if it is invalid. */
 export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -62,7 +62,7 @@ const complaint = shape({
 type Complaint = ReturnType<typeof complaint>;
 const NO_COMPLAINT = complaint({});
 
-/** The `error` of a body; where a stream was asked for, it may be the first of an array. */
+/** Returns the `error` of a body. For a stream, it may be the first element of an array. */
 function errorIn(raw: unknown): Complaint | null {
   const { error } = objectOf(Array.isArray(raw) ? raw[0] : raw);
   return isObject(error) ? complaint(error) : null;
@@ -90,16 +90,16 @@ function failureOf(
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
 
-/** A bad key is a 400 here, and so are missing billing and a country that is not served. */
+/** Returns whether the fault is ours. A bad key, missing billing and an unserved country are 400s here. */
 function isOurs({ status, details }: Complaint, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (
     details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
-    /^API key (?:not valid|expired|not found)/i.test(message) // not where a client's words are quoted
+    /^API key (?:not valid|expired|not found)/i.test(message) // anchored, because a message may quote the client's words
   );
 }
 
-/** google.rpc.RetryInfo: "34.4s". There is no Retry-After header. */
+/** Reads google.rpc.RetryInfo, for example "34.4s". There is no Retry-After header. */
 function waitMs({ details }: Complaint): number | null {
   for (const { retryDelay } of details) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay) ?? [];

@@ -12,12 +12,12 @@ import { geminiSchema } from "./schema.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
-/** Google's own word for calls whose signature is lost (ai.google.dev, thought signatures). */
+/** Google's value for calls whose signature is lost (ai.google.dev, thought signatures). */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * The body of generateContent for a chat request: only what is named here
- * is sent. Images on the web are downloaded first.
+ * Builds the body of generateContent. Only the fields named here are sent. Images on the web are downloaded
+ * first.
  */
 export async function chatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = toolsOf(call.body);
@@ -63,7 +63,7 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   const instructions = system.map((text) => ({ text }));
   if (instructions.length === 0) return { contents };
   const [first, ...rest] = contents;
-  // Nothing but instructions is a prompt all the same, and Gemma has no field for them.
+  // Instructions alone are a prompt too, and Gemma has no field for them.
   if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
   if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
   if (first.role === "model") {
@@ -72,7 +72,7 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Results in the order of the calls they answer: before Gemini 3 order and name are all that ties them. */
+/** Orders results like their calls. Before Gemini 3, only order and name connect them. */
 function inCallOrder(
   parts: readonly InlinePart[],
   calls: readonly string[],
@@ -85,7 +85,7 @@ function inCallOrder(
   return parts.toSorted((a, b) => place(a) - place(b));
 }
 
-/** What stands beside a call of ours (`extra_content`). */
+/** The extension of a call (`extra_content`). */
 const extra = shape({ google: shape({ thought_signature: textOf }) });
 
 function partOf(part: InlinePart, model: string): JsonObject[] {
@@ -93,8 +93,8 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
-  if (part.kind === "thought") return []; // another provider's: ours travel with their calls
-  const id = signsItsCalls(model) ? { id: part.id } : {}; // an unknown field to the models before
+  if (part.kind === "thought") return []; // another provider's thought: ours travel with their calls
+  const id = signsItsCalls(model) ? { id: part.id } : {}; // older models reject the unknown field
   if (part.kind === "result") {
     const response = { output: part.text };
     return [{ functionResponse: { ...id, name: part.name, response } }];
@@ -105,7 +105,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Without a signature on the first call of a turn the whole request is a 400. */
+/** Signs the first call of a turn. Without a signature the whole request is a 400. */
 function signFirstCall(said: JsonObject[]): void {
   const at = said.findIndex((part) => "functionCall" in part);
   const first = said[at];
@@ -139,7 +139,7 @@ const RENAMED = {
   top_p: "topP",
   n: "candidateCount",
 } as const;
-/** A penalty of 0 is none; newer models answer 400 to any. */
+/** Drops a penalty of 0. Newer models answer 400 to any penalty. */
 const PENALTIES = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
@@ -155,7 +155,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   const schema = format?.type === "json_schema" ? format.json_schema.schema : undefined;
   return {
     ...config,
-    ...(seed !== undefined && { seed: seed | 0 }), // theirs has 32 bits
+    ...(seed !== undefined && { seed: seed | 0 }), // Google's seed has 32 bits
     ...(stops.length > 0 && { stopSequences: stops }),
     ...(isJson && {
       responseMimeType: "application/json",
@@ -165,7 +165,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** How much a family of models may think: levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/** A model family's limits of thinking: levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly none: number; readonly least: number; readonly most: number }
@@ -175,10 +175,10 @@ const LEVELS = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH", max:
 const FROM_LOW = { ...LEVELS, none: "LOW", minimal: "LOW" };
 const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
-/** The first that fits counts; a model that fits none is not told how to think. */
+/** The first match counts. A model without a match gets no setting. */
 const FAMILIES: readonly Family[] = [
   { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
-  // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded); LOW is known everywhere.
+  // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded). LOW is known everywhere.
   { models: /^gemini-3(?:\.[0-6])?-flash/, levels: FROM_MINIMAL },
   { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: FROM_LOW },
   { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },
@@ -186,7 +186,7 @@ const FAMILIES: readonly Family[] = [
   { models: /^gemini-2\.5-flash/, none: 0, least: 1, most: 24_576 },
 ];
 
-/** As Google's own OpenAI endpoint counts them (ai.google.dev, OpenAI compatibility). */
+/** Budgets of Google's own OpenAI endpoint (ai.google.dev, OpenAI compatibility). */
 const BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1024,
   low: 1024,
@@ -195,12 +195,12 @@ const BUDGETS: Readonly<Record<string, number>> = {
   xhigh: 32_768,
   max: 32_768,
 };
-/** Thoughts count towards the output cap: what is left for the answer itself. */
+/** Thoughts count toward the output cap. This share leaves room for the answer. */
 const THOUGHT_SHARE = 0.75;
 
 /**
- * `thinkingConfig` for a `reasoning_effort`, or undefined where there is nothing to say. Not every
- * model can think nothing at all: `none` is then the least it can. `cap` is the output cap, in tokens.
+ * Returns `thinkingConfig` for a `reasoning_effort`, or undefined without a setting. `none` becomes the
+ * model's lowest level. `cap` is the output cap in tokens.
  */
 export function thinkingConfig(
   model: string,
@@ -219,7 +219,7 @@ export function thinkingConfig(
   return { thinkingBudget: budget, includeThoughts };
 }
 
-/** Whether calls carry ids and signatures that the next turn must bring back: Gemini 3 and later. */
+/** Returns whether calls carry ids and signatures that the next turn must send back: Gemini 3 and later. */
 export function signsItsCalls(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }

@@ -11,9 +11,9 @@ const counts = shape({
 });
 
 /**
- * `usageMetadata` of a chat answer (ai.google.dev, GenerateContentResponse): the prompt includes what
- * was cached, the candidates exclude thoughts, the tools' prompt stands apart. A count that is absent is
- * 0; without the prompt's (Vertex in mid-stream), with 0 or with an odd one, there is no usage.
+ * Reads `usageMetadata` of a chat answer (ai.google.dev, GenerateContentResponse). The prompt includes cached
+ * tokens, candidates exclude thoughts, and the tools' prompt is separate. An absent count is 0. Without a
+ * valid prompt count above 0 there is no usage.
  */
 export function readUsage(raw: unknown): Usage | null {
   const read = counts(raw);
@@ -32,7 +32,7 @@ export function readUsage(raw: unknown): Usage | null {
   });
 }
 
-/** The usage of an embeddings request of so many tokens; null when the count is none. */
+/** Returns the usage of an embeddings request, or null if the count is invalid. */
 export function embeddingUsage(tokens: unknown): Usage | null {
   const input = tokenCount(tokens);
   return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };

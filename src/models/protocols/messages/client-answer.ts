@@ -6,10 +6,10 @@ import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
-/** Why a message ended, in this dialect (@anthropic-ai/sdk, StopReason). */
+/** The reason why a message ended (@anthropic-ai/sdk, StopReason). */
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
-/** A message as the client gets it, without usage: blocks in the order thoughts, text, calls. */
+/** A message for the client, without usage. Blocks come in the order thoughts, text, calls. */
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;
@@ -17,10 +17,10 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** Tools as the client calls them, by the names that were sent; the others have one name. */
+/** The client's tool names by the names that were sent. Others are the same. */
 export type Names = ReadonlyMap<string, string>;
 
-/** The core's answer (a chat completion) as a message. */
+/** Converts a chat completion to a message. */
 export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
   const choice: Named<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
@@ -45,7 +45,7 @@ type Message = Named<
   "content" | "refusal" | "tool_calls" | "reasoning_details" | "reasoning_content"
 >;
 
-/** What is readable of the thoughts, and what their maker needs back in the next turn. */
+/** Returns the readable thoughts, and what their provider needs in the next turn. */
 function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
   const claude = details.map(claudeBlock).filter((block) => block !== null);
@@ -58,13 +58,15 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
     ),
     text: "", // stands in the block itself
   };
-  // Claude's blocks say what was readable; their text stands nowhere else.
+  // Claude's blocks contain the readable text already.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && isEmpty(foreign)) return claude;
   return [...claude, { type: "thinking", thinking, signature: sealThoughts(foreign) }];
 }
 
-/** Arguments that are no JSON object stand whole in one field: the tool refuses them, and the model tries again. */
+/**
+ * Arguments that are not a JSON object go into one field: the tool rejects them and the model tries again.
+ */
 function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
   const { name: sent, arguments: said } = objectOf(called);
   const name = names.get(textOf(sent)) ?? sent;
@@ -72,12 +74,12 @@ function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
   return { type: "tool_use", id, name, input, caller: DIRECT };
 }
 
-/** Who asked for a call: the model itself, and no other tool. */
+/** The caller of a call: the model itself, not another tool. */
 export const DIRECT: JsonObject = { type: "direct" };
 
 /**
- * A block of Claude's own without its nulls, which older clients do not take (@ai-sdk/anthropic 2 and 3: `citations`,
- * `caller`), and with who asked for a call, which newer ones demand.
+ * Returns Claude's block without nulls, which older clients reject (@ai-sdk/anthropic 2 and 3: `citations`,
+ * `caller`), and with the caller, which newer ones require.
  */
 export function wholeBlock(block: unknown): JsonObject {
   const said: JsonObject & Named<"type"> = Object.fromEntries(
@@ -86,7 +88,7 @@ export function wholeBlock(block: unknown): JsonObject {
   return said.type === "tool_use" ? { caller: DIRECT, ...said } : said;
 }
 
-/** How a finished choice of the core is said here; calls win over a plain stop. */
+/** Returns the stop reason of a finished choice. Calls take precedence over a plain stop. */
 export function stopOf(
   finish: string,
   said: { readonly calls: boolean; readonly refusal: string | null },
@@ -104,7 +106,7 @@ export function stopOf(
   return { ...stop, stop_reason: said.calls ? "tool_use" : "end_turn" };
 }
 
-/** What is alike for every answer; no tool runs there, and where a region is promised our own headers say so. */
+/** Fields that are the same in every answer. No tool runs here, and our own headers name the region. */
 const SERVED: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
@@ -113,8 +115,8 @@ const SERVED: JsonObject = {
 };
 
 /**
- * `usage` of a message: `input_tokens` is the rest that was neither read from a cache nor written to
- * one. `costMicro`: what was charged, micros; not in `message_start`, where nobody knows it.
+ * Returns `usage` of a message. `input_tokens` excludes cache reads and writes. `costMicro`: the charge in
+ * micro-credits, unknown in `message_start`.
  */
 export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   return {
@@ -132,7 +134,7 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   };
 }
 
-/** What every message says of itself. */
+/** Returns the fields that every message has. */
 export function envelope({
   id,
   model,
@@ -143,12 +145,12 @@ export function envelope({
   return { id, type: "message", role: "assistant", model, container: null, diagnostics: null };
 }
 
-/** What `message_start` says of a prompt that the upstream has counted; of the output it says a first token. */
+/** Returns the usage in `message_start` for a counted prompt, with one output token. */
 export function initialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/** Tokens of a prompt that nobody counted yet; at least one: clients take 0 for "not known". */
+/** Returns the usage for an uncounted prompt: at least one token, because clients take 0 for "unknown". */
 export function startUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
   return initialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

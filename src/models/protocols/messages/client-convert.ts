@@ -14,20 +14,21 @@ import { recallThoughts } from "./client-thoughts.ts";
 import type { RecalledThoughts } from "./client-thoughts.ts";
 import { toolsForCore } from "./client-tools.ts";
 
-/** A request in the core's words (a chat body), as far as it has words for it. */
+/** A request in the core's format (a chat body), as far as it can be expressed. */
 type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
-/** How Claude Code begins the text that only tells its maker which client it is. */
+/** The start of Claude Code's text that identifies the client to Anthropic. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
-/** As many as every host of OpenAI's wire takes. */
+/** The limit of every OpenAI-compatible host. */
 const STOPS_MAX = 4;
 
 type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
 
 /**
- * A checked Messages request as a chat request. What only tunes and has no word there is left out and
- * named; what would change the answer is a lack. Failures: 400 for what no route could do.
+ * Converts a checked Messages request to a chat request. Tuning fields without an equivalent are left out and
+ * named. Fields that would change the answer are recorded as a lack. Returns a 400 for requests that no route
+ * can serve.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);
@@ -55,7 +56,7 @@ export function chatBodyOf(body: MessagesBody): Result<Converted> {
   });
 }
 
-/** What of a request is prompt, in the core's words: also what count_tokens counts. */
+/** Converts the prompt of a request, also for count_tokens. */
 export function promptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const messages = messagesOf(body, losses);
   if (!messages.ok) return messages;
@@ -112,7 +113,7 @@ function messageOf(
   return role === "user" ? userMessages(content, place, losses) : said(content, place, losses);
 }
 
-/** Results first, each a message of its own; then what the user said, after what the results showed. */
+/** Returns results first, each as its own message, then the user's content. */
 function userMessages(
   blocks: readonly Block[],
   place: string,
@@ -142,7 +143,9 @@ type ToolResult = Extract<Block, { type: "tool_result" }>;
 type ToolUse = Extract<Block, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
-/** A result's text; its images go into the user's message that follows, as no host takes them here. */
+/**
+ * Returns a result's text. Its images go into the following user message, because no host accepts them here.
+ */
 function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const pictures: JsonObject[] = [];
@@ -176,7 +179,7 @@ function resultParts(
   });
 }
 
-/** An assistant's turn: thoughts, text and calls. A turn that says nothing is left out. */
+/** Returns an assistant's turn: thoughts, text and calls. An empty turn is left out. */
 function said(
   blocks: readonly Block[],
   place: string,
@@ -237,7 +240,7 @@ function isShown(block: Block): block is ShownBlock {
   return SHOWN.has(block.type);
 }
 
-/** What is shown as parts of the core: texts and images. Empty texts are none. */
+/** Returns content as parts of the core: texts and images. Empty texts are dropped. */
 function partsOf(
   block: ShownBlock,
   place: string,
@@ -292,7 +295,7 @@ function textPart(text: string): JsonObject {
   return { type: "text", text };
 }
 
-/** Of the output's cap, how much an effort may think: the adapters' own shares, read backwards. */
+/** The share of the output cap for each effort: the adapters' shares in reverse. */
 const EFFORTS: readonly (readonly [number, string])[] = [
   [0.05, "minimal"],
   [0.2, "low"],

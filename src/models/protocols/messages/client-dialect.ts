@@ -25,10 +25,10 @@ const TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
   504: "timeout_error",
 };
-/** Clients of this dialect know an overload by this status, and count it before they change the model. */
+/** The status of an overload. Clients count it before they switch models. */
 const OVERLOADED = 529;
 
-/** How the clients of the Messages dialect are told about refusals, and of their key's minute. */
+/** Errors and rate headers for clients of the Messages API. */
 export const messagesDialect: Dialect = {
   error(failure, requestId) {
     const wire = errorResponseOf(failure);
@@ -45,7 +45,7 @@ export const messagesDialect: Dialect = {
   }),
 };
 
-/** The body of a refusal, also of an `error` event; our own code and numbers stand in `details`. */
+/** Returns the body of an error, also of an `error` event. Our own code and numbers are in `details`. */
 export function errorOf(failure: Failure, requestId: string): object {
   const wire = errorResponseOf(failure);
   const status = statusOf(failure, wire);
@@ -65,22 +65,22 @@ export function errorOf(failure: Failure, requestId: string): object {
   };
 }
 
-/** Ours is a 503; an unreachable home stays one, as it is no overload. */
+/** Returns the status. Our overload is a 529, but an unreachable home region stays a 503. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
 
-/** A client of Anthropic's stops at these words, whether a balance or a key's budget is used up. */
+/** Anthropic's clients stop at these words, for a used-up balance or key budget. */
 const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
 
-/** Words that clients of this dialect look for. */
+/** Returns a message with words that clients look for. */
 function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
   if (code === "context_length_exceeded") return overlong(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
   return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
 }
 
-/** How Claude says that a conversation must be made shorter, with the numbers where the host told them. */
+/** Returns Claude's words for a conversation that is too long, with the host's numbers if known. */
 function overlong(message: string): string {
   const said = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
   if (/prompt is too long|exceed context limit/i.test(said)) return said;
@@ -92,7 +92,7 @@ function overlong(message: string): string {
   return `prompt is too long: ${asked} tokens > ${most} maximum`;
 }
 
-/** Of the limit that a refusal is about, where it is the key's own. */
+/** Returns the headers of the key limit that an error is about. */
 function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   const { kind } = failure;
   if (kind === "tokens_limited") {
@@ -105,7 +105,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** What is left of the key's minute; resets are points in time here (RFC 3339). */
+/** Returns the key's rate headers. Resets are points in time here (RFC 3339). */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens",

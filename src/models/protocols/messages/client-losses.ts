@@ -1,12 +1,12 @@
 import { ToolNames } from "../../core/tool-name.ts";
 import type { CountBody } from "./client-request.ts";
 
-/** What has no word in the core, so that only a route of this dialect can do the request. */
+/** A part of a request that the core cannot express. Only a native route can serve it. */
 type Lack = { readonly param: string; readonly message: string };
 
-/** What a conversion to the core leaves behind, and what it calls otherwise. */
+/** The fields that a conversion to the core drops, and the names that it changes. */
 export class ConversionLosses {
-  /** Names of what was left out, for `x-dropped`. */
+  /** Names of dropped fields, for `x-dropped`. */
   readonly dropped = new Set<string>();
   readonly names: ToolNames;
   #lack: Lack | null = null;
@@ -15,7 +15,7 @@ export class ConversionLosses {
     this.names = new ToolNames(namesIn(body));
   }
 
-  /** The first thing that cannot be converted. */
+  /** The first part that cannot be converted. */
   get lack(): Lack | null {
     return this.#lack;
   }
@@ -25,7 +25,7 @@ export class ConversionLosses {
   }
 }
 
-/** Names of tools, as they are declared and then as they were called. */
+/** Returns the names of tools, first declared, then called. */
 function namesIn({ tools, messages }: CountBody): readonly string[] {
   const called = messages.flatMap(({ content }) =>
     typeof content === "string"

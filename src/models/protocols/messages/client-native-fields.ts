@@ -1,22 +1,22 @@
 /**
- * What of a Messages request passes to a route of this dialect: a closed table. What it does not name is left
- * out and named in `x-dropped`; a field that belongs to a beta passes with it or not at all. Fields and betas as
- * of 2026-11 (@anthropic-ai/sdk 1.12).
+ * A rule for fields that pass to a native route. Unlisted fields are dropped and named in `x-dropped`. A
+ * field of a beta passes with its beta or not at all. Fields and betas as of 2026-11 (@anthropic-ai/sdk
+ * 1.12).
  */
 export type Rule =
-  /** A text, a number, a boolean. */
+  /** A text, a number or a boolean. */
   | "word"
-  /** The id of a call, in letters that Claude takes. */
+  /** The id of a call, in characters that Claude accepts. */
   | "id"
-  /** The client's own JSON: a schema, what a tool was given. */
+  /** The client's own JSON: a schema or a tool's input. */
   | "json"
-  /** A text, a block, or a list of blocks, each of its type's fields. */
+  /** A text, a block, or a list of blocks, each with its type's fields. */
   | "content"
   | { readonly list: Rule }
   | { readonly object: Fields }
   | { readonly beta: string; readonly rule: Rule };
 
-/** The fields of an object that pass; in a block and in every other object beside its `type`. */
+/** The fields of an object that pass, beside its `type`. */
 export type Fields = Readonly<Record<string, Rule>>;
 
 const CACHE: Fields = { cache_control: { object: { ttl: "word" } } };
@@ -51,7 +51,7 @@ const CITATION: Fields = Object.fromEntries(
   ].map((field) => [field, "word"]),
 );
 
-/** Blocks by their type: what is said and shown, and what the maker's own tools left in the history. */
+/** Blocks by type: content, and what Anthropic's own tools left in the history. */
 export const BLOCKS: Readonly<Record<string, Fields>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
@@ -147,7 +147,7 @@ export const MESSAGE: Fields = {
   },
 };
 
-/** A request beside its model, its messages, its cap and whether it streams. */
+/** A request beside its model, messages, cap and stream flag. */
 export const REQUEST: Fields = {
   system: "content",
   tools: { list: { object: TOOL } },
@@ -183,7 +183,7 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-/** Of what passes, what has no word in the core: left out on every other route, and named. */
+/** Fields that pass natively but have no equivalent in the core. Other routes drop and name them. */
 export const UNCONVERTED: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",
@@ -200,7 +200,7 @@ export const UNCONVERTED: ReadonlySet<string> = new Set([
   "output_config.task_budget",
 ]);
 
-/** Betas without a field of their own, and those whose field passes without them too. */
+/** Betas without a field, and those whose field passes without them. */
 const FIELDLESS = [
   "claude-code-20250219",
   "interleaved-thinking-2025-05-14",
@@ -214,7 +214,7 @@ const FIELDLESS = [
   "model-context-window-exceeded-2025-08-26",
   "output-128k-2025-02-19",
 ];
-/** Tools that the client runs have a beta for each of their versions. */
+/** Tools that the client runs have a beta for each version. */
 const CLIENT_TOOL_BETA = /^computer-use-\d{4}-\d{2}-\d{2}$/;
 const BETAS: ReadonlySet<string> = new Set([
   ...FIELDLESS,
@@ -232,7 +232,7 @@ function betasIn(rule: Rule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/** Whether a value of `anthropic-beta` passes: it costs nothing more than its tokens, and its field passes. */
+/** Returns whether a value of `anthropic-beta` passes: its field passes, and it costs only tokens. */
 export function isPassingBeta(value: string): boolean {
   return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

@@ -12,31 +12,30 @@ import { kindOf, withoutServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
- * A Messages request as it passes to a route of this dialect: what the table of fields names goes on as the
- * client wrote it, everything else is left out and named.
+ * A Messages request for a native route. Fields in the table pass unchanged; others are dropped and named.
  */
 type NativeRequest = {
   readonly body: JsonObject;
-  /** Values of `anthropic-beta` that pass. */
+  /** The values of `anthropic-beta` that pass. */
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
-  /** Names of what passes and could not be converted. */
+  /** Names of fields that pass but cannot be converted. */
   readonly unconverted: ReadonlySet<string>;
-  /** Anything of it is marked to be kept in a cache. */
+  /** Whether anything is marked for a cache. */
   readonly marksCache: boolean;
-  /** What of it does not weigh as its text does. */
+  /** The parts that count differently than their text. */
   readonly weights: Weights;
-  /** With fewer tokens of output the host refuses it: its thinking has a budget within them. */
+  /** The least output in tokens that the host accepts, because thinking has a budget within it. */
   readonly outputLeast: number;
 };
 
-/** Fields that are read here and say nothing upstream, or are said there by us. */
+/** Fields that are read here and not sent, or set by us. */
 const SILENT: ReadonlySet<string> = new Set([
   "model",
   "messages",
   "max_tokens",
   "stream",
-  "metadata", // telemetry of the client's, which names nobody here
+  "metadata", // client telemetry
   "output_format",
   "service_tier",
   "speed",
@@ -49,7 +48,7 @@ const SILENT: ReadonlySet<string> = new Set([
   "billing_policy",
 ]);
 
-/** Fields of a request that nobody here knows, whichever wire it goes by. */
+/** Returns the fields of a request that nothing here knows. */
 export function unknownIn(body: MessagesBody): readonly string[] {
   return Object.keys(body)
     .filter((field) => !SILENT.has(field) && !Object.hasOwn(REQUEST, field))
@@ -57,15 +56,15 @@ export function unknownIn(body: MessagesBody): readonly string[] {
     .slice(0, NAMES_MAX);
 }
 
-/** The values of `anthropic-beta`, which may be a list and may be empty. */
+/** Returns the values of `anthropic-beta`, a list that may be empty. */
 export function betasIn(header: string | undefined): readonly string[] {
   const values = (header ?? "").split(",").map((value) => value.trim());
   return [...new Set(values)].filter(isPassingBeta);
 }
 
 /**
- * The request for a native route, without model, cap and stream, which the adapter sets. Failures: 400 for a
- * forced tool that costs what is not priced.
+ * Returns the request for a native route. The adapter sets model, cap and stream. Returns a 400 for a forced
+ * tool with unpriced costs.
  */
 export function nativeOf(
   body: MessagesBody | CountBody,
@@ -86,7 +85,7 @@ export function nativeOf(
     output_config: Object.keys(config).length === 0 ? null : config,
   };
   const sent = {
-    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; every other cap is the grant's
+    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; other caps come from the hold
     messages: messages.map((message) => picker.message(message)).filter(isSaid),
     ...withoutNulls(picker.fields(asked, REQUEST, "")),
   };
@@ -107,12 +106,12 @@ function withoutNulls(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-/** Where there are no types: in a request, and in a message. */
+/** Objects without a type: a request and a message. */
 const UNTYPED: ReadonlySet<string> = new Set(["", "messages."]);
-/** More names than anybody is told. */
+/** The most names that are reported. */
 const NAMES_MAX = 100;
 
-/** Takes from a request what the table names. */
+/** Selects the fields of a request that the table names. */
 class Picker {
   readonly dropped = new Set<string>();
   readonly unconverted = new Set<string>();
@@ -131,7 +130,7 @@ class Picker {
     return { role, ...this.fields(fields, MESSAGE, "messages.") };
   }
 
-  /** The fields that pass, with the object's `type`; `place` stands before the names of the others. */
+  /** Returns the fields that pass, with the object's `type`. `place` prefixes the names of the others. */
   fields(given: JsonObject, rules: Fields, place: string): JsonObject {
     const kept: [string, unknown][] = [];
     for (const [field, value] of Object.entries(given)) {
@@ -160,7 +159,7 @@ class Picker {
     }
   }
 
-  /** A value as it passes; false where it does not. */
+  /** Returns a value as it passes, or false if it doesn't. */
   #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
     if (typeof rule === "string") return this.#simple(value, rule, place);
@@ -188,7 +187,7 @@ class Picker {
     });
   }
 
-  /** An object of the request's, a tool among them. */
+  /** Returns an object of the request as it passes. */
   #object(value: JsonObject, rules: Fields, place: string): JsonObject {
     const picked = this.fields(value, rules, place);
     if (place === "tools." && kindOf(value) !== "custom") this.weights.set(picked, "known_tool");
@@ -205,7 +204,7 @@ class Picker {
     return block !== undefined && { value: block };
   }
 
-  /** A block as it passes: empty texts and thoughts that Claude did not sign are a 400 there. */
+  /** Returns a block as it passes. Claude answers 400 to empty texts and unsigned thoughts. */
   #block(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
     const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;

@@ -6,12 +6,12 @@ import { isObject } from "../../core/json-value.ts";
 import { calledName, opaqueObject } from "../../core/core-request.ts";
 
 /**
- * The body of POST /v1/messages and /v1/messages/count_tokens, as Anthropic documents it
- * (platform.claude.com, Messages API, version 2023-06-01; types of @anthropic-ai/sdk 1.12).
- * Strict on what is read here, loose on the rest: a native route may know more than we do.
+ * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API, version
+ * 2023-06-01; types of @anthropic-ai/sdk 1.12). It is strict on known fields and loose on the rest, because a
+ * native route may know more.
  */
 
-/** Versions of the dialect (`anthropic-version`) that are answered; absent is the first. */
+/** Supported versions (`anthropic-version`). The first is the default. */
 export const VERSIONS = ["2023-06-01", "2026-10-21"] as const;
 export type Version = (typeof VERSIONS)[number];
 
@@ -40,7 +40,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: nonempty }),
-    // A file lies in the account that all customers share: one could read another's.
+    // Files live in the account that all customers share, so one could read another's.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
   cache_control: cacheControl,
@@ -66,7 +66,7 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Its pages, and so its price, are not known before it is read.
+    // Its pages, and so its price, are unknown before it is read.
     z.looseObject({ type: z.literal("url"), url: noFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
@@ -84,7 +84,7 @@ const searchResultBlock = z.looseObject({
   cache_control: cacheControl,
 });
 
-/** What a tool gave back, or a user showed. */
+/** Content of a tool result or a user message. */
 const shown = [textBlock, imageBlock, documentBlock, searchResultBlock] as const;
 const toolReferenceBlock = z.looseObject({
   type: z.literal("tool_reference"),
@@ -115,7 +115,7 @@ const thinkingBlock = z.looseObject({
 });
 const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data: z.string() });
 
-/** What the vendor's own tools left in a conversation: history, which only their maker can read. */
+/** Blocks that Anthropic's own tools left in a conversation. Only Claude can read them. */
 const SERVER_BLOCKS = [
   "server_tool_use",
   "web_search_tool_result",
@@ -138,7 +138,7 @@ const serverBlock = z.looseObject({
 
 type Issue = { readonly path: PropertyKey[]; readonly message: string };
 
-/** Files and addresses in what a tool of the vendor's gave back: no more are they taken there than elsewhere. */
+/** Returns issues for files and addresses inside a server tool's result, which are rejected there too. */
 function filesIn(value: unknown, path: PropertyKey[]): Issue[] {
   if (Array.isArray(value)) return value.flatMap((one, at) => filesIn(one, [...path, at]));
   if (!isObject(value)) return [];
@@ -179,7 +179,10 @@ const toolName = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
-/** A tool: the client's own when `type` is absent, null or `custom`; else one the vendor knows by its type. */
+/**
+ * A tool. It is the client's own if `type` is absent, null or `custom`; otherwise Anthropic knows it by its
+ * type.
+ */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
@@ -213,7 +216,7 @@ const outputFormat = z.looseObject({
   schema: opaqueObject,
 });
 
-/** Fields that name an object of our own upstream account, or that cost what is not priced here. */
+/** Fields that name an object of our upstream account, or have unpriced costs. */
 const refused = z.nullish(z.never({ error: "is not supported" }));
 
 const EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as const;
@@ -272,7 +275,7 @@ export type ShownBlock = z.infer<(typeof shown)[number]>;
 export type Tool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
-/** A checked body. Failures: 400 with `param` (`messages[0].content[1].source`). */
+/** Parses a body. Returns a 400 with `param` (`messages[0].content[1].source`). */
 export function parseMessages(value: object, version: Version): Result<MessagesBody> {
   const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
   if (!parsed.ok) return parsed;
@@ -280,15 +283,17 @@ export function parseMessages(value: object, version: Version): Result<MessagesB
   return problem ?? parsed;
 }
 
-/** A checked body of count_tokens; what only generating needs may be there and counts for nothing. */
+/** Parses a body of count_tokens. Fields for generation are allowed and ignored. */
 export function parseCount(value: object): Result<CountBody> {
   return threadProblem(value) ?? parseBody(countBody, value);
 }
 
-/** The code by which SDKs know that a server keeps no conversations, and send the whole one from then on. */
+/**
+ * The code by which SDKs know that a server stores no conversations. They send the whole conversation then.
+ */
 export const NO_THREADS = "thread_unsupported_request";
 
-/** A conversation that the server is to keep, which Anthropic's tool runners ask for before anything else. */
+/** Rejects a stored conversation, which Anthropic's tool runners try first. */
 function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
   if ((value.thread ?? null) === null) return null;
   return refuse({
@@ -299,7 +304,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   });
 }
 
-/** What version 2026-10-21 refuses and the one before takes; answered here, so that all routes agree. */
+/** Rejects what version 2026-10-21 rejects and the one before accepts, so that all routes agree. */
 function newerProblem(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     if ((body[field] ?? null) !== null) {
@@ -321,7 +326,7 @@ function newerProblem(body: MessagesBody): Result<never> | null {
   return null;
 }
 
-/** Whether a text carries citations, by itself or in a search result. */
+/** Returns whether a text carries citations, itself or in a search result. */
 function hasCitations(part: Block | TextBlock): boolean {
   if (part.type === "search_result") {
     return (part as { content: Block[] }).content.some(hasCitations);

@@ -20,7 +20,7 @@ import type { Names, ClientMessage } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
-/** One block: what it says in pieces, between content_block_start and content_block_stop. */
+/** A content block in pieces, between content_block_start and content_block_stop. */
 abstract class Block implements Part {
   isOpen = false;
   readonly index: number;
@@ -34,7 +34,7 @@ abstract class Block implements Part {
     return true;
   }
 
-  /** Another piece of it; what is to be said of that now. */
+  /** Adds a piece. Returns the events for it. */
   append(piece: string): string {
     this.#waiting += piece;
     if (!this.isOpen || this.#waiting === "") return "";
@@ -75,7 +75,7 @@ class ThinkingBlock extends Block {
   readonly extras: Record<string, JsonObject> = {};
   /** Empty: the block itself says it. */
   readonly text = "";
-  /** Claude signs a thought as a whole: the next one is another block. */
+  /** Whether the thought has its signature. The next thought is another block. */
   isSigned = false;
 
   override close(): string {
@@ -93,7 +93,7 @@ class ThinkingBlock extends Block {
   }
 }
 
-/** A thought that nobody may read, whole from its start. */
+/** A redacted thought, whole from its start. */
 class RedactedBlock extends Block {
   readonly #block: JsonObject;
 
@@ -113,7 +113,7 @@ class RedactedBlock extends Block {
 
 class CallBlock extends Block {
   readonly #called: JsonObject;
-  /** All arguments so far: a call that is not whole keeps its place. */
+  /** All arguments so far. An incomplete call keeps its place. */
   #json = "";
 
   constructor(index: number, called: { readonly id: string; readonly name: string }) {
@@ -140,9 +140,9 @@ class CallBlock extends Block {
 }
 
 /**
- * The core's chunks (OpenAI's) as events of the Messages dialect, between message_start and
- * message_delta: blocks numbered without gaps, each started and stopped once, one open at a time
- * (platform.claude.com, streaming messages). One choice.
+ * Writes the core's chunks as events of the Messages API, between message_start and message_delta. Blocks are
+ * numbered without gaps, start and stop once, and one is open at a time (platform.claude.com, streaming
+ * messages). It handles one choice.
  */
 export class BlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
@@ -155,7 +155,7 @@ export class BlockWriter {
     this.#names = names;
   }
 
-  /** Another piece of text; `json` is its JSON literal, as the upstream wrote it. */
+  /** Adds text. `json` is its JSON literal, as the upstream wrote it. */
   text(json: string): string {
     const { last } = this.#blocks;
     if (last instanceof TextBlock && last.isOpen) return textEvent(last.index, json);
@@ -163,7 +163,7 @@ export class BlockWriter {
     return this.#say(textOf(parsed));
   }
 
-  /** A chunk of the core. */
+  /** Adds a chunk of the core. */
   chunk({ choices: [choice] }: Chunk): string {
     if (choice === undefined) return "";
     const { delta, finish_reason: finish } = choice;
@@ -177,14 +177,14 @@ export class BlockWriter {
     return out;
   }
 
-  /** Closes what is open and says how the message ended. */
+  /** Closes the open block and returns the stop reason. */
   end(): { readonly text: string; readonly stop: Omit<ClientMessage, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
     const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
     return { text: this.#blocks.end(), stop };
   }
 
-  /** The number of a block that begins now. */
+  /** The index of the next block. */
   get #next(): number {
     return this.#blocks.parts.length;
   }
@@ -203,7 +203,7 @@ export class BlockWriter {
     return said + thought.append(text);
   }
 
-  /** The thought that is being said, or a new one, and what is to be said of that. */
+  /** Returns the open thought, or starts one, and its events. */
   #thought(): readonly [said: string, ThinkingBlock] {
     const { last } = this.#blocks;
     if (last instanceof ThinkingBlock && !last.isSigned) return ["", last];
@@ -220,7 +220,7 @@ export class BlockWriter {
     const [said, thought] = this.#thought();
     thought.details.push(detail);
     thought.isSigned = block !== null;
-    // A whole thought that was not said in pieces: its text comes with its signature.
+    // A thought without pieces: its text comes with its signature.
     const isWhole = block !== null && thought !== last;
     return isWhole ? said + thought.append(textOf(block["thinking"])) : said;
   }
@@ -249,7 +249,7 @@ export class BlockWriter {
   }
 }
 
-/** Claude's own signature as it was made; else what the other maker needs back. */
+/** Returns Claude's own signature, or what the other provider needs back. */
 function signatureIn(thought: StoredThoughts): string {
   const claude = thought.details.map(claudeBlock).find((block) => block !== null);
   if (claude === undefined) return sealThoughts(thought);
@@ -257,7 +257,7 @@ function signatureIn(thought: StoredThoughts): string {
   return textOf(signature);
 }
 
-/** A stream of the core's chunks. */
+/** Writes a stream of the core's chunks. */
 export function convertedStream(head: ResponseHead, names: Names): StreamWriter {
   const blocks = new BlockWriter(names);
   return {
@@ -273,10 +273,12 @@ export function convertedStream(head: ResponseHead, names: Names): StreamWriter 
   };
 }
 
-/** Events of Claude's own that pass while the message is being said. */
+/** Claude's own events that pass through. */
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
-/** A stream of Claude's own events, under our id, model and charge; the last ones wait for it. */
+/**
+ * Writes a stream of Claude's own events with our id, model and charge. The last events wait for the charge.
+ */
 export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {
@@ -309,7 +311,7 @@ function startOfMessage(head: ResponseHead, usage: Usage | null): string {
 }
 
 function endOfMessage(stop: JsonObject, usage: JsonObject): string {
-  // A container would be our account's own.
+  // A container would belong to our account.
   const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }
@@ -322,7 +324,7 @@ function textEvent(index: number, json: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
 }
 
-/** The text of one event; `type` stands in both places, as clients of either look for it. */
+/** Returns the text of one event. `type` appears twice, because clients read either. */
 function eventOf(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

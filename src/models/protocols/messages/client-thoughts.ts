@@ -4,21 +4,21 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * Reasoning in the Messages dialect and in the core (`reasoning_details`). Claude's own blocks travel
- * byte for byte: altered, they are refused. What another maker needs back travels sealed in `signature`,
- * and is dropped where Claude itself would read it.
+ * The reasoning format of Claude's details (`reasoning_details`). Claude's own blocks stay byte for byte,
+ * because altered ones are rejected. Another provider's data travels sealed in `signature`, and is dropped if
+ * Claude itself would read it.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
-/** What an assistant's thinking blocks bring back to the core. */
+/** The thoughts that an assistant's thinking blocks restore. */
 export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
-  /** Readable thoughts without anything to send back; some hosts want them in a tool loop. */
+  /** Readable thoughts without a signature. Some hosts need them in a tool loop. */
   readonly reasoning: string;
   /** `extra_content` by the id of its tool call. */
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 
-/** The block that is a core detail of Claude's; null for everybody else's. */
+/** Returns Claude's block for a detail, or null for other providers' details. */
 export function claudeBlock(detail: JsonObject): JsonObject | null {
   const { type, signature, data } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };
@@ -26,7 +26,7 @@ export function claudeBlock(detail: JsonObject): JsonObject | null {
   return { type: "thinking", thinking: textOf(detail["thinking"]), signature };
 }
 
-/** What the thinking blocks of one assistant message say to the core; broken ones say nothing. */
+/** Reads the thinking blocks of one assistant message. Broken ones are ignored. */
 export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();
@@ -43,7 +43,7 @@ export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts 
       continue;
     }
     reasoning += thinking;
-    const kept = unsealThoughts(signature); // null where it was altered: it is the client's own loss
+    const kept = unsealThoughts(signature); // null if the client altered it
     details.push(...(kept?.details ?? []));
     for (const [id, extra] of Object.entries(kept?.extras ?? {})) extras.set(id, extra);
   }

@@ -7,16 +7,16 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, Tool } from "./client-request.ts";
 
 /**
- * Who runs a tool, by its `type`. The client runs `custom` tools and those whose schema its maker
- * knows; the maker itself runs the rest and bills them by the call, which is not priced here.
+ * The side that runs a tool, by its `type`. The client runs `custom` tools and those with a known schema.
+ * Anthropic runs the rest and bills them per call, which has no price here.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
-/** Finds among the tools that were sent: tokens alone. */
+/** Searches among the sent tools and costs only tokens. */
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
-/** What kind of tool this is; an unknown type is the maker's own, which may cost what nobody knows. */
+/** Returns the kind of a tool. An unknown type may have unknown costs, so it counts as a server tool. */
 export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
   const type = textOf(given);
@@ -24,7 +24,7 @@ export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   return SEARCH.test(type) ? "search" : "server";
 }
 
-/** The tools that are sent on, those that are left out by name, or a 400 where a choice forces one of these. */
+/** Drops and names server tools. Returns a 400 if a choice forces one of them. */
 export function withoutServerTools(body: CountBody, dropped: Set<string>): Result<readonly Tool[]> {
   const kept: Tool[] = [];
   const left = new Set<string>();
@@ -41,7 +41,7 @@ export function withoutServerTools(body: CountBody, dropped: Set<string>): Resul
   return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
 }
 
-/** A choice that forces what is not there would be answered without it. */
+/** Rejects a choice of a missing tool, which would otherwise be ignored. */
 function choiceProblem(
   choice: ToolWish | null,
   kept: readonly Tool[],
@@ -60,7 +60,7 @@ function choiceProblem(
     : null;
 }
 
-/** Whether a choice of that name is of this tool: a set of tools has members of other names. */
+/** Returns whether a choice may name this tool. A tool set has members of other names. */
 function mayBe({ type, name }: Tool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
@@ -77,7 +77,9 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-/** `tools`, `tool_choice` and `parallel_tool_calls` of the core; client tools have no schema there. */
+/**
+ * Returns `tools`, `tool_choice` and `parallel_tool_calls` of the core. Client tools have no schema there.
+ */
 export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;
@@ -97,7 +99,7 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 
-/** A tool as a function of the core; none where its schema is not known to other models. */
+/** Returns a tool as functions of the core; none if other models don't know its schema. */
 function functionsOf(tool: Tool, place: string, losses: ConversionLosses): JsonObject[] {
   const kind = kindOf(tool);
   if (kind === "custom") return [functionOf(tool, losses.names)];

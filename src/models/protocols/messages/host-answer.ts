@@ -8,7 +8,7 @@ import { asIs, list, shape } from "../../core/shape.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
-/** A block of content, whole or as it starts (platform.claude.com, Create a Message). */
+/** A content block, whole or at its start (platform.claude.com, Create a Message). */
 export const block = shape({
   type: textOf,
   text: textOf,
@@ -21,13 +21,13 @@ export const block = shape({
 });
 export type Block = ReturnType<typeof block>;
 
-/** How a message ended: of a whole one, and of the last but one event of a stream. */
+/** The end of a message, in a whole one and in a stream's last event but one. */
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
 
 /**
- * The JSON of a message as a chat completion; null when it is none. `jsonTool` is the tool whose input
- * is the answer, `secret` our key there.
+ * Reads a message as a chat completion. Returns null if it is none. `jsonTool`: the tool whose input is the
+ * answer. `secret`: our key there.
  */
 export function messagesAnswer(
   raw: JsonObject,
@@ -54,12 +54,12 @@ function saidIn(one: Block, jsonTool: string | null): OutputPart[] {
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
 
-/** Why it was refused, as a client may read it, and the end. */
+/** Returns the refusal's text for clients, and the end. */
 export function endOf(
   { stop_reason: why, stop_details: details }: Ending,
   secret: string,
 ): OutputPart[] {
-  const reason = finishMeaning(textOf(why)) ?? "length"; // none of theirs says that it gave up
+  const reason = finishMeaning(textOf(why)) ?? "length"; // none of Claude's reasons means that it gave up
   const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];

@@ -3,7 +3,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-/** The statuses of the error types (platform.claude.com, API errors), for errors that come without one. */
+/** The statuses of error types (platform.claude.com, API errors), for errors without one. */
 const STATUSES: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,
@@ -16,7 +16,9 @@ const STATUSES: Readonly<Record<string, number>> = {
   timeout_error: 504,
   overloaded_error: 529,
 };
-/** What a 429 says of money (platform.claude.com, rate limits): it passes with the month or by hand, and names no wait. */
+/**
+ * 429s about money (platform.claude.com, rate limits). They pass with the month or by hand and name no wait.
+ */
 const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",
@@ -26,7 +28,7 @@ const complaint = shape({
 });
 const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
 
-/** The failure that an answer outside 2xx means. `secret` is our key there. */
+/** Returns the failure that an answer outside 2xx means. `secret`: our key there. */
 export function messagesFailure(
   status: number,
   headers: Headers,
@@ -34,7 +36,7 @@ export function messagesFailure(
   secret: string,
 ): ProviderFailure {
   const { message, details } = complaint(parseObject(bodyText)).error;
-  // Anchored: what a request says, and an error may quote, must not take the route from everybody.
+  // Anchored, so that quoted text of a request cannot disable the route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }
@@ -43,13 +45,16 @@ export function messagesFailure(
   return httpFailure(status, status === 429 ? withReset(headers) : headers, bodyText, secret);
 }
 
-/** The failure that an error event, or an error inside a 200, means. */
+/** Returns the failure of an error event, or of an error inside a 200. */
 export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
   const { type } = complaint(raw).error;
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
-/** Without `retry-after`: until the last of the used-up limits begins anew. Both are read against `date`. */
+/**
+ * Adds a wait until the last used-up limit resets, if `retry-after` is missing. Both are compared with
+ * `date`.
+ */
 function withReset(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)

@@ -6,13 +6,13 @@ import { messagesOf } from "./host-messages.ts";
 
 const typed = shape({ type: asIs });
 
-/** How Claude refuses an image: by its block, or without saying which. */
+/** Claude's error for an image, with or without its block. */
 const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
 
 /**
- * A refusal of a converted request's image with its place in the core's words; every other failure as it is. Where
- * Claude does not say which, it is the last: those before it were taken in the turns before.
+ * Adds `param` to an image error of a converted request. Without a block it is the last image, because
+ * earlier turns accepted theirs.
  */
 export function withImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;

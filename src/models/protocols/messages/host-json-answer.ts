@@ -4,15 +4,15 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
 /**
- * How a model is brought to answer in JSON: told to, held to a schema, or, where it knows no schemas,
- * made to call a tool whose input is the answer. Null when any text will do.
+ * The way in which a model answers in JSON: by instruction, by schema, or by a forced tool whose input is the
+ * answer. Null if any text will do.
  */
 export type JsonAnswer =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-/** What `response_format` of a checked chat request asks of a model. The same request gives the same tool name. */
+/** Returns the JSON format of a checked chat request. The same request gives the same tool name. */
 export function jsonAnswerOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
   const format = formatOf(body);
   if (format === "text") return null;

@@ -10,7 +10,7 @@ import type { Block } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
-/** An event (platform.claude.com, streaming messages); the fields that its type has. */
+/** An event (platform.claude.com, streaming messages). */
 const event = shape({
   type: textOf,
   index: numberOf,
@@ -28,7 +28,7 @@ const delta = shape({
   partial_json: textOf,
 });
 
-/** A content block that is being said. Thoughts are kept until they are whole: they are signed as one. */
+/** A content block in progress. Thoughts are kept until they are whole, because they are signed as one. */
 type Open =
   | {
       readonly kind: "thought";
@@ -37,13 +37,13 @@ type Open =
       signature: string;
       readonly data: string;
     }
-  /** A call, or the answer itself where `tool` is null; `input` is what its start held, until a delta comes. */
+  /** A call, or the answer if `tool` is null. `input` is the start's input until a delta comes. */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
-/** Reads the stream of one message. Unknown events and blocks are passed over. */
+/** Reads the stream of one message. Unknown events and blocks are skipped. */
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /** An output was reported after the start, whose own is of the first token at most. */
+  /** Whether output was reported after the start, whose own count is at most the first token. */
   #isCounted = false;
   #tools = 0;
   readonly #blocks = new Map<number, Open>();
@@ -51,7 +51,7 @@ export class MessagesReader extends FrameReader {
   readonly #jsonTool: string | null;
   readonly #secret: string;
 
-  /** `jsonTool`: the tool whose input is the answer; `secret`: our key there. */
+  /** `jsonTool`: the tool whose input is the answer. `secret`: our key there. */
   constructor(jsonTool: string | null, secret: string) {
     super();
     this.#jsonTool = jsonTool;
@@ -72,7 +72,7 @@ export class MessagesReader extends FrameReader {
   #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = laterUsage({}, message.usage);
-      return this.#reported(true); // the role comes with the first content: until then another route may be asked
+      return this.#reported(true); // the role comes with the first content, and until then another route may answer
     }
     if (type === "message_delta") return this.#finish(last, usage);
     return type === "message_stop" ? this.#end() : [];
@@ -95,7 +95,7 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // The input of a call that is cut may never come: `{}` stands for it only once the message has ended well.
+    // The input of a truncated call may never come. `{}` stands for it only once the message has ended well.
     this.#blocks.set(index, {
       kind: "tool",
       tool,
@@ -133,7 +133,7 @@ export class MessagesReader extends FrameReader {
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
-  /** The usage here is cumulative; it is the whole's once there is a reason to stop and it says the output. */
+  /** Ends the message. Usage is cumulative, and final once there is a stop reason and an output count. */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutput(usage);
@@ -150,7 +150,7 @@ export class MessagesReader extends FrameReader {
     return usage === null ? [] : [{ kind: "usage", usage, ...(partial && { partial }) }];
   }
 
-  /** The stream ends well only after a reason to stop. */
+  /** Ends the stream, which is complete only after a stop reason. */
   #end(): StreamEvent[] {
     return this.#builder.finished ? [END] : failureEvents(retry("no_finish_reason"));
   }

@@ -13,12 +13,12 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "image/webp",
 ]);
 
-/** What the user says where the assistant is to have spoken first, or nobody said anything. */
+/** The user's text if the conversation starts with the assistant or is empty. */
 const OPENING = "Hello.";
 
 /**
- * A conversation as `system` and `messages` of /v1/messages. `thinks`: earlier thoughts go back;
- * otherwise they are left out. Texts of white space alone are left out: there they are a 400.
+ * Returns `system` and `messages` of /v1/messages. `thinks`: earlier thoughts are sent back. Blank texts are
+ * dropped, because they are a 400.
  */
 export function messagesOf(
   { system, markedSystem, turns }: Conversation,
@@ -30,7 +30,7 @@ export function messagesOf(
     .filter(({ content }) => content.length > 0);
   const instructions = system.flatMap((text, index) => textBlocks(text, markedSystem?.has(index)));
   if (messages.length === 0) {
-    // Instructions alone: they are what is asked.
+    // Instructions alone are the prompt.
     const content = instructions.length > 0 ? instructions : textBlocks(OPENING);
     return { system: [], messages: [{ role: "user", content }] };
   }
@@ -42,7 +42,7 @@ export function messagesOf(
   return { system: instructions, messages };
 }
 
-/** What in the images of a conversation cannot be sent, or null. */
+/** Returns the problem of the conversation's images, or null. */
 export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
   for (const { parts } of turns) {
     for (const part of parts) {
@@ -72,7 +72,7 @@ type Block = JsonObject & { readonly text?: unknown };
 
 function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
-  // A message may not end in a thought: its answer was lost.
+  // A message may not end in a thought. Its answer was lost.
   while (isThinking(blocks.at(-1))) blocks.pop();
   return blocks;
 }
@@ -106,13 +106,13 @@ function textBlocks(text: string, isMarked = false): Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text, ...(isMarked && CACHE_MARK) }];
 }
 
-/** Whether a block holds a thought, redacted or not. */
+/** Returns whether a block holds a thought, redacted or not. */
 export function isThinking(block: JsonObject | undefined): boolean {
   const { type } = block ?? {};
   return type === "thinking" || type === "redacted_thinking";
 }
 
-/** An answer that the model is to go on with may not end in white space. */
+/** Trims the end of an answer that the model is to continue. */
 function withoutTrailingSpace(blocks: readonly Block[]): Block[] {
   return blocks.map((block, index) =>
     index === blocks.length - 1 && typeof block.text === "string"

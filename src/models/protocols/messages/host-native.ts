@@ -10,8 +10,8 @@ import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /**
- * A request of a client that speaks Messages itself, as it goes out: the client's fields, our model, cap and
- * price class. What the model refuses though it only tunes is left out, and told.
+ * Builds the request of a client that speaks Messages: its fields, with our model, cap and service tier.
+ * Rejected tuning fields are dropped and named.
  */
 export function nativeRequest(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
@@ -33,13 +33,13 @@ export function nativeRequest(
       model: upstreamId,
       max_tokens: asked === 0 ? 0 : cap,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
-      service_tier: "standard_only", // priority is priced apart
+      service_tier: "standard_only", // priority has another price
       ...(stream && { stream: true }),
     },
   };
 }
 
-/** Whether any mark of a request has something kept in a cache for an hour: in texts, tools and results. */
+/** Returns whether any cache mark asks for an hour: in texts, tools and results. */
 export function keepsAnHour(body: JsonObject): boolean {
   const { messages, system, tools, cache_control: mark } = body;
   return [mark, system, tools, messages].some(marksHour);
@@ -55,7 +55,7 @@ function marksHour(value: unknown): boolean {
 const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** Temperature or top_p: with both, one is a 400. */
+/** Returns temperature or top_p. Both together are a 400. */
 function samplingOf(tuned: JsonObject): JsonObject {
   const { top_p: _, ...one } = tuned;
   return "temperature" in one ? one : tuned;
@@ -65,7 +65,7 @@ function given(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** A whole message of theirs, and its usage to bill; null when it is none. */
+/** Reads a whole message and its billed usage. Returns null if it is none. */
 export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;
@@ -88,7 +88,7 @@ const part = shape({
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-/** An event, as far as it is read; it is passed on as it came. */
+/** An event as far as it is read. It passes unchanged. */
 const told = shape({
   type: textOf,
   index: numberOf,
@@ -99,7 +99,7 @@ const told = shape({
 });
 type Event = ReturnType<typeof told>;
 
-/** Words, thoughts, names and arguments of calls. */
+/** Returns the words, thoughts, names and arguments of an event. */
 function saidIn({
   text,
   thinking,
@@ -110,19 +110,21 @@ function saidIn({
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
-/** Reads the stream of one message and passes its events on as they are (reference: platform.claude.com, streaming messages). */
+/**
+ * Reads the stream of one message and passes its events unchanged (platform.claude.com, streaming messages).
+ */
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
-  /** An output was reported after the start, whose own is of the first token at most. */
+  /** Whether output was reported after the start, whose own count is at most the first token. */
   #isCounted = false;
   #isFinished = false;
-  /** The start promises nothing yet: it goes on with the first that does. */
+  /** The start, which is sent with the first content. */
   #start: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
   readonly #secret: string;
   readonly #asksHour: boolean;
 
-  /** `secret`: our key there; `asksHour`: as in `messagesUsage`. */
+  /** `secret`: our key there. `asksHour`: as in `messagesUsage`. */
   constructor(secret: string, asksHour: boolean) {
     super();
     this.#secret = secret;
@@ -158,7 +160,7 @@ export class NativeReader extends FrameReader {
       case "message_stop":
         return this.#end();
       default:
-        return []; // pings are ours, and what is unknown promises nothing
+        return []; // we send our own pings, and unknown events promise nothing
     }
   }
 
@@ -182,7 +184,7 @@ export class NativeReader extends FrameReader {
     return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
   }
 
-  /** Usage so far; it is the whole's once there is a reason to stop and it says the output. */
+  /** Reports usage, which is final once there is a stop reason and an output count. */
   #reported(): StreamEvent[] {
     const usage = messagesUsage(this.#usage, this.#asksHour);
     if (usage === null) return [];

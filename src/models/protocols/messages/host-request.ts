@@ -18,7 +18,7 @@ import { toolFields } from "./host-tool-fields.ts";
 /** A request's body, and the beta that it needs, if any. */
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/** Lets a request say what becomes of thoughts whose conversation was changed; a 400 otherwise. */
+/** Lets a request handle thoughts of a changed conversation, which are otherwise a 400. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
@@ -33,7 +33,7 @@ const PLACES: FieldPaths = {
   top_p: ["top_p"],
 };
 
-/** A call that nothing in it keeps from being sent. */
+/** A call that can be sent. */
 type Sendable = {
   readonly call: ChatCall;
   readonly rules: ClaudeRules;
@@ -41,8 +41,8 @@ type Sendable = {
 };
 
 /**
- * A chat call as a request to /v1/messages. Only what is named here is
- * sent; `user` never is. `geo` is the region that the answer must be made in, where that can be said.
+ * Converts a chat call to a request to /v1/messages. Only the fields named here are sent, never `user`.
+ * `geo`: the region that must answer, if it can be requested.
  */
 export function messagesRequest(
   call: ChatCall,
@@ -60,7 +60,7 @@ export function messagesRequest(
     body: {
       ...sent,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
-      service_tier: "standard_only", // priority is priced apart
+      service_tier: "standard_only", // priority has another price
       ...(call.stream && { stream: true }),
     },
   };
@@ -89,14 +89,14 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
       ...outputConfig(reasoning, json),
       ...sampling(body, rules, reasoning),
       ...(stops.length > 0 && { stop_sequences: stops }),
-      ...(caches && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour is priced apart
+      ...(caches && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour has another price
     },
   };
 }
 
 /**
- * The conversation with our own words in it. What holds for every turn is an instruction; what holds
- * for this one alone stands at its end, so that a cached prompt and earlier thoughts stay good.
+ * Adds our words. Lasting ones are instructions; words for this turn go to the end, so that the cache and
+ * thoughts stay valid.
  */
 function told(said: Conversation, always: string | null, now: string | null): Conversation {
   const system = always === null ? said.system : [...said.system, always];

@@ -1,4 +1,4 @@
-/** The whole of what comes before the text: `{"input":"`. */
+/** The text before the input: `{"input":"`. */
 const HEAD = /^\s*\{\s*"input"\s*:\s*"/;
 const HEAD_MAX = 64;
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -10,17 +10,17 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The text inside `{"input":"..."}` while that is still being written: escapes and surrogates may be
- * cut anywhere, and are held back until they are whole.
+ * Reads the text inside `{"input":"..."}` while it is being written. Escapes and surrogates may be split
+ * anywhere, and wait until they are whole.
  */
 export class CustomInput {
-  /** What was given so far. */
+  /** The text so far. */
   text = "";
-  /** Written, and not read yet. */
+  /** Received, and not read yet. */
   #rest = "";
   #where: "head" | "text" | "after" | "other" = "head";
 
-  /** The next piece of the text. */
+  /** Returns the next piece of the text. */
   next(json: string): string {
     if (this.#where === "after" || this.#where === "other") return "";
     this.#rest += json;
@@ -30,7 +30,7 @@ export class CustomInput {
     return piece;
   }
 
-  /** What is missing of it in the end, when `whole` is what the object said; nothing can be taken back. */
+  /** Returns the missing rest if `whole` is the object's text. Nothing can be taken back. */
   end(whole: string): string {
     if (this.#where === "after" || !whole.startsWith(this.text)) return "";
     if (this.#where === "text") return "";
@@ -73,10 +73,10 @@ export class CustomInput {
     return this.#withoutHalf(piece);
   }
 
-  /** The first half of a pair waits for the second: half a character is none. */
+  /** Holds back the first half of a surrogate pair. */
   #withoutHalf(piece: string): string {
     const last = piece.charCodeAt(piece.length - 1);
-    if (!(last >= 0xd800 && last <= 0xdbff)) return piece; // of nothing it is NaN
+    if (!(last >= 0xd800 && last <= 0xdbff)) return piece; // NaN if empty
     this.#rest = `\\u${last.toString(16)}${this.#rest}`;
     return piece.slice(0, -1);
   }
@@ -90,7 +90,7 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-/** The escape that begins here; null while it is not all there. A wrong one stands for itself. */
+/** Reads the escape that begins here. Returns null if it is incomplete. An invalid one stays as it is. */
 function escapeAt(text: string, at: number): { character: string; length: number } | null {
   const letter = text.charAt(at + 1);
   if (letter === "") return null;

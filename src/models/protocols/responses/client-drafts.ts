@@ -12,7 +12,7 @@ import type {
 import { customInput } from "./client-tools.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** Writes one event, numbered in order; "" where only the items are wanted. */
+/** Writes one numbered event, or "" if only the items are needed. */
 export type EventWriter = (type: string, fields: object) => string;
 export type DraftPosition = {
   readonly id: string;
@@ -21,14 +21,14 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-/** An item of an answer while it grows; a call in its midst has no end. */
+/** An output item in progress. An incomplete call has no end. */
 export type Draft = Part & {
   item(): OutputItem;
-  /** With what the client did not ask to see. */
+  /** The item with fields that the client didn't request. */
   kept(): OutputItem;
 };
 
-/** What all items have in common. */
+/** The common part of all items. */
 export abstract class BaseDraft implements Draft {
   protected readonly place: DraftPosition;
   protected status: Status = "in_progress";
@@ -65,7 +65,7 @@ export abstract class BaseDraft implements Draft {
     return write("response.output_item.done", { output_index: index, item: this.item() });
   }
 
-  /** An event that names the item; nothing before it is open. */
+  /** Writes an event that names the item, and opens the item first. */
   protected say(type: string, fields: object): string {
     if (!this.isOpen) return "";
     const { id, index, write } = this.place;
@@ -73,10 +73,10 @@ export abstract class BaseDraft implements Draft {
   }
 }
 
-/** Grows by literals, so that nearly every piece of a stream is copied and never parsed. */
+/** A text that grows by JSON literals, so that most pieces of a stream are copied and never parsed. */
 type GrowingText = {
   readonly kind: "text";
-  /** The JSON string literal so far, without its quotes. */
+  /** The JSON string literal so far, without quotes. */
   literal: string;
   logprobs: Logprob[];
   annotations: UrlCitation[];
@@ -84,12 +84,12 @@ type GrowingText = {
 type GrowingRefusal = { readonly kind: "refusal"; refusal: string };
 type GrowingPart = GrowingText | GrowingRefusal;
 
-/** What a piece of text says beside itself. */
+/** The fields beside a piece of text. */
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
-/** A text that goes on. */
+/** A text that continues. */
 export type OpenText = {
-  /** Where its deltas say that they belong. */
+  /** The fields that locate its deltas. */
   readonly fields: object;
   append(json: string): void;
 };
@@ -104,7 +104,7 @@ export class MessageDraft extends BaseDraft {
     this.#phase = phase;
   }
 
-  /** Nothing was said yet. */
+  /** Whether it has no text yet. */
   get isEmpty(): boolean {
     return this.#parts.length === 0;
   }
@@ -127,7 +127,7 @@ export class MessageDraft extends BaseDraft {
     return said;
   }
 
-  /** The place to write the next literal to, where nothing but text goes on; null where something else is due. */
+  /** The target of the next literal if nothing but text continues; otherwise null. */
   get openText(): OpenText | null {
     const part = this.#parts.at(-1);
     if (!this.isOpen || part?.kind !== "text") return null;
@@ -161,7 +161,7 @@ export class MessageDraft extends BaseDraft {
     return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
   }
 
-  /** What came before it was open, each part as one piece. */
+  /** Writes what came before it was open, each part as one piece. */
   protected begin(): string {
     const parts = this.#parts.splice(0);
     let said = "";
@@ -234,16 +234,16 @@ function partOf(part: GrowingPart): TextPart | RefusalPart {
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 
-/** A call, of a function or of a custom tool. */
+/** A call of a function or a custom tool. */
 export class CallDraft extends BaseDraft {
   readonly #origin: Origin;
   readonly #callId: string;
-  /** Arguments or input as the model wrote them. */
+  /** The arguments or input as the model wrote them. */
   #args = "";
-  /** Of a custom tool as which a function stands. */
+  /** Set for a custom tool that is called as a function. */
   readonly #input: CustomInput | null;
   readonly #isNative: boolean;
-  /** Said by whoever calls natively; else the arguments tell. */
+  /** Whether it has ended. A native caller sets it; otherwise the arguments tell. */
   isEnded = false;
 
   constructor(place: DraftPosition, origin: Origin, callId: string, isNative = false) {
@@ -254,12 +254,12 @@ export class CallDraft extends BaseDraft {
     this.#input = origin.kind === "custom" && !isNative ? new CustomInput() : null;
   }
 
-  /** Nothing was written yet. */
+  /** Whether it has no arguments yet. */
   get isEmpty(): boolean {
     return this.#args === "";
   }
 
-  /** An object that has ended: nothing but spaces may follow. */
+  /** Whether the object has ended. Only spaces may follow. */
   get isWhole(): boolean {
     if (this.#isNative) return this.isEnded;
     if (!this.#args.trimEnd().endsWith("}")) return false;
@@ -326,7 +326,7 @@ export class CallDraft extends BaseDraft {
     return this.#input === null ? this.#args : this.#input.text;
   }
 
-  /** What is only known at the end: that there are no arguments, or an input that came in another shape. */
+  /** Returns what is only known at the end: missing arguments, or an input in another form. */
   #rest(): string {
     if (this.#input === null) {
       if (!this.#isFunction || this.#args.trim() !== "") return "";

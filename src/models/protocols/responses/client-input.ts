@@ -20,16 +20,16 @@ type Call = NonNullable<Assistant["tool_calls"]>[number];
 /** The items of a request as the core's messages. */
 export type Converted = {
   readonly messages: readonly ChatMessage[];
-  /** Items that say nothing to another provider, by type, and reasoning that nobody here can read. */
+  /** The types of items that mean nothing to another provider, and unreadable reasoning. */
   readonly left: ReadonlySet<string>;
-  /** Where the parts of a message with parts stand in the request, by the message's number. */
+  /** The places of message parts in the request, by message index. */
   readonly places: ReadonlyMap<number, string>;
 };
 
 /**
- * Items to messages: what an assistant said and called between two others is one message with its
- * reasoning, and the outputs of its calls follow it at once, wherever they stood. Refused: an output
- * without its call, two outputs of one call, a call without an output, files and images that are not in the request.
+ * Converts items to messages. An assistant's items between two others become one message, followed by the
+ * outputs of its calls. Rejects an output without its call, two outputs of one call, a call without an
+ * output, and files and images outside of the request.
  */
 export function messagesOf(items: readonly InputItem[]): Result<Converted> {
   const outputs = outputsOf(items);
@@ -64,7 +64,7 @@ function outputsOf(items: readonly InputItem[]): Result<Outputs> {
   return success(outputs);
 }
 
-/** What the assistant says until another speaks. */
+/** The assistant's turn. */
 class Turn {
   text: string | null = null;
   refusal: string | null = null;
@@ -76,7 +76,7 @@ class Turn {
   readonly extras = new Map<string, JsonObject>();
 }
 
-/** Reads items in their order into messages of the core. */
+/** Reads items in order into messages of the core. */
 class ItemReader {
   readonly #messages: ChatMessage[] = [];
   readonly #left = new Set<string>();
@@ -129,7 +129,7 @@ class ItemReader {
     }
   }
 
-  /** What is no part of the conversation. */
+  /** Records an item that isn't part of the conversation. */
   #beside(type: InputItem["type"]): null {
     if (type !== "additional_tools") this.#left.add(type);
     return null;
@@ -164,7 +164,7 @@ class ItemReader {
     return refused;
   }
 
-  /** One text is one message: a second one begins another turn. */
+  /** Adds an assistant text. A second text begins another turn. */
   #assistant(content: string | readonly InputPart[], at: string): Refusal | null {
     if (this.#turn !== null && (this.#turn.text ?? this.#turn.refusal) !== null) {
       const refused = this.#endTurn();
@@ -212,7 +212,7 @@ class ItemReader {
     for (const [id, extra] of Object.entries(kept.extras)) turn.extras.set(id, extra);
   }
 
-  /** The turn's message, the outputs of its calls, and what these hold beside text. */
+  /** Ends the turn: its message, the outputs of its calls, and their images. */
   #endTurn(): Refusal | null {
     const turn = this.#turn;
     this.#turn = null;
@@ -266,7 +266,10 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
   };
 }
 
-/** A tool's output in parts; a text that is a JSON list of parts is that list (Codex' view_image). */
+/**
+ * Returns a tool's output in parts. A text that is a JSON list of parts is read as that list (Codex'
+ * view_image).
+ */
 function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -274,7 +277,7 @@ function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   return success([{ type: "text", text: textOf(output) }]);
 }
 
-/** The parts that a text is a JSON list of; null where it is none. */
+/** Returns the parts of a text that is a JSON list of them, or null. */
 export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {
@@ -315,10 +318,10 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
   });
 }
 
-/** By this code and the end of `param` Codex knows a bad image, takes it out of its history and goes on. */
+/** Codex recognizes a bad image by this code and the end of `param`, and drops it from its history. */
 const BAD_IMAGE = "invalid_value";
 
-/** The code of a 400 about a field, where clients act on one; null for all others. */
+/** Returns the code of a 400 about a field that clients act on, or null. */
 export function codeOf(param: string): string | null {
   return param.endsWith(".image_url") ? BAD_IMAGE : null;
 }
@@ -334,7 +337,7 @@ const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
 
-/** A PDF as it is; a file whose bytes are text, as text under its name. */
+/** Passes a PDF unchanged, and a text file as text with its name. */
 export function filePart(
   part: Extract<InputPart, { type: "input_file" }>,
   at: string,
@@ -361,7 +364,7 @@ export function filePart(
   }
 }
 
-/** The texts of a message that can hold nothing else. */
+/** Returns the texts of a message that can hold nothing else. */
 function textsOf(content: readonly InputPart[], at: string): Result<readonly string[]> {
   const texts: string[] = [];
   for (const [index, part] of content.entries()) {
@@ -373,7 +376,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
   return success(texts);
 }
 
-/** What another agent said (Codex); its fields are the agent's own. */
+/** Returns another agent's text (Codex). Its fields are the agent's own. */
 export function agentText(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

@@ -19,9 +19,9 @@ import { choosesNamespaced, isNamespace, nativeChoice } from "./client-tools.ts"
 import type { Flattened } from "./client-tools.ts";
 
 /**
- * A checked request as it passes to a route of this dialect (OpenAI's own), without what the adapter sets: model,
- * stream, cap, tier, and that nothing is stored. What is named here goes on; everything else is left out, and named
- * where that could change the answer. `prompt_cache_key` goes as the client's: the adapter makes it ours.
+ * A checked request for a native route (OpenAI's own). The adapter sets model, stream, cap, tier and storage.
+ * Named fields pass; others are dropped, and named if they could change the answer. The adapter replaces
+ * `prompt_cache_key`.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -30,12 +30,12 @@ type NativeRequest = {
   readonly weights: Weights;
 };
 
-/** Fields that pass as they are. */
+/** Fields that pass unchanged. */
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
-/** Fields of the dialect that OpenAI's own host does not know. */
+/** Fields that OpenAI's own host doesn't know. */
 const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 
-/** Pure; what could be refused was refused before. */
+/** Builds the native request. Nothing can fail here. */
 export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
@@ -117,7 +117,7 @@ function pdfOf({ file_data: data, filename }: JsonObject): Weight {
   return { pdf: textOf(data).slice(PDF_HEAD.length), name: textOf(filename) };
 }
 
-/** Reasoning goes with what it led to, or not at all: alone it is a 400 there. */
+/** Returns whether reasoning is followed by its result. Alone it is a 400. */
 function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
@@ -126,7 +126,7 @@ function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): bool
 
 const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 
-/** An item as it passes, without ids: nothing is stored that they could name. */
+/** Returns an item without ids, because nothing is stored there. */
 function itemsOf(item: InputItem): JsonObject[] {
   // oxlint-disable-next-line switch-exhaustiveness-check -- the rest does not pass
   switch (item.type) {
@@ -192,7 +192,7 @@ function inputPart(part: InputPart): JsonObject {
   return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
-/** The reasoning of OpenAI's own that an item of ours keeps; nobody else's could be read there. */
+/** Returns OpenAI's own reasoning from our item. Other providers' reasoning is unreadable there. */
 function thoughtsIn(encrypted: string): JsonObject[] {
   const details = unsealThoughts(encrypted)?.details ?? [];
   return details.map(reasoningItem).filter((item) => item !== null);
@@ -201,17 +201,17 @@ function thoughtsIn(encrypted: string): JsonObject[] {
 type Item = MessageDraft | CallDraft | ReasoningDraft;
 
 /**
- * OpenAI's own items and events (platform.openai.com, Streaming events) as the client gets them: under our ids
- * and numbers, reasoning in our envelope and only where it was asked for. Items and events that are not named here
- * belong to tools that were never sent, and do not pass.
+ * Writes OpenAI's own items and events (platform.openai.com, Streaming events) with our ids and numbers.
+ * Reasoning is sealed, and shown only on request. Unlisted items and events belong to tools that were never
+ * sent, and are dropped.
  */
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** By `output_index` upstream, which counts what is not shown too. */
+  /** By the upstream's `output_index`, which counts hidden items too. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
-  /** Where the last text was said. */
+  /** The item with the last text. */
   #last: Item | undefined;
 
   constructor(output: Output, wanted: OutputOptions) {
@@ -219,7 +219,7 @@ export class NativeItems {
     this.#wanted = wanted;
   }
 
-  /** The text of a delta as a JSON literal, where a text just goes on; null for every other event. */
+  /** Returns the JSON literal of a delta that only continues a text, or null for other events. */
   plainText({ type, delta, output_index: index }: JsonObject): string | null {
     if (type !== "response.output_text.delta") return null;
     this.#last = this.#items.get(Number(index));
@@ -227,17 +227,17 @@ export class NativeItems {
     return JSON.stringify(textOf(delta));
   }
 
-  /** Whether nothing else is to be said where the last text was. */
+  /** Whether the last text continues. */
   get goesOn(): boolean {
     return this.#output.goesOnIn(this.#last);
   }
 
-  /** Another piece of the last text, a JSON literal. */
+  /** Adds a JSON literal to the last text. */
   more(json: string): string {
     return this.#text(this.#last, literalText(json), this.#beside([], []));
   }
 
-  /** What is to be sent for an event. */
+  /** Returns what is sent for an event. */
   event(event: RawEvent): string {
     const index = numberOf(event.output_index) ?? 0;
     switch (event.type) {
@@ -255,7 +255,7 @@ export class NativeItems {
     }
   }
 
-  /** What an item says. */
+  /** Returns the events of an item. */
   #inside(item: Item | undefined, event: RawEvent): string {
     const delta = textOf(event.delta);
     switch (event.type) {
@@ -275,7 +275,7 @@ export class NativeItems {
     }
   }
 
-  /** All items of a response that were not told yet. */
+  /** Returns all items of a response that were not sent yet. */
   whole({ output }: JsonObject): string {
     let said = "";
     for (const [index, item] of itemsIn(output).entries()) {
@@ -311,7 +311,7 @@ export class NativeItems {
     return item instanceof CallDraft ? said + this.#output.endCall(item) : said;
   }
 
-  /** What of an item did not come as a delta. */
+  /** Sends what an item's deltas left out. */
   #fill(index: number, raw: RawItem): string {
     let said = this.#begin(index, raw);
     if (raw.type === "reasoning") return said + this.#reasoning(index, raw);

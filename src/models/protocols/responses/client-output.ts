@@ -13,31 +13,31 @@ import { annotationsOf, logprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** What of the request the items of its answer depend on. */
+/** The options of a request that decide the items of its answer. */
 export type OutputOptions = {
   readonly shown: VisibleOutput;
-  /** By the names under which the core knows the tools. */
+  /** The client's tools by the core's names. */
   readonly origins: ReadonlyMap<string, Origin>;
-  /** What the next turn needs of this one is gathered, whether or not it is shown: the answer is kept. */
+  /** Whether the data for the next turn is collected, because the answer is stored. */
   readonly keeps: boolean;
 };
 
-/** An item that began, and what is to be said of that. */
+/** An item that began, and its events. */
 type Begun<D> = { readonly said: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * The items of one answer, from the core's deltas: in the order in which they began, one open at a time. One that
- * begins while a call is in its midst is kept until that call is whole.
+ * Builds the items of one answer from the core's deltas. One item is open at a time. An item that begins
+ * during a call waits until the call is complete.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<Draft>();
   readonly #calls = new Map<number, CallDraft>();
-  /** What came of calls whose name did not come yet. */
+  /** Pieces of calls whose name is still unknown. */
   readonly #unnamed = new Map<number, { id: string; args: string }>();
   readonly #wanted: OutputOptions;
   readonly #write: EventWriter;
-  /** 24 characters that every id has after its prefix. */
+  /** The 24 characters after the prefix of every id. */
   readonly #own: string;
   #kept: StoredThoughts = NO_THOUGHTS;
 
@@ -47,7 +47,7 @@ export class Output {
     this.#write = write;
   }
 
-  /** A delta of the core, or a whole message, which has the same fields. */
+  /** Adds a delta of the core, or a whole message with the same fields. */
   delta(delta: Delta, logprobs: unknown): string {
     let said = this.#thought(delta);
     const beside = this.#beside(delta, logprobs);
@@ -59,7 +59,7 @@ export class Output {
     return said;
   }
 
-  /** A piece of text as a JSON string literal. */
+  /** Adds text as a JSON string literal. */
   text(json: string, beside = NOTHING): string {
     const last = this.#drafts.last;
     if (last instanceof MessageDraft) return last.text(json, beside);
@@ -67,13 +67,13 @@ export class Output {
     return said + draft.text(json, beside);
   }
 
-  /** Where the next piece of text goes, when nothing else is to be said for it. */
+  /** The target of the next piece of text, if nothing else must be sent for it. */
   get openText(): OpenText | null {
     const last = this.#drafts.last;
     return last instanceof MessageDraft ? last.openText : null;
   }
 
-  /** A message, a call or reasoning of a native answer, as its item began. */
+  /** Begins a message, call or reasoning of a native answer. */
   nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
     const said = phase === "commentary" || phase === "final_answer" ? phase : null;
     return this.#add("msg", (place) => new MessageDraft(place, said));
@@ -85,7 +85,7 @@ export class Output {
     const name = textOf(raw["name"]);
     const { origins } = this.#wanted;
     const inside = origins.get(flatName(textOf(raw["namespace"]) || null, name));
-    // some models name a namespace where there is none
+    // some models invent a namespace
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
@@ -97,18 +97,18 @@ export class Output {
     return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
   }
 
-  /** Nothing more comes for a call of a native answer. */
+  /** Ends a call of a native answer. */
   endCall(call: CallDraft): string {
     call.isEnded = true;
     return this.#drafts.advance();
   }
 
-  /** Whether a text goes on in this message, and nothing else is to be said for it. */
+  /** Returns whether a text continues in this message and nothing else must be sent. */
   goesOnIn(draft: Draft | undefined): boolean {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. `cut`: in the midst of the last one; what never began then never does. */
+  /** Ends all items. `cut`: the last one is incomplete, and waiting ones never begin. */
   end(cut: boolean): string {
     let said = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
@@ -120,12 +120,12 @@ export class Output {
     );
   }
 
-  /** What has begun, as it stands. */
+  /** Returns the items so far. */
   items(): OutputItem[] {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.item());
   }
 
-  /** The same with what the client did not ask to see. */
+  /** Returns the items with fields that the client didn't request. */
   keptItems(): OutputItem[] {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
   }
@@ -203,7 +203,7 @@ export class Output {
     this.#kept = joined(this.#kept, thoughts);
   }
 
-  /** An item for what is kept and stands nowhere yet. */
+  /** Begins an item for data that has none yet. */
   #beginKept(): string {
     const kept = this.#takeKept();
     if (isEmpty(kept)) return "";
@@ -221,7 +221,7 @@ export class Output {
     return kept;
   }
 
-  /** The next item, with what is kept so far before it. */
+  /** Begins the next item, after the waiting data. */
   #begin<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const before = this.#beginKept();
     const { said, draft } = this.#add(prefix, made);

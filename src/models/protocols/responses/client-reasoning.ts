@@ -4,12 +4,12 @@ import { BaseDraft } from "./client-drafts.ts";
 import type { DraftPosition } from "./client-drafts.ts";
 import type { OutputItem, SummaryPart } from "./client-response-object.ts";
 
-/** What the model thought, as far as it may be seen, and what its next turn needs of it. */
+/** The model's visible reasoning, and the data for its next turn. */
 export class ReasoningDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";
   #thoughts: StoredThoughts = NO_THOUGHTS;
-  /** Whether the client asked to see what its next turn needs. */
+  /** Whether the client requested the data for its next turn. */
   readonly #isShown: boolean;
 
   constructor(place: DraftPosition, isShown: boolean) {
@@ -17,7 +17,7 @@ export class ReasoningDraft extends BaseDraft {
     this.#isShown = isShown;
   }
 
-  /** No summary was said yet. */
+  /** Whether it has no summary yet. */
   get isEmpty(): boolean {
     return this.#summary === "";
   }

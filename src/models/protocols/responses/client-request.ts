@@ -16,8 +16,8 @@ import type { ChatBody } from "../../core/core-request.ts";
 import { tools, toolChoice } from "./client-tools.ts";
 
 /**
- * What `input` may hold (openai npm, ResponseInputItem; Codex' own items beside them). Known fields are
- * kept, the rest is dropped. Where a field may be left out it may be null.
+ * The items of `input` (openai npm, ResponseInputItem; Codex' own items). Known fields are kept, the rest is
+ * dropped. An optional field may be null.
  */
 const nonempty = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
@@ -68,7 +68,7 @@ const item = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("additional_tools"), tools }),
   z.looseObject({ type: z.literal("agent_message") }),
-  // What a provider's own tools did: its answer followed, which the history holds.
+  // A provider's own tool call. The answer that followed is in the history.
   z.object({
     type: z.enum([
       "web_search_call",
@@ -84,13 +84,13 @@ export type InputItem = z.infer<typeof item>;
 
 export const ITEMS_MAX = 10_000;
 
-/** `input` of a request whose items `withTypes` has named. */
+/** The `input` of a request after `withTypes`. */
 const input = z.union([
   z.string().check(z.minLength(1)),
   z.array(item).check(z.minLength(1), z.maxLength(ITEMS_MAX)),
 ]);
 
-/** The items as they were sent, each with the type that it means: a role alone is a message. */
+/** Adds the implied type to each item: a role alone means a message. */
 function withTypes(raw: unknown): unknown {
   return Array.isArray(raw) ? raw.map(withType) : raw;
 }
@@ -103,7 +103,7 @@ function withType(raw: unknown): unknown {
 const HOSTED =
   "The output of a tool that belongs to a provider cannot be given to another: send it as function_call and function_call_output.";
 
-/** Items that another deployment would know, and why they are none here. */
+/** Items that other deployments accept, and why they are rejected here. */
 const REFUSED: ReadonlyMap<unknown, string> = new Map(
   [
     "computer_call",
@@ -121,7 +121,7 @@ const REFUSED: ReadonlyMap<unknown, string> = new Map(
   ].map((type) => [type, HOSTED] as const),
 );
 
-/** Why an item cannot be taken, in better words than a list of what could; null where the schema says it. */
+/** Returns a clear message for a rejected item, or null if the schema's is clear. */
 function refusedItem(items: unknown): Refusal | null {
   if (!Array.isArray(items)) return null;
   for (const [index, raw] of items.entries()) {
@@ -148,7 +148,7 @@ const name = z
 
 export const LOGPROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
-/** What may be included; most of it belongs to tools that are not served, and has no effect. */
+/** Accepted values of `include`. Most belong to tools that are not served and have no effect. */
 const includable = z.enum([
   LOGPROBS,
   ENCRYPTED,
@@ -180,7 +180,7 @@ const reasoning = z.looseObject({
   mode: z.nullish(z.literal("standard", { error: "must be standard" })),
 });
 
-/** What names something that would have to be stored, or that costs what is not priced. */
+/** Fields that would need storage or have unpriced costs. */
 const stateless = z.optional(z.never({ error: "is not supported: send the whole input instead" }));
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 
@@ -189,7 +189,10 @@ const metadata = z
   .record(z.string().check(z.maxLength(64)), z.string().check(z.maxLength(512)))
   .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
 
-/** The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields are left out. */
+/**
+ * The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields are
+ * dropped.
+ */
 export const responsesBody = z.object({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   input,
@@ -232,7 +235,7 @@ export const responsesBody = z.object({
 
 export type ResponsesBody = z.infer<typeof responsesBody>;
 
-/** A body as it was understood, and what `input` held that is not its own words. Failures: 400 with `param`. */
+/** Parses a body and the extra fields of `input`. Returns a 400 with `param`. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   const given = withoutNulls(value);
   const refused = refusedItem(given["input"]);
@@ -242,7 +245,7 @@ export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   return parseBody(responsesBody, { ...given, ...(typed !== undefined && { input: typed }) });
 }
 
-/** What a client asked to see of a model's reasoning and certainty. */
+/** The reasoning and probabilities that a client requested. */
 export type VisibleOutput = {
   readonly summary: boolean;
   readonly encrypted: boolean;
@@ -257,7 +260,7 @@ export function visibleOutput({ reasoning: asked, include = [] }: ResponsesBody)
   };
 }
 
-/** The core's fields for how an answer is made: samplers, format, effort, cap. */
+/** Returns the core's generation fields: sampling, format, effort, cap. */
 export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
   const { text: asked, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
@@ -300,12 +303,12 @@ function between(least: number, most: number) {
   return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
 }
 
-/** Fields that are known, and left out all the same. */
+/** Known fields that are dropped. */
 const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
-/** Fields that are unknown, and whose loss nobody misses: telemetry, and what is said by us. */
+/** Unknown fields that nobody misses: telemetry, and fields that we set. */
 const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
-/** Fields that change nothing here and whose loss a client should know of. */
+/** Returns the dropped fields that a client should know of. */
 export function ignoredFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
     (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),

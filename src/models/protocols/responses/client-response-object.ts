@@ -4,7 +4,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt } from "../../core/endpoint-adapter.ts";
 import type { ResponsesBody } from "./client-request.ts";
 
-/** A token's probability as this dialect writes it: `bytes` and `top_logprobs` are always lists. */
+/** A token's probability in this format. `bytes` and `top_logprobs` are always lists. */
 export type Logprob = TopLogprob & { readonly top_logprobs: readonly TopLogprob[] };
 type TopLogprob = {
   readonly token: string;
@@ -27,13 +27,13 @@ export type TextPart = {
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
 export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
 
-/** What a text is for, where a model says so. */
+/** The purpose of a text, if the model names one. */
 export type Phase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 type Named = { readonly name: string; readonly namespace?: string };
 
-/** What an answer is made of (openai npm, ResponseOutputItem). Absent is absent, never null. */
+/** An output item (openai npm, ResponseOutputItem). Missing fields are absent, never null. */
 export type OutputItem =
   | {
       readonly id: string;
@@ -72,7 +72,7 @@ export type ErrorOfResponse = {
   readonly param: string | null;
 };
 
-/** How a response stands. */
+/** The state of a response. */
 export type ResponseState = {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
   readonly error: ErrorOfResponse | null;
@@ -80,7 +80,7 @@ export type ResponseState = {
   readonly output: readonly OutputItem[];
 };
 
-/** The fields of a request that a response always says. */
+/** Request fields that a response always contains. */
 type Unsaid = {
   readonly instructions: string | null;
   readonly tool_choice: unknown;
@@ -99,7 +99,7 @@ type Unsaid = {
   readonly prompt_cache_key: string | null;
   readonly previous_response_id: string | null;
 };
-/** What a response says of those that its request left out; what clients read as a number or a text is never null. */
+/** Defaults of omitted fields. Numbers and texts are never null. */
 const UNSAID: Unsaid = {
   instructions: null,
   tool_choice: "auto",
@@ -118,7 +118,7 @@ const UNSAID: Unsaid = {
   prompt_cache_key: null,
   previous_response_id: null,
 };
-/** The same in every response. */
+/** Fields that are the same in every response. */
 const OURS = {
   background: false,
   service_tier: "default",
@@ -133,10 +133,10 @@ export type Echo = Unsaid &
     readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
   };
 
-/** Tools and instructions longer than this together are not repeated: a stream keeps no prompt. */
+/** The most characters of tools and instructions that are repeated, because a stream keeps no prompt. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-/** What a response says of its request; tools and their choice as the client wrote them. */
+/** Returns the request fields of a response. Tools and choice stay as the client wrote them. */
 export function echoOf(body: ResponsesBody): Echo {
   const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
   const said = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
@@ -162,7 +162,7 @@ function reasoningOf({ reasoning: asked }: ResponsesBody): Echo["reasoning"] {
   return { effort: asked?.effort ?? null, summary };
 }
 
-/** In place of what would be long. */
+/** Placeholders for long fields. */
 const SHORT = {
   tools: [],
   instructions: null,
@@ -176,14 +176,14 @@ function echoedTool(raw: JsonObject): JsonObject {
     : raw;
 }
 
-/** The response of an answer at its beginning, as `response.created` holds it: without what is long. */
+/** Returns the response at its start, as in `response.created`, without long fields. */
 export function openResponse(head: ResponseHead, echo: Echo): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
   return { ...identity(head), completed_at: null, ...state, ...rest };
 }
 
-/** The response of an answer at its end. `receipt`: null where nothing was charged. */
+/** Returns the response at its end. `receipt` is null if nothing was charged. */
 export function closedResponse(
   head: ResponseHead,
   echo: Echo,
@@ -219,7 +219,7 @@ function usageOf({ usage, costMicro }: Receipt) {
   };
 }
 
-/** `logprobs.content` of the core, as a list of this dialect's. */
+/** Returns `logprobs.content` of the core as this format's list. */
 export function logprobsOf(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
@@ -237,7 +237,7 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-/** `annotations` of the core in this dialect: citations of the web, others are unknown to its readers. */
+/** Returns `annotations` of the core in this format: web citations only. */
 export function annotationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)
@@ -247,7 +247,7 @@ export function annotationsOf(raw: unknown): UrlCitation[] {
     });
 }
 
-/** The same of annotations as OpenAI's own answer holds them. */
+/** Returns the annotations of OpenAI's own answer in the same way. */
 export function nativeAnnotationsOf(raw: unknown): UrlCitation[] {
   const known = listOf(raw).filter(isObject);
   return known.filter(({ type }) => type === "url_citation").map(citation);

@@ -45,7 +45,7 @@ const namespaceTool = z.looseObject({
     .array(z.discriminatedUnion("type", [functionTool, customTool]))
     .check(z.maxLength(TOOLS_MAX)),
 });
-/** Every other type is served by somebody else: hosted, or bound to a model. */
+/** Other types are served elsewhere: hosted, or bound to a model. */
 const otherTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 
 type FunctionTool = z.infer<typeof functionTool>;
@@ -59,7 +59,7 @@ const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
   ["namespace", namespaceTool],
 ]);
 
-/** A tool of a request, as `tools` and `additional_tools` hold it. */
+/** A tool of a request, in `tools` or `additional_tools`. */
 export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
   z.superRefine((value, context) => {
     const parsed = z.safeParse(SERVED.get(value.type) ?? otherTool, value, { error: () => "" });
@@ -68,34 +68,34 @@ export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
 );
 export const tools = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
-/** A tool as the client knows it. */
+/** A tool under the client's name. */
 export type Origin = {
   readonly kind: "function" | "custom";
   readonly namespace: string | null;
   readonly name: string;
 };
 
-/** The tools of a request for the core, and whose name is whose. */
+/** The tools of a request for the core, and their original names. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
-  /** The same as this dialect writes them, in their namespaces. */
+  /** The same tools in this format, in their namespaces. */
   readonly own: readonly JsonObject[];
-  /** Of names as the core calls them; what is missing is a function of its own name. */
+  /** By the core's names. Missing ones are functions with the same name. */
   readonly origins: ReadonlyMap<string, Origin>;
-  /** Types that were left out, each once. */
+  /** The dropped types, each once. */
   readonly left: readonly string[];
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
-/** A namespace as OpenAI takes one; of any other its tools go under their flat names. */
+/** Returns whether OpenAI accepts the namespace. Tools of other namespaces use their flat names. */
 export function isNamespace(name: string | null): name is string {
   return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }
 
 /**
- * Functions and custom tools as functions, those in a namespace under one flat name; all others are left
- * out. `at` names where each list stands. A tool that comes again replaces the one before (agents send theirs anew each turn).
- * Refused: two tools that would have one name.
+ * Converts functions and custom tools to functions. Those in a namespace get a flat name; other types are
+ * dropped. `at` locates each list. A repeated tool replaces the earlier one, because agents resend theirs
+ * each turn. Rejects two tools with one name.
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();
@@ -124,10 +124,10 @@ export function flatten(lists: readonly List[]): Result<Flattened> {
   });
 }
 
-/** A tool as this dialect writes it, and the namespace that it stands in. */
+/** A tool in this format, and its namespace. */
 type Own = { readonly tool: JsonObject; readonly space: Namespace | null };
 
-/** Each namespace once, where its first tool stands. */
+/** Groups tools by namespace, each where its first tool stands. */
 function nested(owns: readonly Own[]): JsonObject[] {
   const list: JsonObject[] = [];
   const inside = new Map<string, JsonObject[]>();
@@ -172,7 +172,7 @@ function single(raw: FunctionTool | CustomTool, within: Namespace | null): Singl
   };
 }
 
-/** Only what is named here: other fields belong to tools that are found or run elsewhere. */
+/** Returns only the fields named here. Others belong to tools that run elsewhere. */
 function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
   const { type, description } = raw;
   const said = { type, name, ...(description && { description }) };
@@ -193,7 +193,7 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
   return { type, syntax, definition };
 }
 
-/** Left out, `strict` is false: most hosts would have to refuse a schema that was not written for it. */
+/** `strict` defaults to false, because most hosts would reject a schema that wasn't written for it. */
 function functionOf({ description, parameters, strict }: FunctionTool) {
   return {
     ...(description && { description }),
@@ -202,7 +202,7 @@ function functionOf({ description, parameters, strict }: FunctionTool) {
   };
 }
 
-/** The one argument of a custom tool where only functions are known. */
+/** The argument of a custom tool that is sent as a function. */
 const INPUT = "input";
 
 function customOf({ description, format }: CustomTool) {
@@ -223,7 +223,9 @@ function customOf({ description, format }: CustomTool) {
   };
 }
 
-/** The arguments of such a function for a custom tool's input, and back; what is no such object is the input itself. */
+/**
+ * Returns the function arguments for a custom tool's input, and back. Other arguments are the input itself.
+ */
 export function customArguments(input: string): string {
   return JSON.stringify({ [INPUT]: input });
 }
@@ -253,12 +255,12 @@ export const toolChoice = z.union([
 ]);
 type ToolChoice = z.infer<typeof toolChoice>;
 
-/** The core's fields for the tools and for how freely the model may choose among them. */
+/** The core's fields for tools and the model's choice among them. */
 type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
- * `allowed_tools` becomes the tools that it allows: no wire can then call another. Refused: a choice of
- * a tool that is not there, or of one that was left out.
+ * Reduces tools to `allowed_tools`, so that no provider can call another. Rejects the choice of a missing or
+ * dropped tool.
  */
 export function resolveToolChoice(
   flat: Flattened,
@@ -283,7 +285,7 @@ export function resolveToolChoice(
   return success({ tools: all, tool_choice: one, ...free });
 }
 
-/** Whether a choice that `chosen` took names a tool in a namespace: OpenAI has no words for that. */
+/** Returns whether a choice names a tool in a namespace, which OpenAI cannot express. */
 export function choosesNamespaced(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
@@ -294,7 +296,7 @@ function isInside(origin: Origin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-/** A choice that `chosen` took, under the names of `Flattened.own`; flat ones, where it `choosesInside`. */
+/** Returns a choice under the names of `Flattened.own`, or flat names if it chooses inside a namespace. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject & Named<"type">): JsonObject[] => {
@@ -318,7 +320,7 @@ function allowed(flat: Flattened, choice: JsonObject & Named<"tools">): Result<C
   return some.length === 0 ? noTool("a tool", flat) : success(some);
 }
 
-/** The flat name of a tool that a choice names; null when it is not declared. */
+/** Returns the flat name of the chosen tool, or null if it isn't declared. */
 function nameOf({ origins }: Flattened, choice: JsonObject): string | null {
   const { type: kind, name, namespace } = choice;
   for (const [flat, origin] of origins) {

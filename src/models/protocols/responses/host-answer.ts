@@ -12,7 +12,7 @@ import { itemsIn, partsIn } from "./raw.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
-/** A response as a chat completion; null when it is none. `secret` is our key there. */
+/** Reads a response as a chat completion. Returns null if it is none. `secret`: our key there. */
 export function responsesAnswer(
   raw: RawResponse,
   secret: string | undefined,
@@ -41,7 +41,7 @@ export function responsesAnswer(
   return completionOf([[...said, { kind: "finish", reason: finish }]], usage);
 }
 
-/** A response as it came, and its usage to bill; null when it is none. */
+/** Reads a native response and its billed usage. Returns null if it is none. */
 export function nativeAnswer(
   raw: RawResponse,
   secret: string | undefined,
@@ -54,7 +54,7 @@ export function nativeAnswer(
   return { body: raw, usage, native: { said, finish } };
 }
 
-/** What of an item, or of an event about one, counts as output. */
+/** Returns the text of an item or event that counts as output. */
 export function outputIn(item: RawItem): string {
   const parts = [...partsIn(item.content), ...partsIn(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
@@ -90,7 +90,7 @@ function callIn(item: RawItem): OutputPart[] {
   return [{ kind: "call", id, name, arguments: textOf(item.input), isCustom: true }];
 }
 
-/** Chat nests a citation under its type. */
+/** Returns a citation in chat's nested form. */
 export function annotationOf(raw: unknown): JsonObject[] {
   const { type, ...citation } = objectOf(raw);
   return type === "url_citation" ? [{ type, url_citation: citation }] : [];

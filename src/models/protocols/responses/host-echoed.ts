@@ -4,13 +4,13 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * A response says everything again that was asked, but its input. So much of it is taken where the answer is held
- * whole: no context window holds half of it as text, and it fits with every character of two bytes written as six.
+ * The largest echo of a request in a buffered answer. A response repeats everything but its input. No context
+ * window needs half of it, and escaped characters still fit.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/** The refusal of a request whose answer could not be held for what it says again; null where it can. Before it is sent. */
+/** Rejects a request whose echo would be too large, before it is sent. Returns null otherwise. */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,
@@ -27,7 +27,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   };
 }
 
-/** Bytes of a value as JSON with a line for each value in it, as OpenAI writes it. */
+/** Returns the bytes of a value as indented JSON, as OpenAI writes it. */
 function writtenBytes(value: unknown, indent: number): number {
   if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
   const isList = Array.isArray(value);

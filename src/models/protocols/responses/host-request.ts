@@ -10,14 +10,14 @@ import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import { KNOWS_NAMESPACES, withoutNamespaces } from "../../core/namespaces.ts";
 import { CAP_MIN, LOW_IS_LEAST, REASONING_MODELS, reasoningItem } from "./host-rules.ts";
 
-/** The fields that go as they are. */
+/** Fields that are sent unchanged. */
 const SAME = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
-/** Sampling is taken by models that are told not to reason. */
+/** Models that don't reason accept sampling fields. */
 const SAMPLING = ["temperature", "top_p"];
 
 /**
- * A chat call as the body of POST /v1/responses (platform.openai.com, Create a model response): only what
- * is named here is sent. Refused: what Responses has no field for and would change the answer.
+ * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model response). Only
+ * the fields named here are sent. Rejects fields without an equivalent that would change the answer.
  */
 export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -50,14 +50,14 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** Nothing is stored; reasoning comes back by the client; `auto` would take the tier of our project. */
+/** Nothing is stored; the client sends reasoning back; `auto` would use our project's tier. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],
   service_tier: "default",
 };
 
-/** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
+/** Builds a native body: the client's fields with our model, cap and tier, without rejected tuning fields. */
 export function nativeRequest(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};
@@ -78,7 +78,7 @@ export function nativeRequest(call: ChatCall): JsonObject {
   };
 }
 
-/** The fields of a client's body that the model takes; `tuned`: those that only tune, of which the others are named. */
+/** Returns the accepted fields of a client's body. Dropped fields of `tuned` are named. */
 function tunedBody(
   { native, upstreamId, onDropped }: ChatCall,
   effort: unknown,
@@ -95,7 +95,7 @@ function tunedBody(
   return { body, tuned: {} };
 }
 
-/** Since 5.1 the least effort is none, and then low. */
+/** Returns the effort. Since 5.1 the lowest is none, then low. */
 function effortFor(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
 }
@@ -117,7 +117,7 @@ function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(given.map((name) => [name, body[name]]));
 }
 
-/** The items of a conversation, in its order; calls and their results are paired by `call_id`. */
+/** Returns the items of a conversation in order. `call_id` connects calls and results. */
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   const ids = new ToolCallIds(WORD_64);
   const customs = new Set<string>();
@@ -136,7 +136,7 @@ function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   return items;
 }
 
-/** Reasoning stands before what it led to. */
+/** Returns an assistant's items. Reasoning comes before its result. */
 function assistantItems(message: Assistant, ids: ToolCallIds, customs: Set<string>): JsonObject[] {
   const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
   const text = textIn(message.content ?? "");
@@ -191,7 +191,7 @@ function toolFields({ tools = [], tool_choice: choice }: ChatBody): JsonObject {
 type Tool = NonNullable<ChatBody["tools"]>[number];
 type ToolWish = NonNullable<ChatBody["tool_choice"]>;
 
-/** Not strict unless said: Responses would be, chat is not. */
+/** Returns a tool. `strict` defaults to false in chat, but to true in Responses. */
 function toolOf(tool: Tool): JsonObject {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
@@ -216,7 +216,7 @@ function choiceOf(choice: ToolWish): unknown {
   return { type: "allowed_tools", mode, tools: tools.map(nameOf) };
 }
 
-/** Chat nests the name of a tool under its type. */
+/** Returns the chosen tool's name, which chat nests under its type. */
 function nameOf(one: Exclude<ToolWish, string | { type: "allowed_tools" }>): JsonObject {
   const { name } = one.type === "function" ? one.function : one.custom;
   return { type: one.type, name };

@@ -6,13 +6,13 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 
-/** Models that take tools over Responses alone: they are asked over it always. */
+/** Models that accept tools only in Responses, so they always use it. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
-/** Models that reason unless they are told not to. */
+/** Models that reason by default. */
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
-/** Those that do not know the effort `minimal`. */
+/** Models that don't know the effort `minimal`. */
 export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
-/** Responses takes no smaller `max_output_tokens`. */
+/** The lowest accepted `max_output_tokens`. */
 export const CAP_MIN = 16;
 
 type Counts = Named<
@@ -20,7 +20,10 @@ type Counts = Named<
 >;
 type Complained = Named<"error" | "code" | "type" | "message" | "param">;
 
-/** A response's `usage`: input includes what was cached, output includes reasoning. Null without one. */
+/**
+ * Reads a response's `usage`. Input includes cached tokens, output includes reasoning. Returns null without
+ * one.
+ */
 export function responseUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
   return readUsage({
@@ -31,11 +34,11 @@ export function responseUsage(raw: unknown): Usage | null {
   });
 }
 
-/** Codes of an error inside a response that are about what was asked. */
+/** Error codes inside a response that are about the request. */
 const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 
-/** The failure that `error` of a response, or an event `error`, means. `secret` is our key there. */
+/** Returns the failure of a response's `error` or an `error` event. `secret`: our key there. */
 export function responseFailure(
   raw: JsonObject & Complained,
   secret: string | undefined,
@@ -50,7 +53,7 @@ export function responseFailure(
   return streamFailure({ error: { message, param, code, type } }, secret);
 }
 
-/** Why an answer ended, in chat's words; null where it did not end well. */
+/** Returns chat's finish reason, or null if the answer didn't end well. */
 export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;
@@ -60,14 +63,14 @@ export function finishOf(response: RawResponse): "stop" | "length" | "content_fi
 
 const REASONING = "openai.reasoning";
 
-/** The `reasoning_details` of a reasoning item; null for one that could not be sent back. */
+/** Returns the `reasoning_details` of a reasoning item, or null if it couldn't be sent back. */
 export function reasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
   if (typeof encrypted !== "string" || encrypted === "") return null;
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
 }
 
-/** The item that a client's `reasoning_details` stands for; null for other providers'. */
+/** Returns the item for a client's `reasoning_details`, or null for other providers' details. */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;

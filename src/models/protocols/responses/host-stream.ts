@@ -9,8 +9,8 @@ import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
 /**
- * Whether the model thinks on after an event and may say nothing for long: what it thinks is shown late, in summaries,
- * or not at all.
+ * Returns whether the model keeps thinking after an event, and may be silent for long. Thoughts appear late,
+ * in summaries, or never.
  */
 function thinksAfter(type: string, event: RawEvent): boolean {
   const item: RawItem = objectOf(event.item);
@@ -20,10 +20,10 @@ function thinksAfter(type: string, event: RawEvent): boolean {
 
 const THINKING: StreamEvent = { kind: "thinking" };
 
-/** A call that is under way. */
+/** A call in progress. */
 type Call = { readonly at: number; readonly isCustom: boolean; hasInput: boolean };
 
-/** What events repeat of the request, and at their end of the answer, for each token with all its probabilities. */
+/** Fields that events repeat: the request, the answer, and each token with its probabilities. */
 const REPEATED: ReadonlySet<string> = new Set([
   "instructions",
   "tools",
@@ -33,7 +33,7 @@ const REPEATED: ReadonlySet<string> = new Set([
   "logprobs",
 ]);
 
-/** What both readers of a response's stream share: it is over at its terminal event alone. */
+/** The common part of both stream readers. Only the terminal event ends a stream. */
 abstract class ResponseReader extends FrameReader {
   override readonly repeated = REPEATED;
   readonly #secret: string | undefined;
@@ -78,16 +78,19 @@ abstract class ResponseReader extends FrameReader {
     return [...this.finished(event, finish), ...reported, END];
   }
 
-  /** An event in the midst of the answer. */
+  /** Handles an event within the answer. */
   protected abstract said(type: string, event: RawEvent): StreamEvent[];
-  /** The terminal event of one that ended well. */
+  /** Handles the terminal event of a successful answer. */
   protected abstract finished(
     event: JsonObject,
     finish: "stop" | "length" | "content_filter",
   ): StreamEvent[];
 }
 
-/** Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Unknown events are passed over. */
+/**
+ * Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Unknown events
+ * are skipped.
+ */
 export class ChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
   /** By `output_index`. */
@@ -114,7 +117,7 @@ export class ChunkReader extends ResponseReader {
     }
   }
 
-  /** What stands between the pieces of text. */
+  /** Handles an event that isn't text. */
   #framed(type: string, index: number, event: RawEvent): StreamEvent[] {
     switch (type) {
       case "response.output_item.added":
@@ -149,7 +152,7 @@ export class ChunkReader extends ResponseReader {
     return this.#builder.toolArguments(text, call.at);
   }
 
-  /** What was not streamed comes whole with the end of its item. */
+  /** Sends the rest of an item at its end. */
   #done(index: number, item: RawItem): StreamEvent[] {
     if (item.type === "reasoning") {
       const detail = reasoningDetail(item);
@@ -168,18 +171,18 @@ export class ChunkReader extends ResponseReader {
   }
 }
 
-/** What begins an answer and promises nothing yet. */
+/** The events before any content. */
 const BEGINNINGS: ReadonlySet<string> = new Set([
   "response.created",
   "response.queued",
   "response.in_progress",
 ]);
 
-/** Every event has its own, which is not the client's. */
+/** The upstream's number, which isn't the client's. */
 const NUMBER = /"sequence_number":\s?\d+/;
 const DELTA = "response.output_text.delta";
 
-/** Passes the events of one response on as they are. */
+/** Passes the events of one response unchanged. */
 export class NativeReader extends ResponseReader {
   #held: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?/);
@@ -198,7 +201,7 @@ export class NativeReader extends ResponseReader {
   }
 
   protected said(type: string, event: RawEvent): StreamEvent[] {
-    if (!type.startsWith("response.")) return []; // `keepalive` is ours
+    if (!type.startsWith("response.")) return []; // we send our own `keepalive`
     if (BEGINNINGS.has(type)) {
       this.#held.push({ kind: "native", event, said: "", finish: null });
       return [];
@@ -217,12 +220,12 @@ export class NativeReader extends ResponseReader {
   }
 }
 
-/** A text and nothing beside it. */
+/** Returns whether an event is only text. */
 function isPlain({ type, logprobs }: JsonObject): boolean {
   return type === DELTA && listOf(logprobs).length === 0;
 }
 
-/** The text that an event adds: deltas of all kinds, and the names of calls. */
+/** Returns the text that an event adds: deltas of all kinds, and the names of calls. */
 function saidBy(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;

@@ -2,7 +2,7 @@ import { isObject, listOf } from "../../core/json-value.ts";
 import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-/** What is read of a host's response, of an item in it, of a part of one, and of an event of its stream. */
+/** The fields that are read from a host's response, its items, parts and events. */
 export type RawResponse = JsonObject &
   Named<"output" | "usage" | "status" | "incomplete_details" | "error">;
 export type RawItem = JsonObject &

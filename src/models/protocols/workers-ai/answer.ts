@@ -17,7 +17,7 @@ import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
-/** A chat answer in either form as OpenAI's completion; null when it is none. */
+/** Reads a chat answer in either form as OpenAI's completion. Returns null if it is none. */
 export function chatAnswer(
   whole: JsonObject,
   call: ChatCall,
@@ -48,12 +48,12 @@ function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): Outp
   return { kind: "call", id, name, arguments: given };
 }
 
-/** Workers AI's own form names no reason: an answer as long as its cap was cut by it. */
+/** Guesses the finish reason, which Workers AI's own form omits: an answer as long as its cap was cut. */
 export function guessedFinish(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/** gpt-oss may write a call that it was forced to make as its text: the calls in it, or none. */
+/** Returns the calls that gpt-oss wrote as text when it was forced to call, or none. */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

@@ -4,9 +4,8 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
- * The HTTP status that each of Workers AI's codes amounts to for us (its documentation, and
- * 3010, 3046, 4006, 5006, 5021, 5035 as seen in captures). 402 is an allocation that is used up, 503 a
- * place that is full.
+ * The HTTP status of each Workers AI code (its documentation; 3010, 3046, 4006, 5006, 5021, 5035 from
+ * captures). 402 is a used-up allocation, 503 a full location.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
   ...codes(400, [3003, 3039, 5004, 5006]),
@@ -25,22 +24,25 @@ function codes(status: number, those: readonly number[]): Record<number, number>
 
 const NO_HEADERS = new Headers();
 
-/** The failure that an answer outside 2xx means. */
+/** Returns the failure that an answer outside 2xx means. */
 export function answerFailure(status: number, headers: Headers, bodyText: string): ProviderFailure {
   const raw = parseObject(bodyText);
   if (raw !== null) return failureOf(status, headers, complaintOf(raw));
-  // A page that forbids is a firewall's, not Workers AI's.
+  // A 403 page is a firewall's, not Workers AI's.
   const text = status === 403 && codeIn(bodyText) === null ? "" : bodyText;
   return failureOf(status, headers, { text });
 }
 
-/** The failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no capacity"); null for a connection that broke. */
+/**
+ * Returns the failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no capacity").
+ * Returns null for a broken connection.
+ */
 export function thrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });
 }
 
-/** The failure inside a 2xx or an event of a stream, or null. */
+/** Returns the failure inside a 2xx or a stream event, or null. */
 export function failureInside(raw: JsonObject): ProviderFailure | null {
   const { error, errors, success, internalCode } = raw;
   if (isObject(error) || typeof error === "string") return streamFailure(raw);
@@ -49,7 +51,7 @@ export function failureInside(raw: JsonObject): ProviderFailure | null {
   return failureOf(500, NO_HEADERS, complaintOf(raw));
 }
 
-/** A complaint in Workers AI's words, unclean. */
+/** An error in Workers AI's words, not cleaned. */
 type Complaint = { readonly code?: unknown; readonly text: string };
 
 /** The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`. */
@@ -80,7 +82,7 @@ function failureOf(status: number, headers: Headers, complaint: Complaint): Prov
   return known === undefined ? failure : { ...failure, reason: String(code) };
 }
 
-/** The whole sentence: clients can have their own words quoted inside of one. */
+/** The whole sentence, because clients can have their own words quoted. */
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 
@@ -89,7 +91,7 @@ function codeIn(text: string): number | null {
   return digits === null ? null : Number(digits[0]);
 }
 
-/** Without the error's names and code before it, and the id of the request behind it. */
+/** Removes the error's name and code, and the request's id. */
 function withoutPrefix(text: string): string {
   const sentence = text.replace(PREFIX, "").trimEnd();
   return sentence.replace(/\([0-9a-f-]{36}\)$/, "").trimEnd();

@@ -1,22 +1,22 @@
-/** How the models of Workers AI differ, by pattern on their names (types of its SDK, 2026-11). */
+/** The properties of Workers AI's model families, by name pattern (types of its SDK, 2026-11). */
 type Family = {
   readonly pattern: RegExp;
   /**
-   * Takes OpenAI's own request: json_schema in its envelope, `stop`, `strict`. The others want the
-   * bare schema and know none of the rest.
+   * Whether it accepts OpenAI's own request: json_schema, `stop`, `strict`. Others need the bare schema and
+   * know none of the rest.
    */
   readonly openAi?: true;
-  /** The reasoning efforts that it knows, least first. */
+  /** The known reasoning efforts, lowest first. */
   readonly efforts?: readonly string[];
-  /** Its reasoning can only be switched, by `chat_template_kwargs.enable_thinking`. */
+  /** Whether reasoning can only be switched, by `chat_template_kwargs.enable_thinking`. */
   readonly thinkingSwitch?: true;
-  /** Tool call ids are nine letters and digits. */
+  /** Whether tool call ids are nine letters and digits. */
   readonly nineLetterIds?: true;
-  /** Embeddings: the pooling asked for, which is never to change: vectors of two poolings do not compare. */
+  /** The pooling of embeddings. It must never change, because vectors of two poolings are not comparable. */
   readonly pooling?: "cls";
 };
 
-/** The first that fits counts. */
+/** The first match counts. */
 const FAMILIES: readonly Family[] = [
   { pattern: /gpt-oss/, openAi: true, efforts: ["low", "medium", "high"] },
   { pattern: /glm-5\.3/, openAi: true, efforts: ["low", "high", "max"] },
@@ -32,7 +32,7 @@ const FAMILIES: readonly Family[] = [
 
 const PLAIN: Family = { pattern: /^/ };
 
-/** What is known of a model by its name there, e.g. `@cf/openai/gpt-oss-120b`. */
+/** Returns the family of a model, for example of `@cf/openai/gpt-oss-120b`. */
 export function familyOf(model: string): Family {
   return FAMILIES.find((family) => family.pattern.test(model)) ?? PLAIN;
 }
@@ -40,8 +40,8 @@ export function familyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * The effort nearest to the one asked for that the model knows, the dearer of two; null for a model
- * that knows none. Reasoning is switched off only where that was asked for.
+ * Returns the nearest known effort, the higher of two, or null if the model knows none. Reasoning is switched
+ * off only on request.
  */
 export function nearestEffort(asked: string, known: readonly string[]): string | null {
   if (known.includes(asked)) return asked;

@@ -6,15 +6,15 @@ import type { FinishReason } from "../../core/finish-reason.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
 import type { FieldReader } from "../../core/shape.ts";
 
-/** What an answer, or one event of a stream, says: in Workers AI's own form or in OpenAI's. */
+/** The content of an answer or event, in Workers AI's own form or OpenAI's. */
 type Piece = {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly WireCall[];
-  /** Null where it names none; "error" and "abort" where the model gave up. */
+  /** Null without a reason; "error" and "abort" if the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
-/** A tool call or a part of one; "" for what it does not name. */
+/** A tool call or a part of one. "" for missing fields. */
 export type WireCall = {
   readonly index: number | null;
   readonly id: string;
@@ -23,9 +23,8 @@ export type WireCall = {
 };
 
 /**
- * Reads either form. The form is told by the answer: models change theirs,
- * and streams in OpenAI's form end with an event in the other one. Where an event carries both, they
- * say the same, and OpenAI's counts.
+ * Reads either form. The answer decides, because models change theirs, and streams in OpenAI's form end with
+ * an event in the other. If an event has both, OpenAI's counts.
  */
 export function pieceOf(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);
@@ -66,7 +65,7 @@ const own = shape({
   finish_reason: asIs,
 });
 
-/** JSON mode answers with the value itself. */
+/** Returns JSON mode's answer, which is the value itself. */
 function jsonText(response: unknown): string {
   if (typeof response === "string") return response;
   return response === null || response === undefined ? "" : JSON.stringify(response);

@@ -8,7 +8,7 @@ import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 import { familyOf, nearestEffort } from "./models.ts";
 
-/** What its models take as it is; `stop` only those that take OpenAI's own request. */
+/** Fields that the models accept unchanged. `stop` only with OpenAI's own request. */
 const FIELDS = [
   "frequency_penalty",
   "presence_penalty",
@@ -20,8 +20,8 @@ const FIELDS = [
 ];
 
 /**
- * The inputs of a chat model on Workers AI: OpenAI's request without its
- * model and stream options. Refused: what its models cannot do (images by address, several choices).
+ * Builds the inputs of a chat model: OpenAI's request without model and stream options. Rejects images by URL
+ * and several choices.
  */
 export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
@@ -98,7 +98,7 @@ function messageProblem(message: ChatMessage, place: string): ProviderFailure | 
 
 type Content = ChatMessage["content"];
 
-/** Only parts with an image stay parts; the binding's schema knows no null. */
+/** Keeps only parts with an image as parts. The binding's schema has no null. */
 function contentOf(message: ChatMessage): unknown {
   const { content } = message;
   const hasImage = Array.isArray(content) && content.some(({ type }) => type === "image_url");
@@ -119,7 +119,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   return null;
 }
 
-/** Without a choice the tools themselves stay away: what Workers AI makes of `none` is nowhere said. */
+/** Without a choice no tools are sent, because the meaning of `none` is undocumented. */
 function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

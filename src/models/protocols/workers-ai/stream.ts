@@ -14,22 +14,22 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Reads one stream of Workers AI, in its own form, in OpenAI's or in both by turns (see `pieceOf`).
- * A stream that names no reason to end is over at [DONE]; one that ends without either broke off.
+ * Reads one stream of Workers AI, in its own form, OpenAI's, or both. A stream without a finish reason ends
+ * at [DONE]. One without either broke off.
  */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
   readonly #builder = new ChunkBuilder();
-  /** The calls so far by their own index, the last one of an index. */
+  /** The calls so far by their own index, the latest of each index. */
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
-  /** What was reported last is that of the whole answer, and was said so. */
+  /** Whether the last report covers the whole answer and was sent so. */
   #isWhole = false;
-  /** Something was said after the last report. */
+  /** Whether content came after the last report. */
   #isStale = false;
   #hasSpoken = false;
-  /** Why the answer could not be finished: what it has used in all comes after it. */
+  /** The reason why the answer cannot finish. Its usage may follow. */
   #broken: ProviderFailure | null = null;
 
   /** `cap`: the output cap that was sent. */
@@ -78,7 +78,7 @@ export class WorkersAiStream extends FrameReader {
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }
 
-  /** The begin of a call or the next part of its arguments. What only closes a call names nothing. */
+  /** Returns a call's start or more arguments. A closing piece has no name. */
   #call(call: WireCall, position: number): StreamEvent[] {
     const key = call.index ?? position;
     const known = this.#calls.get(key);
@@ -94,9 +94,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * A report with a prompt is of everything so far. One without is of its own event alone (as newer
-   * models report) and is added. Only a report that stands alone behind the end is of the whole; its
-   * numbers may be above the sum of those before it.
+   * Reports usage. A report with a prompt covers everything so far. One without covers its own event and is
+   * added. Only a report alone after the end covers the whole, and may exceed the sum before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -109,7 +108,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isStale = false;
     this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
-    // A report before any output would be taken for the whole, should none follow.
+    // A report before any output would be taken for the whole, if none follows.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 

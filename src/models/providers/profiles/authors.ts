@@ -5,7 +5,7 @@ import type { Profile } from "../../protocols/chat/profile.ts";
 
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
-/** Its body is strict: 422 for any other field (docs.mistral.ai, OpenAPI). */
+/** Its body is strict: 422 for other fields (docs.mistral.ai, OpenAPI). */
 export const MISTRAL: Profile = {
   ...COMMON,
   chatFields: new Set([
@@ -20,7 +20,7 @@ export const MISTRAL: Profile = {
   renamed: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
-    // Those that reason know two efforts, the others refuse the field.
+    // Reasoning models know two efforts, the others reject the field.
     effort(MISTRAL_REASONS, {
       minimal: "none",
       low: "high",
@@ -33,14 +33,14 @@ export const MISTRAL: Profile = {
   streamOptions: null,
   plain: {
     toolIds: NINE,
-    // It may not be empty: mistral-common refuses an assistant's message without content and calls.
+    // It may not be empty: mistral-common rejects an assistant message without content and calls.
     bridge: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONS },
   },
   textsMax: 32,
 };
 
-/** Efforts as its guide "Thinking Mode" maps them; it thinks unless told not to. */
+/** Efforts as in its guide "Thinking Mode". It thinks by default. */
 export const DEEPSEEK: Profile = {
   ...COMMON,
   chatFields: new Set([...CORE, ...PENALTIES, ...LOGPROBS]),
@@ -52,7 +52,7 @@ export const DEEPSEEK: Profile = {
       xhigh: "high",
     }),
   ],
-  // V4 wants it on every turn of its own once tools were called; R1 refuses it.
+  // V4 needs it on each of its turns once tools were called; R1 rejects it.
   plain: {
     names: true,
     reasoning: { as: "reasoning_content", models: /deepseek-v4/, always: true },
@@ -60,7 +60,9 @@ export const DEEPSEEK: Profile = {
   oneChoice: true,
 };
 
-/** Its reasoning models refuse stop and penalties; reasoning is not among the completion's tokens. */
+/**
+ * Its reasoning models reject stop and penalties, and report reasoning outside of the completion's tokens.
+ */
 export const XAI: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, "n"]),
@@ -78,13 +80,13 @@ export const XAI: Profile = {
   usage: { apart: true },
 };
 
-/** Embeddings alone; `input_type` ("query", "document") is its own. */
+/** Only embeddings. `input_type` ("query", "document") is its own. */
 export const VOYAGE: Profile = {
   ...COMMON,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // A text that is too long is an error, as at OpenAI, never cut.
+  // A long text is an error, as at OpenAI, never cut.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
 };

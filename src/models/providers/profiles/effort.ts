@@ -2,13 +2,13 @@ import type { Rule } from "../../protocols/chat/profile.ts";
 
 type Values = NonNullable<Rule["values"]>;
 
-/** low, medium and high alone, whatever of OpenAI's seven efforts was asked for. */
+/** Maps OpenAI's seven efforts to low, medium and high. */
 export const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
-/** The same for models that always reason: the least stands for none. */
+/** The same for models that always reason: none becomes the lowest. */
 export const ALWAYS: Values = { ...THREE_EFFORTS, none: "low" };
 
-/** A rule for `reasoning_effort`; without values it is left out. */
+/** Returns a rule for `reasoning_effort`, which is dropped without values. */
 export function effort(models: RegExp | null, values?: Values): Rule {
   return {
     fields: ["reasoning_effort"],

@@ -1,8 +1,8 @@
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-/** Names of request fields (openapi.yaml, CreateChatCompletionRequest), put together by profiles. */
-// `user` stays here: it names the customer's customer. `store`, `metadata` (which needs `store`),
-// `moderation` and everything priced apart is never forwarded. The cap and `stream` are set by us.
+/** Names of request fields (openapi.yaml, CreateChatCompletionRequest), combined by profiles. */
+// `user` stays here, because it names the customer's customer. `store`, `metadata` (which needs `store`),
+// `moderation` and fields with another price are never forwarded. We set the cap and `stream`.
 export const CORE = [
   "messages",
   "reasoning_effort",
@@ -15,9 +15,9 @@ export const CORE = [
 ];
 export const PENALTIES = ["frequency_penalty", "presence_penalty"];
 export const LOGPROBS = ["logprobs", "top_logprobs"];
-/** What open models know beside OpenAI's. */
+/** Extra fields of open models. */
 export const SAMPLERS = ["min_p", "repetition_penalty", "top_k"];
-/** What nearly every host knows. */
+/** Fields that nearly every host knows. */
 export const USUAL = [...CORE, ...PENALTIES, ...LOGPROBS, "parallel_tool_calls", "seed"];
 export const ALL_FIELDS = [...USUAL, "function_call", "functions", "logit_bias", "n"];
 export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
@@ -27,7 +27,7 @@ export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** What most profiles say; by itself one without requests. */
+/** The common part of most profiles, without requests. */
 export const COMMON: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,

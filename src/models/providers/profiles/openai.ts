@@ -5,7 +5,7 @@ import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
 
 /**
  * OpenAI's reasoning models answer 400 or 403 to these (developers.openai.com, "Using GPT-5"), unless
- * they are told not to reason. A 403 would take the route from everybody.
+ * reasoning is off. A 403 would disable the route.
  */
 const REASONING_RULES: readonly Rule[] = [
   {
@@ -14,7 +14,7 @@ const REASONING_RULES: readonly Rule[] = [
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
-  // Since 5.1 the least is none, and then low.
+  // Since 5.1 the lowest is none, then low.
   {
     models: LOW_IS_LEAST,
     fields: ["reasoning_effort"],
@@ -23,14 +23,14 @@ const REASONING_RULES: readonly Rule[] = [
 ];
 
 /**
- * From 5.6 on, chat completions take function tools only without reasoning, and reason unless they are
- * told not to: without these words a request with tools is a 400 (the API's own error text).
+ * From 5.6 on, chat completions accept function tools only without reasoning, which is on by default. Without
+ * these fields a request with tools is a 400 (the API's own error text).
  */
 const WITH_TOOLS: readonly Implied[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
 ];
 
-/** OpenAI itself; Azure has the same API behind another header. */
+/** OpenAI itself. Azure has the same API with another header. */
 export const OPENAI: Profile = {
   ...COMMON,
   chatFields: new Set([
@@ -41,7 +41,7 @@ export const OPENAI: Profile = {
     "verbosity",
   ]),
   embeddingFields: EMBEDDING_FIELDS,
-  chatExtras: { service_tier: "default" }, // `auto` would take the tier of our project
+  chatExtras: { service_tier: "default" }, // `auto` would use our project's tier
   takesTokens: true,
   rules: REASONING_RULES,
   implied: WITH_TOOLS,
@@ -51,7 +51,7 @@ export const OPENAI: Profile = {
   speaksResponses: true,
 };
 
-/** Ollama, vLLM, llama.cpp, proxies: what they all understand. */
+/** The common fields of Ollama, vLLM, llama.cpp and proxies. */
 export const GENERIC: Profile = {
   ...COMMON,
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),

@@ -2,7 +2,7 @@ import { ALWAYS, effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS, USUAL } from "./fields.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-/** 400 for logprobs, logit_bias and names of messages (console.groq.com/docs/openai). */
+/** 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai). */
 export const GROQ: Profile = {
   ...COMMON,
   chatFields: new Set([...CORE, ...PENALTIES, "parallel_tool_calls", "seed"]),
@@ -23,7 +23,7 @@ export const GROQ: Profile = {
   usage: { inside: "x_groq" },
 };
 
-/** Most of what it sells thinks unless told not to (docs.together.ai, "Reasoning"). */
+/** Most of its models think by default (docs.together.ai, "Reasoning"). */
 export const TOGETHER: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
@@ -42,12 +42,14 @@ export const FIREWORKS: Profile = {
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(/gpt-oss/, ALWAYS), effort(null, THREE_EFFORTS)],
-  // Otherwise it cuts the cap without a word.
+  // Otherwise it lowers the cap silently.
   chatExtras: { context_length_exceeded_behavior: "error" },
   plain: { names: true, reasoning: { as: "reasoning_content" } },
 };
 
-/** 400 for penalties, logit_bias and parallel_tool_calls (inference-docs.cerebras.ai, OpenAI compatibility). */
+/**
+ * 400 for penalties, logit_bias and parallel_tool_calls (inference-docs.cerebras.ai, OpenAI compatibility).
+ */
 export const CEREBRAS: Profile = {
   ...COMMON,
   chatFields: new Set([...CORE, ...LOGPROBS, "seed"]),
@@ -57,7 +59,7 @@ export const CEREBRAS: Profile = {
   oneChoice: true,
 };
 
-/** Takes OpenAI's fields for all its models, and drops what one of them does not know. */
+/** Accepts OpenAI's fields for all models, and drops a model's unknown ones. */
 export const OPENROUTER: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "verbosity"]),

@@ -8,19 +8,19 @@ import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";
 
-/** A whole chat answer, before it is written as one body (here) or as chunks (chunks.ts). */
+/** A whole chat answer, before it becomes a body (here) or chunks (chunks.ts). */
 export type ChatAnswer = {
   readonly head: AnswerHead;
   readonly replies: readonly Reply[];
-  /** Null for an upstream that tells none. */
+  /** Null for an upstream that reports none. */
   readonly usage: Usage | null;
-  /** Alternatives for each token; null: no logprobs. */
+  /** The alternatives of each token; null: no logprobs. */
   readonly alternatives: number | null;
-  /** How to stream every text, in place of each reply's own way. */
+  /** Splits every text for streaming, instead of each reply's own split. */
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
-/** What every body and chunk of an answer begins with; `created` in Unix seconds. The run sets id and model. */
+/** The common fields of an answer's body and chunks; `created` in Unix seconds. The run sets id and model. */
 export type AnswerHead = {
   readonly id: string;
   readonly created: number;
@@ -32,7 +32,7 @@ type ReadAnswer =
   | { readonly ok: true; readonly answer: ChatAnswer }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-/** The sandbox's answer to a chat call. */
+/** Returns the sandbox's answer to a chat call. */
 export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAnswer {
   const made = repliesTo(call.body, call.cap, mode);
   if (!made.ok) return made;
@@ -46,7 +46,7 @@ export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAn
   return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
 }
 
-/** OpenAI's `chat.completion`. */
+/** Returns OpenAI's `chat.completion`. */
 export function chatBody(answer: ChatAnswer): JsonObject {
   const { id, created, model, system_fingerprint } = answer.head;
   const choices = answer.replies.map((reply, index) => ({
@@ -60,7 +60,7 @@ export function chatBody(answer: ChatAnswer): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-/** `logprobs` of a choice for a part of its content; null when none were asked for or nothing is said. */
+/** Returns a choice's `logprobs` for a part of its content, or null if none were requested or it is empty. */
 export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;
@@ -89,7 +89,7 @@ function messageOf(reply: Reply): JsonObject {
   return { ...message, tool_calls: calls };
 }
 
-/** What a thought needs to be sent back as it was. */
+/** Returns the detail for sending a thought back unchanged. */
 export function thoughtDetail(thinking: string): JsonObject {
   return { type: "sandbox.thinking", thinking, signature: hashedBase62(thinking, 24) };
 }
@@ -114,19 +114,19 @@ function headOf(call: ChatCall, nowMs: number): AnswerHead {
   };
 }
 
-/** Alternatives of every token, in this order; the token itself is left out. */
+/** The alternatives of every token, in this order, without the token itself. */
 const OTHERS =
   " the, a, and, of, to, in, is, that, it, for, on, with, as, was, at, by, be, this, are, or, an";
 const utf8 = new TextEncoder();
 
-/** How many alternatives each token is to show, or null when no logprobs were asked for. */
+/** Returns the requested alternatives per token, or null if no logprobs were requested. */
 function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number | null {
   return logprobs === true ? tops : null;
 }
 
-/** Likely ones, always the same. */
+/** Returns plausible, constant probabilities. */
 function tokenEntry(token: string, alternatives: number): JsonObject {
-  const logprob = -(hash32(token) % 500) / 1000; // e^-0.5 = 0.61: the likeliest token in any case
+  const logprob = -(hash32(token) % 500) / 1000; // e^-0.5 = 0.61: always the most probable token
   const others = OTHERS.split(",").filter((other) => other !== token);
   const top = [token, ...others].slice(0, alternatives).map((other, rank) => {
     const less = -1 - rank - (hash32(token + other) % 1000) / 1000;

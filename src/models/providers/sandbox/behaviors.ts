@@ -6,7 +6,7 @@ import { FOREVER_MS } from "./play.ts";
 import type { Step } from "./play.ts";
 import type { Mode } from "./reply.ts";
 
-/** How long the slow models take, in ms. */
+/** The delays of the slow models, in ms. */
 export type SandboxDelays = {
   /** slow-first-byte: before the first byte. */
   readonly firstByteMs: number;
@@ -16,16 +16,16 @@ export type SandboxDelays = {
   readonly endlessMs: number;
 };
 
-/** How a chat model of the sandbox gives its answer. */
+/** The way in which a sandbox model answers. */
 export type Behavior = {
   readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
   readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
-  /** Without a stream: the answer after a wait in ms, or a failure; absent: at once. */
+  /** Without a stream: the wait in ms, or a failure. Absent: at once. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 
-/** Events that plain echo hands over at once. */
+/** The events that plain echo sends at once. */
 const EVENTS_AT_ONCE = 16;
 const WORDS_BEFORE_STALL = 2;
 const WORDS_BEFORE_FAULT = 3;
@@ -34,7 +34,7 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-/** The sandbox's chat models that answer, by upstream id; those that never do are in sandbox.ts. */
+/** The sandbox's answering chat models by upstream id. Those that never answer are in sandbox.ts. */
 export const BEHAVIORS: ReadonlyMap<string, Behavior> = new Map<string, Behavior>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],
@@ -99,7 +99,7 @@ function* errorFirst(): Generator<Step> {
   yield { kind: "events", events: [{ kind: "error", failure: STREAM_ERROR }] };
 }
 
-/** Every event comes in two network chunks, cut within a character: the first completes nothing. */
+/** Splits every event into two network chunks within a character. */
 function* inHalves(answer: ChatAnswer): Generator<Step> {
   for (const step of wordByWord(answer)) {
     yield { kind: "events", events: [] };
@@ -119,7 +119,7 @@ function* endless(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
   }
 }
 
-/** The role and at most this many pieces of each choice, one at a time, and no finish. */
+/** Returns the role and at most this many pieces of each choice, without a finish. */
 function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
   let left = answer.replies.length * (1 + pieces);
   for (const event of eventsOf(answer)) {
@@ -128,7 +128,7 @@ function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
   }
 }
 
-/** A thousand times the truth, and in any case more output than the cap allows. */
+/** Returns usage a thousand times too high, and above the cap. */
 function withHugeUsage(answer: ChatAnswer, cap: number): ChatAnswer {
   if (answer.usage === null) return answer;
   const { input, output } = answer.usage;

@@ -7,23 +7,24 @@ import type { Tool } from "../../core/tools.ts";
 import type { Question } from "./question.ts";
 import { instanceOf } from "./schema-instance.ts";
 
-/** A call as OpenAI shows it; `arguments` is JSON text of an object. */
+/** A call as in OpenAI's API; `arguments` is the JSON of an object. */
 export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
-/** The same without its id, which tells choices and turns apart. */
+/** A call without its id, which differs by choice and turn. */
 export type CallDraft = Omit<ToolCall, "id">;
 
 const ID_CHARACTERS = 24;
-/** Each brace is a try: a text of nothing else may not take for ever. */
+/** The most braces tried, so that a text of braces ends in time. */
 const BRACES_MAX = 64;
 
 /**
- * What is called now; nothing: answer with text.
- * - what the last user message orders as `call <tool> <json>`, one order in each round of calls since;
- * - after a tool's result nothing (so every loop ends);
- * - the function that `tool_choice` names, whatever the text;
- * - else each tool as often as its name stands in the last user message, with other arguments each time;
- * - else, with `required` and for an agent, the first.
- * `parallel_tool_calls: false` leaves the first call only.
+ * Returns the calls of a turn; none means a text answer.
+ * - calls ordered in the last user message as `call <tool> <json>`, one per round
+ * - nothing after a tool's result, so that every loop ends
+ * - the function that `tool_choice` names
+ * - else each tool as often as its name is in the last user message, with different arguments
+ * - else, with `required` and for an agent, the first
+ *
+ * `parallel_tool_calls: false` keeps only the first call.
  */
 export function callsFor(
   body: ChatBody,
@@ -49,7 +50,7 @@ function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
   return tools.filter(({ type }) => type === "function");
 }
 
-/** The drafts with ids that depend on `seed` and position alone. */
+/** Adds ids that depend only on `seed` and position. */
 export function withIds(calls: readonly CallDraft[], seed: string): readonly ToolCall[] {
   return calls.map(({ name, arguments: args }, index) => {
     const id = `call_${hashedBase62(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;
@@ -57,7 +58,7 @@ export function withIds(calls: readonly CallDraft[], seed: string): readonly Too
   });
 }
 
-/** Made from the tools' schemas; a tool that is called again gets other arguments where its schema leaves room. */
+/** Makes calls from the tools' schemas. Repeated tools get other arguments if the schema allows. */
 function drafts(tools: readonly Tool[]): readonly CallDraft[] {
   const times = new Map<string, number>();
   return tools.map(({ name, parameters }) => {
@@ -68,14 +69,14 @@ function drafts(tools: readonly Tool[]): readonly CallDraft[] {
   });
 }
 
-/** The tools whose name stands in a text, in its order and as often. */
+/** Returns the tools named in a text, in order and with repetitions. */
 function namedIn(ask: string, tools: readonly Tool[]): readonly Tool[] {
   const byName = new Map(tools.map((tool) => [tool.name.toLowerCase(), tool]));
   const words = ask.toLowerCase().split(/[^a-z0-9_-]+/);
   return words.flatMap((word) => byName.get(word) ?? []);
 }
 
-/** `call <tool> <json>` in a text, in order; what names no tool or has no JSON object behind it is no such order. */
+/** Returns `call <tool> <json>` orders of a text. Unknown tools and missing objects don't count. */
 function ordersIn(ask: string, tools: readonly Tool[]): readonly CallDraft[] {
   const orders: CallDraft[] = [];
   for (const match of ask.matchAll(/(?:^|\s)call\s+([\w.-]+)\s*(?=\{)/gi)) {
@@ -86,7 +87,7 @@ function ordersIn(ask: string, tools: readonly Tool[]): readonly CallDraft[] {
   return orders;
 }
 
-/** The JSON object that begins there, as it was written; null where there is none. */
+/** Returns the JSON object that begins there as written, or null. */
 function objectAt(text: string, start: number): string | null {
   let tries = 0;
   for (let end = text.indexOf("}", start); end !== -1; end = text.indexOf("}", end + 1)) {

@@ -7,9 +7,8 @@ import type { Reply } from "./reply.ts";
 import type { ToolCall } from "./calls.ts";
 
 /**
- * An answer as OpenAI streams it: for each choice the role, its pieces, then an empty delta with the
- * finish reason; several choices take turns. Then usage, then the end. Made one by one as they are
- * asked for.
+ * Yields an answer as OpenAI streams it: per choice the role, its pieces, then the finish reason in an empty
+ * delta. Choices take turns. Usage and the end follow.
  */
 export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   const [only] = answer.replies;
@@ -19,7 +18,7 @@ export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   yield { kind: "end" };
 }
 
-/** A piece of text as a chunk of the first choice, for answers that are not written down beforehand. */
+/** Returns text as a chunk of the first choice. */
 export function textEvent(head: AnswerHead, content: string): StreamEvent {
   return event(head, { index: 0, delta: { content }, logprobs: null, finish_reason: null });
 }
@@ -46,7 +45,7 @@ function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generat
   yield event(head, { ...open, delta: {}, finish_reason: reply.finish });
 }
 
-/** Id, type and name once with empty arguments, then the arguments in fragments. */
+/** Yields id, type and name once, then the arguments in fragments. */
 function* callDeltas(call: ToolCall, index: number): Generator<JsonObject> {
   const opening = { name: call.name, arguments: "" };
   yield { tool_calls: [{ index, id: call.id, type: "function", function: opening }] };
@@ -78,7 +77,7 @@ function event(head: AnswerHead, choice: ChunkChoice): StreamEvent {
   };
 }
 
-/** Whether this is the last chunk of its choice, or comes after the choices. */
+/** Returns whether this is a choice's last chunk, or comes after the choices. */
 export function isFinish(made: StreamEvent): boolean {
   if (made.kind !== "chunk") return true;
   return made.chunk.choices.some((one) => one.finish_reason !== null);

@@ -6,10 +6,10 @@ import { countTokens } from "./tokens.ts";
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
-/** Eight decimals are what a float32 near 1 can tell apart, and shorter on the wire than a double. */
+/** Eight decimals resolve a float32 near 1, and are shorter than a double. */
 const DECIMALS = 1e8;
 
-/** OpenAI's embedding list for a text or a list of them; dimensions out of range are refused. */
+/** Returns OpenAI's embedding list for one or more texts. Dimensions out of range are rejected. */
 export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {
@@ -32,14 +32,14 @@ export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): Provider
   };
 }
 
-/** The words of a text; one of signs alone counts as one word. */
+/** Returns a text's words. A text of signs counts as one word. */
 function wordsIn(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
 }
 
 /**
- * The unit vector of words, in any order: every word adds a few hashed coordinates, so texts that share
- * words are near, and the same text gives the same vector.
+ * Returns the unit vector of words in any order. Every word adds a few hashed coordinates, so texts with
+ * common words are near, and equal texts equal.
  */
 function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
   const sums = Array.from({ length: dimensions }, () => 0);
@@ -52,7 +52,7 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
   }
   let norm = Math.hypot(...sums);
   if (norm === 0) {
-    sums[hash32(words.join(" ")) % dimensions] = 1; // nothing said, or all of it cancelled out
+    sums[hash32(words.join(" ")) % dimensions] = 1; // an empty text, or everything canceled out
     norm = 1;
   }
   return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);

@@ -1,17 +1,17 @@
 import type { EventStream, StreamEvent } from "../../core/provider.ts";
 
-/** One step of a stream as the network would give it. */
+/** One step of a stream on the network. */
 export type Step =
-  /** A network chunk; one that completes no event has none. */
+  /** A network chunk; without a complete event it has none. */
   | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
   | { readonly kind: "wait"; readonly ms: number }
   /** The connection breaks. */
   | { readonly kind: "cut" };
 
-/** Longest timer there is, 24 days: a wait for ever that still counts as work of the request. */
+/** The longest timer, 24 days: an endless wait that still counts as work. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
-/** Plays steps as an upstream's event stream: `signal` breaks it, `cancel` ends it, both also while it waits. */
+/** Plays steps as an event stream. `signal` breaks it, `cancel` ends it, both also during a wait. */
 export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;
@@ -40,12 +40,12 @@ export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStr
   return { next, cancel };
 }
 
-/** Waits `ms`, less if the signal ends it. */
+/** Waits `ms`, less if the signal aborts. */
 export function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   return startPause(ms, signal).over;
 }
 
-/** A pause that is over after `ms`, at the signal's abort or at `end`, and leaves no timer or listener. */
+/** Starts a pause that ends after `ms`, on abort or at `end`, and leaves no timer or listener. */
 function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const end = (): void => {

@@ -1,15 +1,15 @@
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
-/** What the sandbox reads out of a chat request's messages. */
+/** The question in a chat request's messages. */
 export type Question = {
-  /** The text of the last user message; null when there is none. */
+  /** The last user message's text; null without one. */
   readonly ask: string | null;
-  /** The tool messages at the end, in order: what the last round of calls brought. */
+  /** The tool messages at the end, in order. */
   readonly results: readonly ToolResult[];
-  /** How often calls were made since the user last spoke. */
+  /** The rounds of calls since the last user message. */
   readonly rounds: number;
-  /** How many messages there are: tells the turns of one conversation apart. */
+  /** The number of messages, which distinguishes turns. */
   readonly turn: number;
 };
 
@@ -32,7 +32,7 @@ export function readQuestion({ messages }: ChatBody): Question {
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
-/** Prompt tokens: every message's text and tool calls, 3 for each message, and the tools' JSON. */
+/** Counts prompt tokens: every message's text and calls, 3 per message, and the tools' JSON. */
 export function countPrompt({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
   for (const message of messages) {
@@ -44,7 +44,7 @@ export function countPrompt({ messages, tools = [] }: ChatBody): number {
   return tools.length === 0 ? tokens : tokens + countTokens(JSON.stringify(tools));
 }
 
-/** A message's calls; one of a custom tool is told by its id alone. */
+/** Returns a message's calls. A custom tool's call has only its id. */
 function callsIn(message: ChatMessage) {
   const calls = (message.role === "assistant" && message.tool_calls) || [];
   return calls.map((call) => {
@@ -55,7 +55,7 @@ function callsIn(message: ChatMessage) {
 
 const NO_FUNCTION = { name: "", arguments: "" };
 
-/** A message's text: its text parts on lines of their own, other parts as `[image]`, `[file]`. */
+/** Returns a message's text: text parts on their own lines, others as `[image]`, `[file]`. */
 function contentText(content: ChatMessage["content"]): string {
   return typeof content === "string" ? content : (content ?? []).map(partText).join("\n");
 }

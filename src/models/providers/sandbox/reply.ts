@@ -9,40 +9,40 @@ import { countTokens, cutToTokens } from "./tokens.ts";
 import { callsFor, withIds } from "./calls.ts";
 import type { CallDraft, ToolCall } from "./calls.ts";
 
-/** What one choice says: text or calls, why it ended, and its output tokens. */
+/** A choice's content: text or calls, its finish reason and output tokens. */
 export type Reply = {
-  /** Null when nothing but calls is said. */
+  /** Null with only calls. */
   readonly content: string | null;
-  /** Said before everything else; "" where nothing was. */
+  /** Comes first; "" for none. */
   readonly thought: string;
   readonly calls: readonly ToolCall[];
   readonly finish: "stop" | "length" | "tool_calls";
   readonly tokens: number;
-  /** The content as it is streamed; joined, the content. */
+  /** Returns the pieces of the content for streaming. */
   readonly split: (text: string) => readonly string[];
 };
 
-/** One reply for each choice, or why the request cannot be answered. */
+/** One reply per choice, or the failure. */
 type Replies =
   | { readonly ok: true; readonly replies: readonly Reply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-/** How a model of the sandbox replies. */
+/** The way in which a sandbox model replies. */
 export type Mode = {
-  /** Said before the text. */
+  /** The text before the reply. */
   readonly opening?: string;
-  /** Says a word before its calls, and calls the first tool where no other is asked for. */
+  /** Whether it says a word before its calls, and calls the first tool by default. */
   readonly isAgent?: boolean;
-  /** Thinks before it answers. */
+  /** Whether it thinks before it answers. */
   readonly thinks?: boolean;
 };
 
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
- * The model: calls the tools that fit, else tells the tools' results, else repeats the last user text
- * after `opening`. `cap` is the most output tokens of one choice; what does not fit is cut, as a real
- * model's is, arguments and JSON included, with `finish: "length"`.
+ * Replies: calls fitting tools, else reports their results, else repeats the last user text after `opening`.
+ * `cap`: the most output tokens of a choice. Longer output is cut like a real model's, arguments and JSON
+ * included, with `finish: "length"`.
  */
 export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
@@ -65,7 +65,7 @@ export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies
   return { ok: true, replies };
 }
 
-/** At most half of what may be said. */
+/** Returns a thought of at most half the cap. */
 function thoughtOf({ ask, results }: Question, cap: number): string {
   const about =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
@@ -104,7 +104,7 @@ function formatText(
   return { text: JSON.stringify(value), split: fragmentsOf };
 }
 
-/** The text up to the first stop sequence in it. */
+/** Returns the text up to its first stop sequence. */
 function cutAtStop(text: string, stop: ChatBody["stop"]): string {
   let end = text.length;
   for (const sequence of [stop ?? []].flat()) {
@@ -119,7 +119,7 @@ function wordBefore(calls: readonly CallDraft[], { isAgent = false }: Mode): str
   return isAgent ? `I call ${calls[0]?.name}.` : "";
 }
 
-/** A word, and as many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
+/** Returns a word and as many calls as the cap allows, the last one perhaps cut. Ids follow later. */
 function callReply(calls: readonly CallDraft[], cap: number, word: string): CallReply {
   const content = word === "" ? null : cutToTokens(word, cap);
   const drafts: CallDraft[] = [];

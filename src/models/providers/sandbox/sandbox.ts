@@ -18,12 +18,12 @@ type SandboxOptions = {
   readonly clock?: () => number;
 };
 
-/** The one embeddings model. */
+/** The embeddings model. */
 const EMBED = "embed";
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
 const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
-/** What upstreams that never answer come to, as an adapter reads their statuses and bodies. */
+/** The failures of upstreams that never answer, as adapters read them. */
 const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFailure>([
   ["status-408", { kind: "retry", reason: "408" }],
   ["status-429", { kind: "overloaded", reason: "429", retryAfterMs: 2000 }],
@@ -35,8 +35,8 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 ]);
 
 /**
- * A provider in this process, without a network: behaves like a model, always the same way. Its magic
- * models force one outcome each (behaviors.ts, and those below that never answer) and are otherwise like `echo`.
+ * Returns a provider in this process without a network, which acts like a deterministic model. Its magic
+ * models each force one result (behaviors.ts and below) and otherwise act like `echo`.
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };

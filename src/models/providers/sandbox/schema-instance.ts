@@ -1,23 +1,23 @@
 import { isObject, listOf, numberOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-/** Deeper instances are not made: a level is a property, an item or a branch. */
+/** The deepest instance: a level is a property, an item or a branch. */
 const LEVELS_MAX = 64;
-/** How many levels beyond the least an instance may use for what is optional. */
+/** The extra levels for optional parts. */
 const LEVELS_TO_SPARE = 4;
-/** What is worth trying for one instance: values, and characters, properties and branches by the hundred. */
+/** The work limit of one instance: values, and hundreds of characters, properties and branches. */
 const WORK_MAX = 10_000;
 const PARTS_PER_WORK = 100;
-/** `$ref` to `$ref`, and `allOf` in `allOf`: what lies deeper counts as no constraint. */
+/** The depth of `$ref` and `allOf` chains. Deeper ones don't constrain. */
 const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
 /**
- * A JSON value that fits a JSON schema, always the same one; `variant` 1, 2, ... asks for others; null where
- * none is found in bounded work. Knows type, enum, const, properties, required, items, prefixItems, the
- * bounds of numbers, lengths and lists, multipleOf, formats, anyOf and oneOf (the first branch that can end),
- * allOf and local $ref, recursive too; `pattern` and the rest say nothing here. Objects get what is
- * required; one that requires nothing gets all of its properties.
+ * Returns a deterministic JSON value that fits a schema. `variant` 1, 2, ... gives others; null if bounded
+ * work finds none. It knows type, enum, const, properties, required, items, prefixItems, the bounds of
+ * numbers, lengths and lists, multipleOf, formats, anyOf and oneOf (the first branch that can end), allOf and
+ * local $ref, recursive too; `pattern` and others are ignored. Objects get their required properties, or all
+ * if none is required.
  */
 export function instanceOf(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };
@@ -31,10 +31,10 @@ export function instanceOf(schema: unknown, variant = 0): unknown {
 }
 
 type Making = { readonly root: unknown; workLeft: number };
-/** Where a value stands: the property that holds it, which of several it is, how deep it may go. */
+/** The place of a value: its property, variant and depth limit. */
 type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
-/** A value there, or undefined where none can end within its levels and the work that is left. */
+/** Makes a value, or returns undefined if none fits within its levels and remaining work. */
 function make(making: Making, schema: unknown, place: PropertyPlace): unknown {
   if (place.levels < 0 || --making.workLeft < 0) return undefined;
   const { anyOf, oneOf, ...own } = merged(making, objectOf(schema), 0);
@@ -121,7 +121,7 @@ function firstOf<T>(options: readonly T[], made: (option: T) => unknown): unknow
   return undefined;
 }
 
-/** What a schema is about when it does not say: by the keywords it uses. */
+/** Guesses the type of a schema from its keywords. */
 function typeOf(schema: JsonObject): string {
   if (typeof schema["type"] === "string") return schema["type"];
   const has = (...keywords: string[]): boolean => keywords.some((keyword) => keyword in schema);
@@ -130,7 +130,7 @@ function typeOf(schema: JsonObject): string {
   return has("minimum", "maximum", "multipleOf") ? "number" : "string";
 }
 
-/** A schema with its `$ref` and `allOf` worked in; where two say different things the later counts. */
+/** Merges `$ref` and `allOf` into a schema. The later one wins. */
 function merged(making: Making, schema: JsonObject, depth: number): JsonObject {
   const { $ref: reference, allOf, ...own } = schema;
   if (reference === undefined && allOf === undefined) return schema;
@@ -155,7 +155,7 @@ function both(one: JsonObject, other: JsonObject): JsonObject {
   };
 }
 
-/** A local JSON pointer (`#`, `#/$defs/name`), or nothing: no reference is ever fetched. */
+/** Resolves a local JSON pointer (`#`, `#/$defs/name`). No reference is ever fetched. */
 function resolve(root: unknown, reference: string): unknown {
   if (!reference.startsWith("#")) return undefined;
   let at = root;
@@ -167,7 +167,7 @@ function resolve(root: unknown, reference: string): unknown {
   return at;
 }
 
-/** 1, or the nearest to it within the bounds that is a multiple; variants step on and begin anew at the end. */
+/** Returns 1, or the nearest multiple within the bounds. Variants step on and wrap around. */
 function numberFor(schema: JsonObject, variant: number): number {
   const low = Math.max(numberOf(schema["minimum"]) ?? -Infinity, above(schema));
   const high = Math.min(numberOf(schema["maximum"]) ?? Infinity, under(schema));
@@ -188,7 +188,10 @@ function numberFor(schema: JsonObject, variant: number): number {
 const above = (schema: JsonObject): number => numberOf(schema["exclusiveMinimum"]) ?? -Infinity;
 const under = (schema: JsonObject): number => numberOf(schema["exclusiveMaximum"]) ?? Infinity;
 
-/** By its format, else the property's own name, fitted to its length; in code points, as JSON schema counts. */
+/**
+ * Returns text by format, else the property's name, fitted to its length in code points, as JSON schema
+ * counts.
+ */
 function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string {
   const format = FORMATS.get(String(schema["format"]));
   if (format !== undefined) return format(variant + 1);
@@ -196,7 +199,7 @@ function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string
   const most = Math.min(numberOf(schema["maxLength"]) ?? CHARACTERS_MAX, CHARACTERS_MAX);
   const characters = Array.from(variant === 0 ? name : `${name} ${variant + 1}`);
   if (characters.length < least) return characters.join("").padEnd(least, "x");
-  // What is cut keeps its end: there variants differ.
+  // Cut text keeps its end, where variants differ.
   return most === 0 ? "" : characters.slice(-most).join("");
 }
 

@@ -1,11 +1,9 @@
 /**
- * The sandbox's tokens: a token is a word of up to 8 characters with the white space before it;
- * longer words make one token for each 8 characters. White space at the end belongs to the last
- * token, and a one- or two-letter word without ASCII to the one that follows.
- *
- * So joined tokens are the text, and their number never exceeds the text's UTF-8 bytes nor, but for
- * the one token that any text has, what the gateway's estimator with its factor of 1.15 says: that
- * counts at least 0.95 for each such word and little only for short words in other scripts.
+ * Splits text into the sandbox's tokens: words of up to 8 characters with the white space before them. Longer
+ * words make one token per 8 characters. Trailing white space belongs to the last token, and a one- or
+ * two-letter word without ASCII to the next. Joined tokens are the text. Their number never exceeds the
+ * text's UTF-8 bytes or, beyond the first token, the gateway's estimate with its factor of 1.15, which counts
+ * at least 0.95 per such word and little only for short words in other scripts.
  */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
@@ -17,14 +15,14 @@ export function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** How many tokens the text has; 0 only for the empty text. */
+/** Returns the number of tokens; 0 only for an empty text. */
 export function countTokens(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at = tokenEnd(text, at)) count++;
   return count;
 }
 
-/** The text's first `most` tokens. */
+/** Returns the text's first `most` tokens. */
 export function cutToTokens(text: string, most: number): string {
   let at = 0;
   for (let count = 0; count < most && at < text.length; count++) at = tokenEnd(text, at);
@@ -51,7 +49,7 @@ function skipSpaces(text: string, start: number): number {
   return at;
 }
 
-/** The end of the word, at most TOKEN_CHARACTERS on and never between the halves of a surrogate pair. */
+/** Returns the word's end, at most TOKEN_CHARACTERS on, never within a surrogate pair. */
 function wordEnd(text: string, start: number): number {
   const most = Math.min(text.length, start + TOKEN_CHARACTERS);
   let at = start;
@@ -78,16 +76,16 @@ function isLow(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
-/** A text as streamed word by word: each word, or 32 characters of it, with the white space before it; joined, the text. */
+/** Splits a text for streaming: words, or 32 characters of them, with the white space before. */
 export function wordsOf(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
 
-/** JSON (structured answers, arguments) has few spaces: as streamed, fragments of a few characters; joined, the text. */
+/** Splits JSON for streaming into fragments of a few characters, because it has few spaces. */
 export function fragmentsOf(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
 
-// With the u flag a piece ends between code points, never within a surrogate pair.
+// With the u flag a piece never ends within a surrogate pair.
 const WORDS = /\s*\S{1,32}|\s+/gu;
 const FRAGMENTS = /[^]{1,12}/gu;
