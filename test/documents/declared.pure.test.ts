@@ -125,84 +125,84 @@ it("every header of ours stands in a page for clients", () => {
 
 /** Rows of docs/limits.md, and the constants of src that they show, in order. */
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
-  "body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
-  "body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts COUNT_BYTES_MAX"],
-  "message of Stripe's": ["money/payments/webhook.route.ts EVENT_BYTES_MAX"],
-  "any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
-  "depth of JSON; values in it": [
+  "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
+  "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts COUNT_BYTES_MAX"],
+  "Stripe event": ["money/payments/webhook.route.ts EVENT_BYTES_MAX"],
+  "Any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
+  "JSON depth; values": [
     "shared/http/json-text.ts DEPTH_MAX",
     "shared/http/json-text.ts VALUES_MAX",
   ],
-  "messages, or items of `/v1/responses`": [
+  "Messages, or items of `/v1/responses`": [
     "models/core/core-request.ts MESSAGES_MAX",
     "models/protocols/messages/client-request.ts MESSAGES_MAX",
     "models/protocols/responses/client-request.ts ITEMS_MAX",
   ],
-  "tools of a request": [
+  "Tools per request": [
     "models/core/core-request.ts TOOLS_MAX",
     "models/protocols/messages/client-request.ts TOOLS_MAX",
     "models/protocols/responses/client-tools.ts TOOLS_MAX",
   ],
-  "prompts of `/v1/completions`": ["models/endpoints/completions.ts PROMPTS_MAX"],
-  "choices (`n`)": ["models/core/core-request.ts CHOICES_MAX"],
-  "texts of an embeddings request; `dimensions`": [
+  "Prompts per `/v1/completions` request": ["models/endpoints/completions.ts PROMPTS_MAX"],
+  "Choices (`n`)": ["models/core/core-request.ts CHOICES_MAX"],
+  "Texts per embeddings request; `dimensions`": [
     "models/core/embeddings.ts INPUTS_MAX",
     "models/core/embeddings.ts DIMENSIONS_MAX",
   ],
-  "name of a model": ["models/core/core-request.ts MODEL_CHARACTERS_MAX"],
-  "images downloaded for a request": [
+  "Model name": ["models/core/core-request.ts MODEL_CHARACTERS_MAX"],
+  "Images downloaded per request": [
     "models/core/inline-image.ts IMAGE_BYTES_MAX",
     "models/core/inline-image.ts ALL_BYTES_MAX",
     "models/core/inline-image.ts DOWNLOADS_MAX",
   ],
-  "live keys of an organization; new ones in a day": [
+  "Active keys per organization; new ones per day": [
     "accounts/keys/keys.store.ts ACTIVE_KEYS_MAX",
     "accounts/keys/keys.store.ts NEW_KEYS_MAX",
   ],
-  "secrets of a key at a time; new ones in a day": [
+  "Active secrets per key; new ones per day": [
     "shared/key-uses.store.ts LIVE_SECRETS_MAX",
     "accounts/keys/secrets.store.ts ROTATIONS_MAX",
   ],
-  "overlap of a key's secrets; of a webhook's": [
+  "Overlap of a key's secrets; of a webhook's": [
     "accounts/keys/rotation.ts OVERLAP_MAX_S",
     "events/webhooks/webhooks.route.ts OVERLAP_MAX_S",
   ],
-  "models that a key may name": ["shared/key-terms.ts MODELS_MAX"],
-  "a session's life; its origins; its token": [
+  "Allowed models per key": ["shared/key-terms.ts MODELS_MAX"],
+  "Session lifetime; origins; token": [
     "shared/session.ts SESSION_MAX_S",
     "accounts/keys/sessions.route.ts ORIGINS_MAX",
     "accounts/keys/session-token.ts SESSION_TOKEN_MAX",
   ],
-  "sessions of an organization in use within days": [
+  "Sessions per organization used within some days": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
-  "unused sessions ended by one key in a day": ["money/wallet/object/sessions.do.ts UNUSED_MAX"],
-  "end users of an organization": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
-  "id of an end user": ["shared/external-id.ts EXTERNAL_ID_BYTES_MAX"],
-  "a budget, a quota or a credit": ["shared/money.ts DOLLARS_MAX"],
-  "alerts of a kind and an end user in a day; kept": [
+  "Unused sessions ended by one key per day": ["money/wallet/object/sessions.do.ts UNUSED_MAX"],
+  "End users per organization": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
+  "End user ID": ["shared/external-id.ts EXTERNAL_ID_BYTES_MAX"],
+  "Budget, quota or credit": ["shared/money.ts DOLLARS_MAX"],
+  "Alerts of a kind per end user and day; stored": [
     "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
     "money/wallet/object/alerts.do.ts ALERTS_MAX",
   ],
-  "events of one type by one key": ["money/wallet/object/event-rows.do.ts HOURLY_MAX"],
-  "events kept": ["money/wallet/object/event-rows.do.ts EVENTS_MAX"],
-  "webhooks of an organization; tests of one": [
+  "Events of one type by one key": ["money/wallet/object/event-rows.do.ts HOURLY_MAX"],
+  "Stored events": ["money/wallet/object/event-rows.do.ts EVENTS_MAX"],
+  "Webhooks per organization; tests of one": [
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
   ],
-  "address of a webhook": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
-  "hours that answers are kept; body of their request": [
+  "Webhook URL": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
+  "Hours that responses are stored; body of their request": [
     "shared/contracts/settings.ts KEEP_HOURS_MAX",
     "shared/contracts/stored-responses.ts STORED_BODY_BYTES_MAX",
   ],
-  "messages that wait for a webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
-  "replays of a webhook; events of one": ["events/webhooks/webhooks.route.ts REPLAY_MAX"],
-  "hours in one answer of usage": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
-  "days in one answer of usage; groups": [
+  "Pending messages per webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  "Replays per webhook; events per replay": ["events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  "Hours per usage response": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
+  "Days per usage response; groups": [
     "money/wallet/routes/usage.route.ts DAYS_MAX",
     "money/wallet/rules/usage-totals.ts USAGE_GROUPS_MAX",
   ],
-  "calls of the console; log-ins of a key": [
+  "Console calls; logins per key": [
     "console/console-session.do.ts CALLS_MAX",
     "console/console-session.do.ts LOGINS_MAX",
   ],
@@ -239,7 +239,7 @@ it("docs/limits.md shows each bound as src has it", () => {
       const [file = "", name = ""] = constant.split(" ");
       return shown(name, valueOf(file, name)).replace(/\bmillion$/, "");
     });
-    const said = (rows.get(row) ?? `no row ${row}`).replace("a million", "1,000,000");
+    const said = rows.get(row) ?? `no row ${row}`;
     const order = [...new Set(parts)].join(".*").replaceAll(/[()]/g, ".");
     expect(said).toMatch(new RegExp(`(?<![\\d,])${order}`));
   }
@@ -273,14 +273,22 @@ const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string]
     /\((\S+) for `key.revoked`\)/,
     "money/wallet/object/event-rows.do.ts HOURLY_REVOKED_MAX",
   ],
-  ["webhooks", /for a year, at most (\S+):/, "money/wallet/object/event-rows.do.ts EVENTS_MAX"],
-  ["webhooks", /make up to (\S+);/, "events/webhooks/webhooks.store.ts WEBHOOKS_MAX"],
-  ["webhooks", /With (\S+) messages waiting/, "events/webhooks/delivery-rows.do.ts PENDING_MAX"],
-  ["webhooks", /The newest (\S+) that are over/, "events/webhooks/delivery-rows.do.ts KEPT_MAX"],
-  ["webhooks", /at most (\S+) events a call/, "events/webhooks/webhooks.route.ts REPLAY_MAX"],
   [
     "webhooks",
-    /what came of it; (\S+) a minute/,
+    /for a year, with at most (\S+) per organization/,
+    "money/wallet/object/event-rows.do.ts EVENTS_MAX",
+  ],
+  ["webhooks", /create up to (\S+) webhooks/, "events/webhooks/webhooks.store.ts WEBHOOKS_MAX"],
+  ["webhooks", /With (\S+) messages waiting/, "events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  [
+    "webhooks",
+    /The newest (\S+) finished messages/,
+    "events/webhooks/delivery-rows.do.ts KEPT_MAX",
+  ],
+  ["webhooks", /replays at most (\S+) events/, "events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  [
+    "webhooks",
+    /You can send (\S+) tests per minute/,
     "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
   ],
   ["clients", /a list of up to (\S+), held/, "models/endpoints/completions.ts PROMPTS_MAX"],
@@ -304,10 +312,22 @@ const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string]
     /You can own at most (\S+) organizations/,
     "accounts/people/sign-up.store.ts OWNED_MAX",
   ],
-  ["people", /An organization has up to (\S+) domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
+  [
+    "people",
+    /An organization has up to (\S+) domains/,
+    "accounts/people/company.store.ts DOMAINS_MAX",
+  ],
   ["people", /has at most (\S+) open invitations/, "accounts/people/invitations.store.ts OPEN_MAX"],
-  ["people", /can create (\S+) new ones per hour/, "accounts/people/invitations.store.ts HOURLY_MAX"],
-  ["people", /invitation to an address is valid for (\S+) days/, "accounts/people/invitation-handlers.ts ADDRESSED_DAYS"],
+  [
+    "people",
+    /can create (\S+) new ones per hour/,
+    "accounts/people/invitations.store.ts HOURLY_MAX",
+  ],
+  [
+    "people",
+    /invitation to an address is valid for (\S+) days/,
+    "accounts/people/invitation-handlers.ts ADDRESSED_DAYS",
+  ],
   [
     "people",
     /invitation without an address is valid for (\S+) days/,
