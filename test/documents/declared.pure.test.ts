@@ -297,16 +297,20 @@ const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string]
     /`keep_responses_hours`, 0 to (\S+), or/,
     "shared/contracts/settings.ts KEEP_HOURS_MAX",
   ],
-  ["errors", /The key has (\S+) secrets/, "shared/key-uses.store.ts LIVE_SECRETS_MAX"],
+  ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts LIVE_SECRETS_MAX"],
   ["errors", /or got (\S+) new ones within a day/, "accounts/keys/secrets.store.ts ROTATIONS_MAX"],
   [
     "errors",
     /(\S+) sessions of the organization were/,
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
-  ["errors", /ending more than (\S+) in a day/, "money/wallet/object/sessions.do.ts UNUSED_MAX"],
+  [
+    "errors",
+    /has ended (\S+) unused sessions in a day/,
+    "money/wallet/object/sessions.do.ts UNUSED_MAX",
+  ],
   ["errors", /owns at most (\S+) organizations/, "accounts/people/sign-up.store.ts OWNED_MAX"],
-  ["errors", /names at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
+  ["errors", /can have at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
   [
     "people",
     /You can own at most (\S+) organizations/,
