@@ -89,7 +89,7 @@ describe("GET /admin/v1/metrics: 200", () => {
     expect(text).toMatch(/^turnpike_wallet_bytes_max [1-9]\d*$/m);
     expect(text).toMatch(/^turnpike_book_bytes [1-9]\d*$/m);
     for (const job of ["depths", "outboxes", "payments_sweep"]) {
-      expect(text).toMatch(new RegExp(`^turnpike_${job}_age_seconds \\d(?:\\.\\d+)?$`, "m"));
+      expect(text).toMatch(new RegExp(`^turnpike_${job}_age_seconds \\d+(?:\\.\\d+)?$`, "m"));
     }
   });
 

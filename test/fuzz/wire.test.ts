@@ -22,6 +22,7 @@ import {
   revocationFromJson,
   revocationToJson,
 } from "../../src/regions/outbox-format.ts";
+import { parseJson } from "../../src/shared/exact-json.ts";
 import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
 import { BINDINGS } from "./bindings.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
@@ -85,7 +86,7 @@ function readTwice(bytes: Uint8Array, seed: number): Met {
   const { read } = at(MESSAGES, seed);
   const first = body.ok ? read(body.value) : null;
   if (first === null) return "refused";
-  mustEqual(read(JSON.parse(JSON.stringify(first)) as object), first, "another message");
+  mustEqual(read(parseJson(JSON.stringify(first)) as object), first, "another message");
   return "accepted";
 }
 

@@ -70,6 +70,7 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
   },
   "usage, then silence instead of [DONE]": { script: stays(...TEXT_ANSWER, usageChunk()) },
   "no usage": { script: ends(...TEXT_ANSWER, DONE), estimated: true },
+  "DONE without a finish reason": { script: ends(...HELLO, DONE), estimated: true },
   "neither usage nor [DONE]": { script: ends(...TEXT_ANSWER), estimated: true },
   "usage beyond belief": { script: ends(...TEXT_ANSWER, huge(2e9), DONE), estimated: true },
   CRLF: { script: ends(stream(...TEXT_ANSWER, usageChunk(), DONE).replaceAll("\n", "\r\n")) },
@@ -108,7 +109,6 @@ const BADLY: Readonly<Record<string, Badly>> = {
     micro: 0,
   },
   "an end without a finish reason": { script: ends(...HELLO), micro: 0 },
-  "DONE without a finish reason": { script: endsLater(HELLO, DONE), micro: 0 },
   "bad JSON": { script: endsLater(HELLO, 'data: {"cho\n\n'), micro: 0 },
   "a line of 10 MB": {
     script: endsLater(HELLO, `data: "${"x".repeat(10 << 20)}"\n\n`),
