@@ -291,10 +291,10 @@ const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string]
     /You can send (\S+) tests per minute/,
     "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
   ],
-  ["clients", /a list of up to (\S+), held/, "models/endpoints/completions.ts PROMPTS_MAX"],
+  ["clients", /a list of up to (\S+) prompts/, "models/endpoints/completions.ts PROMPTS_MAX"],
   [
     "clients",
-    /`keep_responses_hours`, 0 to (\S+), or/,
+    /`keep_responses_hours`, from 0 to (\S+) hours/,
     "shared/contracts/settings.ts KEEP_HOURS_MAX",
   ],
   ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts LIVE_SECRETS_MAX"],
