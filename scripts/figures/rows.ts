@@ -37,7 +37,7 @@ const rise = (of: string): string =>
 /** In the order of their numbers, which begin with 1. */
 export const ROWS: readonly Row[] = [
   {
-    figure: "runs of the ledger's model without a violation; variants without a guard found",
+    figure: "ledger model runs without a violation; broken guards detected",
     target: "all; all",
     sources: [
       { tests: "test/wallet/ledger-model.pure.test.ts" },
@@ -46,26 +46,26 @@ export const ROWS: readonly Row[] = [
     words: "{runs} runs; {guards} lines of source changed, each found",
   },
   {
-    figure: "overspend in last-credit races",
+    figure: "overspend in races for the last credits",
     target: "0 micros",
     sources: [long("last-credits")],
     words:
-      "{overspend} micros in {races} races; {served} of {requests} served, balance below zero by {belowZero}",
+      "{overspend} micros in {races} races of concurrent requests; {served} of {requests} served, balance below zero by {belowZero}",
   },
   {
-    figure: "duplicate settlements on a line that doubles and reorders",
+    figure: "duplicate settlements on a link that duplicates and reorders messages",
     target: "0",
     sources: [long("settlement")],
-    words: "{repeated} of {flights} requests; {doubled} messages doubled, {reordered} reordered",
+    words: "{repeated} of {flights} requests; {doubled} messages duplicated, {reordered} reordered",
   },
   {
-    figure: "ledger against balance; wallet against D1, after a mixed load",
+    figure: "difference of ledger and balance, and of wallet and D1, after a mixed load",
     target: "0; 0 micros",
     sources: [long("mixed-load")],
     words: `{ledgerOff}; {bookOff} micros, {openHolds} open holds (${MIXED_LOAD})`,
   },
   {
-    figure: "most admissions in any 60 s, over the limit",
+    figure: "maximum admissions in any 60 s, relative to the limit",
     target: "1",
     sources: [
       { tests: "test/keys/registers.pure.test.ts" },
@@ -73,16 +73,16 @@ export const ROWS: readonly Row[] = [
     ],
     words:
       "{ours}; fixed window {fixed window}, sliding counter {sliding counter}, token bucket {token bucket}; " +
-      "a real key pressed for 66 s: {most} in any 60 s of {limit}, {admitted} of {asked} in all",
+      "a real key under load for 66 s: {most} in any 60 s of {limit}, {admitted} of {asked} in all",
   },
   {
-    figure: "admissions while the wallet is evicted again and again, limit 60",
+    figure: "admissions while the wallet is repeatedly evicted, limit 60",
     target: "60",
     sources: [long("limit-of-a-minute", "a key whose wallet is evicted")],
     words: "{evictedAdmitted} of {offered} requests, {evictions} evictions",
   },
   {
-    figure: "revocation: admitted after DELETE has answered; notice at the peer",
+    figure: "requests admitted after DELETE returned; delay of the peer's notice",
     target: "0; p99 1 s",
     sources: [
       long("revocation-under-load"),
@@ -93,49 +93,49 @@ export const ROWS: readonly Row[] = [
       "{admittedCut} of {askedCut} with the link cut; notice p50 {p50}, p99 {p99}, max {max} ms",
   },
   {
-    figure: "clients that leave: settled at every byte; billed against true tokens",
+    figure: "disconnects settled, at every byte; charge compared with real tokens",
     target: "100 %",
     sources: [{ tests: "test/node/disconnect.test.ts", inFull: true }, long("left-streams")],
     words:
-      "{points} byte offsets; {charged} of {clients} paced streams charged with DRAIN_S 1, those told usage " +
+      "{points} byte offsets; {charged} of {clients} paced streams charged with DRAIN_S 1, those with reported usage " +
       "off by {reportedWorst} %, {estimated} by estimate off by p50 {p50} %, p95 {p95} % (median {bias} %)",
   },
   {
-    figure: "invalid keys: object calls and D1 queries",
+    figure: "object calls and D1 queries for invalid keys",
     target: "0",
     sources: [{ tests: "test/contract/forged-keys.test.ts" }],
     words: "{operations} for {forged} keys",
   },
   {
-    figure: "added latency against the upstream asked directly",
+    figure: "added latency, compared with direct calls to the provider",
     target: "first byte p50 3 ms",
     sources: [{ bench: [] }],
     words: `p50 / p99 in ms, home: ${added("home")}; peer: ${added("peer")}`,
   },
   {
-    figure: "knee on 2 cores",
+    figure: "maximum throughput on 2 cores",
     target: "",
     sources: [{ bench: ["--knee"] }],
-    words: `${knee("in all")}; ${knee("of one organization")}; load and upstream on the same machine`,
+    words: `${knee("in all")}; ${knee("of one organization")}; load generator and provider mock on the same machine`,
   },
   {
-    figure: "fuzzed inputs; 500s",
+    figure: "faults and 500s with fuzzed inputs",
     target: "0",
     // all but the test of the fuzzer itself, which has faults to find
     sources: [{ tests: "test/fuzz", named: "^(?!a fuzzer )" }],
     words:
-      "{inputs} inputs, {faults} faults; {internal} of {answers} answers of the application were a 500",
+      "{inputs} inputs, {faults} faults; {internal} of {answers} responses of the application were a 500",
   },
   {
-    figure: "answered requests whose charge was lost when their region was killed",
+    figure: "charges lost when the region was killed after the response",
     target: "0",
     sources: [long("restart"), long("settlement-kills")],
     words:
-      "{lost} of {answered}, {kills} kills in mid-load in both regions; " +
-      "{stranded} streams that died with the peer were released",
+      "{lost} of {answered}, {kills} kills under load in both regions; " +
+      "{stranded} streams that ended with the peer were released",
   },
   {
-    figure: "cells of the fault matrix that hold",
+    figure: "passing cells of the fault matrix",
     target: "all",
     sources: [
       long("fault-matrix", " x "),
@@ -144,15 +144,15 @@ export const ROWS: readonly Row[] = [
     words: "all {tests}",
   },
   {
-    figure: "shortfall and charges by estimate, mixed load",
+    figure: "shortfall and estimated charges after a mixed load",
     target: "0 micros",
     sources: [long("mixed-load")],
-    words: `{shortfall} micros; {estimated} of {charges} charges (${MIXED_LOAD}, an eighth of the clients leave, with DRAIN_S 1)`,
+    words: `{shortfall} micros; {estimated} of {charges} charges (${MIXED_LOAD}, an eighth of the clients disconnect, with DRAIN_S 1)`,
   },
   {
-    figure: "others' p99 beside one hot organization",
+    figure: "increase of other organizations' p99 next to one hot organization",
     target: "+ 20 %",
     sources: [{ bench: ["--hot", "--rounds", "5", "--seconds", "8"] }],
-    words: `first byte ${rise("first byte")}, whole ${rise("total")}; median of 5 paired runs, {hot one's shed} % of the hot one's refused`,
+    words: `first byte ${rise("first byte")}, whole ${rise("total")}; median of 5 paired runs, {hot one's shed} % of the hot one's requests rejected`,
   },
 ];

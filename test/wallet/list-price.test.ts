@@ -114,9 +114,9 @@ function benched(name: string): number {
 
 const CASES: Readonly<Record<string, (i: number) => Partial<HoldRequest>>> = {
   "without an end user": () => ({}),
-  "of one end user": () => ({ externalId: "bob" }),
+  "for one end user": () => ({ externalId: "bob" }),
   "with an `Idempotency-Key`": (i) => ({ idempotency: { name: `n${i}`, body: "b" } }),
-  "of a new end user each": (i) => ({ externalId: `user-${i}` }),
+  "for a new end user each": (i) => ({ externalId: `user-${i}` }),
 };
 
 const lives = new Map<string, Life>();
