@@ -155,6 +155,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/inline-image.ts ALL_BYTES_MAX",
     "models/core/inline-image.ts DOWNLOADS_MAX",
   ],
+  "Image URL that isn't a base64 data URL": ["models/core/image-url.ts URL_MAX"],
   "Active keys per organization; new ones per day": [
     "accounts/keys/keys.store.ts ACTIVE_KEYS_MAX",
     "accounts/keys/keys.store.ts NEW_KEYS_MAX",

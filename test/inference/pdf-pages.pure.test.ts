@@ -11,7 +11,7 @@ const PLAIN = pdfOf(7);
 function size(data: string, context: number) {
   const source = { type: "base64", media_type: "application/pdf", data };
   const messages = [{ role: "user", content: [{ type: "document", source }] }];
-  const weights = new Map([[source, { pdf: data }]]);
+  const weights = new Map([[source, { pdf: "data" }]]);
   return nativePromptSize({ messages }, weights, { ...MODEL, context });
 }
 

@@ -59,8 +59,9 @@ describe("a prompt's size", () => {
     expect(chatPromptSize(body(fields), MODEL).bound).toBeGreaterThan(999);
   });
 
-  it("takes an image at the model's fixed bound, whatever its address weighs", () => {
-    const image = { type: "image_url", image_url: { url: `data:${"x".repeat(99_999)}` } };
+  it("counts an inline image at the model's fixed bound, whatever its length", () => {
+    const url = `data:image/png;base64,${"x".repeat(99_999)}`;
+    const image = { type: "image_url", image_url: { url } };
     const one = chatPromptSize(body({ messages: [said([image])] }), MODEL).bound;
     const two = chatPromptSize(body({ messages: [said([image, image])] }), MODEL).bound;
     expect(two - one).toBe(MODEL.imageTokens);

@@ -1,13 +1,10 @@
 import { acceptedArguments } from "./accepted-history.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { isMarked } from "./cache-marks.ts";
+import { imageOf } from "./image-url.ts";
+import type { Image } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
-
-/** An image, inline or by URL, or a PDF if supported. */
-export type Image =
-  | { readonly mediaType: string; readonly base64: string }
-  | { readonly url: string };
 
 /** A part of a turn. Texts are never empty; the prompt up to a marked part is to be cached. */
 export type Part =
@@ -162,17 +159,6 @@ function userParts(content: UserContent, place: string): Part[] {
         ];
     }
   });
-}
-
-/** Maximum length of a data URL's head. */
-const HEAD_MAX = 256;
-
-/** Parses a data URL (RFC 2397) as browsers and SDKs write it. */
-function imageOf(url: string): Image {
-  const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
-  const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
-  if (match === null) return { url };
-  return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
 export type Assistant = Extract<ChatMessage, { role: "assistant" }>;

@@ -3,6 +3,7 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
+import { imageUrl } from "./image-url.ts";
 import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, Named } from "./json-value.ts";
 
@@ -39,7 +40,7 @@ const textPart = z.object({
 const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.object({
-    url: nonempty,
+    url: imageUrl.check(z.minLength(1)),
     detail: z.nullish(z.enum(["auto", "low", "high"])),
   }),
   cache_control,

@@ -5,7 +5,8 @@ import { publicAddress } from "../../shared/public-address.ts";
 import { within } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
 import { badImage } from "./conversation.ts";
-import type { Conversation, Image, Part, Turn } from "./conversation.ts";
+import type { Conversation, Part, Turn } from "./conversation.ts";
+import type { Image } from "./image-url.ts";
 import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 

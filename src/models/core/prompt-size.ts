@@ -3,6 +3,7 @@ import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
 import { PDF_HEAD } from "./core-request.ts";
+import { isInlineImage } from "./image-url.ts";
 import { flatName } from "./namespaces.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
@@ -36,12 +37,12 @@ export type PromptSize = {
   readonly hourCache?: true;
 };
 
-/** A part of a native body that isn't sized by its text. */
+/** A part of a native body with a field that isn't sized by its text. All other fields are. */
 export type Weight =
-  /** Instead of its text. */
-  | "image"
-  /** A PDF's bytes, instead of its text. */
-  | { readonly pdf: string; readonly name?: string }
+  /** The field with an image's bytes in base64; null for an image's URL, which counts as text too. */
+  | { readonly image: string | null }
+  /** The field with a PDF's bytes in base64. */
+  | { readonly pdf: string }
   /** A tool whose definition the model author adds. */
   | "known_tool";
 
@@ -134,7 +135,7 @@ type Part =
         readonly filename?: string | null | undefined;
       };
     }
-  | { readonly type: "image_url" };
+  | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
@@ -209,15 +210,20 @@ export class PromptTally {
 
   parts(parts: readonly Part[]): void {
     for (const part of parts) {
-      if (part.type === "image_url") this.tokens += this.#model.imageTokens;
+      if (part.type === "image_url") this.#image(part.image_url.url);
       else if (part.type === "file") {
         this.text(part.file.filename ?? "");
-        this.#weigh({ pdf: part.file.file_data.slice(PDF_HEAD.length) });
+        this.#pdf(part.file.file_data.slice(PDF_HEAD.length));
       } else {
         this.overhead += PART_OVERHEAD;
         this.text(part.type === "text" ? part.text : part.refusal);
       }
     }
+  }
+
+  #image(url: string): void {
+    this.tokens += this.#model.imageTokens;
+    if (!isInlineImage(url)) this.text(url);
   }
 
   /** Counts calls, whose arguments some protocols send as values. */
@@ -246,10 +252,11 @@ export class PromptTally {
 
   #object(value: JsonObject): void {
     const weight = this.#weights.get(value);
-    if (weight !== undefined) return this.#weigh(weight);
+    const bytes = weight === undefined ? null : this.#weigh(weight, value);
     this.#syntax += OBJECT_SYNTAX;
     for (const [key, inner] of Object.entries(value)) {
       this.#syntax += key.length + STRING_SYNTAX;
+      if (key === bytes) continue;
       if (key === "input" && typeof inner !== "string") this.any(inner);
       else this.walk(inner);
     }
@@ -267,11 +274,20 @@ export class PromptTally {
     }
   }
 
-  #weigh(weight: Weight): void {
-    if (weight === "image") this.tokens += this.#model.imageTokens;
-    if (typeof weight === "string") return;
-    this.text(weight.name ?? "");
-    const { most, likely } = pdfTokens(weight.pdf, this.#model);
+  /** Adds the tokens of an image or a PDF and returns the field that they replace. */
+  #weigh(weight: Weight, value: JsonObject): string | null {
+    if (weight === "known_tool") return null;
+    if ("image" in weight) {
+      this.tokens += this.#model.imageTokens;
+      return weight.image;
+    }
+    const data = textOf(value[weight.pdf]);
+    this.#pdf(data.startsWith(PDF_HEAD) ? data.slice(PDF_HEAD.length) : data);
+    return weight.pdf;
+  }
+
+  #pdf(base64: string): void {
+    const { most, likely } = pdfTokens(base64, this.#model);
     this.#pages.most += most;
     this.#pages.likely += likely;
   }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { BLOCKS } from "../../../src/models/protocols/messages/client-native-fields.ts";
+import { keepsAnHour } from "../../../src/models/protocols/messages/host-native.ts";
 import { betasIn, nativeOf } from "../../../src/models/protocols/messages/client-native.ts";
 import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
 import { NO_THOUGHTS, sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
@@ -253,5 +255,84 @@ describe("a Messages request on a route of its own dialect", () => {
   test("the old name of the answer's format becomes the new one", () => {
     const format = { type: "json_schema", schema: { type: "object" } };
     expect(native({ output_format: format }).body["output_config"]).toEqual({ format });
+  });
+});
+
+/** The fields of a source that are sent, and the names of those dropped. */
+function sentSource(type: string, source: Json): { fields: string[]; dropped: string[] } {
+  const { body, dropped } = native(referenced({ type, source }));
+  const fields = JSON.stringify(body).match(/"source":(\{[^}]*\})/)?.[1] ?? "null";
+  return { fields: Object.keys((JSON.parse(fields) as Json | null) ?? {}), dropped };
+}
+
+function urlOf(length: number): Json {
+  const url = "https://a.example/".padEnd(length, "a");
+  return {
+    messages: [{ role: "user", content: [{ type: "image", source: { type: "url", url } }] }],
+  };
+}
+
+describe("the source of an image or a document", () => {
+  const others = { url: "u", data: "d", content: "c", media_type: "m", something_new: "n" };
+
+  test.each([
+    ["image", "base64", ["type", "data", "media_type"]],
+    ["image", "url", ["type", "url"]],
+    ["image", "text", []],
+    ["document", "base64", ["type", "data", "media_type"]],
+    ["document", "text", ["type", "data", "media_type"]],
+    ["document", "content", ["type", "content"]],
+    ["document", "url", []],
+    ["document", "__proto__", []],
+  ])("passes only the fields of its type: %s %s", (type, kind, fields) => {
+    const { fields: passed, dropped } = sentSource(type, { type: kind, ...others });
+    expect(passed).toEqual(fields);
+    expect(dropped).toContain(
+      fields.length === 0 ? `${type}.source` : `${type}.source.something_new`,
+    );
+  });
+
+  test("rejects an image URL of more than 2,048 characters", () => {
+    expect(parseMessages({ ...base, ...urlOf(2048) }, "2023-06-01").ok).toBe(true);
+    expect(parseMessages({ ...base, ...urlOf(2049) }, "2023-06-01")).toMatchObject({
+      failure: { param: "messages[0].content[0].source.url" },
+    });
+  });
+});
+
+function referenced(block: Json): Json {
+  const content = { type: "tool_search_tool_search_result", tool_references: [block] };
+  const result = { type: "tool_search_tool_result", tool_use_id: "s", content };
+  return { messages: [{ role: "assistant", content: [result] }] };
+}
+
+function nested(block: Json): Json {
+  return referenced({ type: "document", source: { type: "content", content: [block] } });
+}
+
+describe("a cache mark of an hour", () => {
+  const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  const marked = Object.entries(BLOCKS).filter(([, fields]) => "cache_control" in fields);
+  test.each(marked.map(([type]) => type))("is found on a %s anywhere", (type) => {
+    const block = { type, ...(type === "text" && { text: "a" }) };
+    for (const place of [referenced, nested]) {
+      expect(keepsAnHour(native(place({ ...block, ...MARK })).body)).toBe(true);
+      expect(keepsAnHour(native(place(block)).body)).toBe(false);
+    }
+  });
+
+  test.each<readonly [string, Json]>([
+    ["the request", MARK],
+    ["a system text", { system: [{ type: "text", text: "a", ...MARK }] }],
+    ["a tool", { tools: [{ name: "a", input_schema: {}, ...MARK }] }],
+  ])("is found on %s", (_, more) => {
+    expect(keepsAnHour(native(more).body)).toBe(true);
+  });
+
+  test("is not one of five minutes", () => {
+    expect(keepsAnHour(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body)).toBe(
+      false,
+    );
+    expect(keepsAnHour(native({ cache_control: { type: "ephemeral" } }).body)).toBe(false);
   });
 });

@@ -307,3 +307,21 @@ it("turns settings into the core's own", () => {
   });
   expect(core({ top_logprobs: 3 })).not.toHaveProperty("logprobs");
 });
+
+describe("an image's URL", () => {
+  const long = `https://a.example/${"a".repeat(2048)}`;
+
+  it("has at most 2,048 characters, unless it holds the image", () => {
+    expect(refused(image({ image_url: long })).param).toContain("image_url");
+    expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
+  });
+
+  it.each([
+    ["a long URL", { image_url: long }],
+    ["an unknown detail", { image_url: IMAGE, detail: "a".repeat(99) }],
+  ])("doesn't make an image of a JSON output with %s", (_, part) => {
+    const text = JSON.stringify([{ type: "input_image", ...part }]);
+    const { native } = asked({ input: [call("c"), output("c", text)] });
+    expect(native?.body["input"]).toContainEqual(expect.objectContaining({ output: text }));
+  });
+});

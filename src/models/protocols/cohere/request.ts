@@ -1,4 +1,5 @@
-import type { Image, Part, Turn } from "../../core/conversation.ts";
+import type { Part, Turn } from "../../core/conversation.ts";
+import type { Image } from "../../core/image-url.ts";
 import { reportDropped } from "../../core/dropped.ts";
 import type { FieldPaths } from "../../core/dropped.ts";
 import type { ChatBody } from "../../core/core-request.ts";

@@ -14,6 +14,8 @@ export type Rule =
   | "content"
   | { readonly list: Rule }
   | { readonly object: Fields }
+  /** An object whose fields depend on its `type`. */
+  | { readonly types: Readonly<Record<string, Fields>> }
   | { readonly beta: string; readonly rule: Rule };
 
 /** The fields of an object that pass, beside its `type`. */
@@ -51,16 +53,18 @@ const CITATION: Fields = Object.fromEntries(
   ].map((field) => [field, "word"]),
 );
 
+const BASE64: Fields = { media_type: "word", data: "word" };
+
 /** Blocks by type: content, and what Anthropic's own tools left in the history. */
 export const BLOCKS: Readonly<Record<string, Fields>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
-    source: { object: { media_type: "word", data: "word", url: "word" } },
+    source: { types: { base64: BASE64, url: { url: "word" } } },
     transformations: { object: { oversized_image: "word" } },
     ...CACHE,
   },
   document: {
-    source: { object: { media_type: "word", data: "word", content: "content" } },
+    source: { types: { base64: BASE64, text: BASE64, content: { content: "content" } } },
     title: "word",
     context: "word",
     citations: CITED,
@@ -229,6 +233,7 @@ function betasOf(fields: Fields): readonly string[] {
 function betasIn(rule: Rule): readonly string[] {
   if (typeof rule === "string") return [];
   if ("list" in rule) return betasIn(rule.list);
+  if ("types" in rule) return Object.values(rule.types).flatMap(betasOf);
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 

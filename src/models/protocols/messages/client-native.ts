@@ -164,10 +164,12 @@ class Picker {
     if (value === null || value === undefined) return { value };
     if (typeof rule === "string") return this.#simple(value, rule, place);
     if ("beta" in rule) return this.#betas.has(rule.beta) && this.#value(value, rule.rule, place);
-    if ("object" in rule) {
-      return isObject(value) && { value: this.#object(value, rule.object, `${place}.`) };
+    if ("list" in rule) {
+      return Array.isArray(value) && { value: this.#list(value, rule.list, place) };
     }
-    return Array.isArray(value) && { value: this.#list(value, rule.list, place) };
+    if (!isObject(value)) return false;
+    const fields = fieldsFor(value, rule);
+    return fields !== undefined && { value: this.#object(value, fields, `${place}.`) };
   }
 
   #simple(value: unknown, rule: Rule & string, place: string): { readonly value: unknown } | false {
@@ -221,9 +223,20 @@ class Picker {
   }
 
   #weigh(type: string, source: JsonObject): void {
-    if (type === "image") this.weights.set(source, "image");
-    else if (source["type"] === "base64") this.weights.set(source, { pdf: textOf(source["data"]) });
+    const bytes = source["type"] === "base64" ? "data" : null;
+    if (type === "image") this.weights.set(source, { image: bytes });
+    else if (bytes !== null) this.weights.set(source, { pdf: bytes });
   }
+}
+
+/** Returns the fields that pass in an object, or undefined if its type isn't in the table. */
+function fieldsFor(
+  { type }: JsonObject,
+  rule: Extract<Rule, { object: Fields } | { types: unknown }>,
+): Fields | undefined {
+  if ("object" in rule) return rule.object;
+  const known = textOf(type);
+  return Object.hasOwn(rule.types, known) ? rule.types[known] : undefined;
 }
 
 function isSigned({ signature }: JsonObject): boolean {

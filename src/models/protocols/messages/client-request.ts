@@ -4,6 +4,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { isObject } from "../../core/json-value.ts";
 import { calledName, opaqueObject } from "../../core/core-request.ts";
+import { imageUrl } from "../../core/image-url.ts";
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API, version
@@ -39,7 +40,7 @@ const imageBlock = z.looseObject({
       media_type: z.enum(["image/jpeg", "image/png", "image/gif", "image/webp"]),
       data: nonempty,
     }),
-    z.looseObject({ type: z.literal("url"), url: nonempty }),
+    z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
     // Files live in the account that all customers share, so one could read another's.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),

@@ -1,7 +1,8 @@
 import { PDF } from "../../core/core-request.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { badImage } from "../../core/conversation.ts";
-import type { Conversation, Image, Part, Turn } from "../../core/conversation.ts";
+import type { Conversation, Part, Turn } from "../../core/conversation.ts";
+import type { Image } from "../../core/image-url.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import { thoughtBlock } from "../../claude/thoughts.ts";

@@ -7,6 +7,7 @@ import { list, shape } from "../../core/shape.ts";
 import { flatName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
+import { isInputPart } from "./client-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
 import { unsealThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
@@ -290,9 +291,8 @@ export function partsInText(text: string): readonly InputPart[] | null {
 }
 
 function isPart(value: unknown): value is InputPart {
-  if (!isObject(value)) return false;
-  if (value["type"] === "input_text") return typeof value["text"] === "string";
-  return value["type"] === "input_image" && typeof value["image_url"] === "string";
+  if (!isInputPart(value)) return false;
+  return value.type === "input_image" ? Boolean(value.image_url) : value.type === "input_text";
 }
 
 function userParts(parts: readonly InputPart[], at: string): Result<readonly UserPart[]> {

@@ -1,5 +1,6 @@
-import { FILENAME, PDF_HEAD } from "../../core/core-request.ts";
+import { FILENAME } from "../../core/core-request.ts";
 import { listOf, numberOf, objectOf, textOf, literalText } from "../../core/json-value.ts";
+import { isInlineImage } from "../../core/image-url.ts";
 import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";
 import { itemsIn, partsIn } from "./raw.ts";
@@ -106,15 +107,16 @@ function inputOf({ input }: ResponsesBody): Input {
   });
   for (const { content, output } of items) {
     for (const part of [...partsIn(content), ...partsIn(output)]) {
-      if (part.type === "input_image") weights.set(part, "image");
-      if (part.type === "input_file") weights.set(part, pdfOf(part));
+      if (part.type === "input_image") weights.set(part, { image: bytesIn(part) });
+      if (part.type === "input_file") weights.set(part, { pdf: "file_data" });
     }
   }
   return { input: items.filter(leadsOn), left: [...left], weights };
 }
 
-function pdfOf({ file_data: data, filename }: JsonObject): Weight {
-  return { pdf: textOf(data).slice(PDF_HEAD.length), name: textOf(filename) };
+/** Returns the field with an image's bytes, or null for its URL. */
+function bytesIn({ image_url: url }: JsonObject): string | null {
+  return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
 /** Returns whether reasoning is followed by its result. Alone it is a 400. */

@@ -13,6 +13,7 @@ import {
   withoutNulls,
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
+import { imageUrl } from "../../core/image-url.ts";
 import { tools, toolChoice } from "./client-tools.ts";
 
 /**
@@ -29,7 +30,7 @@ const textPart = z.object({
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 const imagePart = z.object({
   type: z.literal("input_image"),
-  image_url: text,
+  image_url: z.nullish(imageUrl),
   file_id: text,
   detail: z.nullish(z.enum(["auto", "low", "high", "original"])),
 });
@@ -43,6 +44,11 @@ const filePart = z.object({
 });
 const part = z.discriminatedUnion("type", [textPart, refusalPart, imagePart, filePart]);
 export type InputPart = z.infer<typeof part>;
+
+/** Reports whether a value is a part of the input. */
+export function isInputPart(value: unknown): value is InputPart {
+  return z.safeParse(part, value).success;
+}
 
 const message = z.object({
   type: z.literal("message"),
