@@ -1,5 +1,6 @@
 import type { Usage } from "../../../shared/usage.ts";
-import { isObject, numberOf, textOf } from "../../core/json-value.ts";
+import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { Named } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
@@ -39,17 +40,21 @@ export function nativeRequest(
   };
 }
 
-/** Returns whether any cache mark asks for an hour: in texts, tools and results. */
+/** Reports whether any cache mark of a request, at any depth, lasts longer than five minutes. */
 export function keepsAnHour(body: JsonObject): boolean {
-  const { messages, system, tools, cache_control: mark } = body;
-  return [mark, system, tools, messages].some(marksHour);
+  return Object.entries(body).some(([field, value]) =>
+    field === "cache_control" ? outlastsDefault(value) : marksHour(value),
+  );
 }
 
 function marksHour(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(marksHour);
-  if (!isObject(value)) return false;
-  const { type, ttl, cache_control: mark, content, source } = value;
-  return (ttl === "1h" && type === "ephemeral") || [mark, content, source].some(marksHour);
+  return isObject(value) && keepsAnHour(value);
+}
+
+function outlastsDefault(mark: unknown): boolean {
+  const { ttl }: Named<"ttl"> = objectOf(mark);
+  return ttl !== undefined && ttl !== null && ttl !== "5m";
 }
 
 const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
