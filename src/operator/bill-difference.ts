@@ -1,7 +1,7 @@
-/** A bill may differ by so many percent from what was counted before anybody is told. */
+/** The tolerated difference of a bill in percent. */
 const DIFFERENCE_PERCENT = 2;
 
-/** Whether what a provider billed is further off what was counted than that, of whichever is more; in micros. */
+/** Returns whether a bill differs too much from the count, relative to the larger one; in micro-credits. */
 export function isFarOff(billedMicro: number, countedMicro: number): boolean {
   const apart = Math.abs(billedMicro - countedMicro);
   return apart * 100 > Math.max(billedMicro, countedMicro) * DIFFERENCE_PERCENT;

@@ -1,11 +1,11 @@
-/** What a provider billed of a UTC day. */
+/** A provider's bill of a UTC day. */
 export type Bill = {
   readonly provider: string;
   readonly day: string;
   readonly billedMicro: number;
 };
 
-/** Keeps what bills say: the newest import of a day counts. */
+/** Stores bills. The newest import of a day counts. */
 export async function putBills(
   db: D1Database,
   bills: readonly Bill[],
@@ -23,7 +23,7 @@ export async function putBills(
   );
 }
 
-/** The bills of the days `from` to `to`, both inclusive. */
+/** Returns the bills from `from` to `to`, both inclusive. */
 export async function readBills(
   db: D1Database,
   days: { readonly from: string; readonly to: string },
@@ -38,7 +38,7 @@ export async function readBills(
   return results;
 }
 
-/** Organizations by their ids, after one of them. */
+/** Returns organizations by id, after one of them. */
 export async function organizationIds(
   db: D1Database,
   page: { readonly after: string; readonly limit: number },

@@ -9,8 +9,8 @@ import { priceView } from "./price-fields.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
 /**
- * `GET /catalog`: every model that is known or configured, with each of its routes: what it costs and is sold for here,
- * when its price was last seen, and whether it is sold, else why not.
+ * Handles `GET /catalog`: every known or configured model with its routes: cost, price, the date of the
+ * price, and whether or why not it is sold.
  */
 export function getCatalog(call: OperatorCall): Promise<Answer> {
   const builtIn = new Set(CATALOG.map(({ id }) => id));
@@ -34,7 +34,7 @@ function modelView(
   return { id, kind, aliases: named, routes };
 }
 
-/** A route that was configured, or is built in for tests: its price has no day. */
+/** Returns a configured route or a test's, whose price has no date. */
 function ownRoute({ provider, upstreamId, price }: Route): View {
   return {
     provider,

@@ -15,7 +15,7 @@ import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
-/** `rpm_limit` and `price_list` null are none of its own. */
+/** `rpm_limit` and `price_list` null remove the organization's own. */
 export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
@@ -23,9 +23,9 @@ export const organizationChange = z.extend(organizationChangeSchema, {
 });
 
 /**
- * `PATCH /orgs/{id}`: the book first, so that a taken slug changes nothing, then its wallet, which
- * refuses what is paid while `status` is suspended and keeps the organization's `rpm_limit` and `price_list`, by which
- * it is charged from this answer on. Its price list is for who may change prices, the rest for who helps customers.
+ * Handles `PATCH /orgs/{id}`: the database first, so that a taken slug changes nothing, then the wallet,
+ * which rejects paid requests while `status` is suspended and charges by `rpm_limit` and `price_list` from
+ * this answer on. Prices need the finance role, the rest support.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);
@@ -61,7 +61,7 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   return followed.ok ? success(await withBalance(call, followed.value)) : followed;
 }
 
-/** Who may change what: prices are for `finance`, all else for `support`. */
+/** Checks the role: `finance` for prices, `support` for the rest. */
 function refuseRole(
   { role }: OperatorCall,
   { price_list: priceList, ...others }: z.infer<typeof organizationChange>,
@@ -75,7 +75,7 @@ function refuseRole(
     : null;
 }
 
-/** A list that nobody ever posted is a slip of the pen: whoever had it would pay the region's prices. */
+/** Rejects an unknown price list, which would mean the region's prices. */
 async function refuseList(
   { db }: OperatorCall,
   list: string | null | undefined,

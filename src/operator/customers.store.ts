@@ -2,13 +2,13 @@ import type { StoredOrganization } from "../accounts/organizations/organization.
 import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
 
-/** An organization as the list of customers has it: what the database knows, no wallet is asked. */
+/** An organization in the list of customers, from the database without its wallet. */
 export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
-  /** As its wallet published it last; null: it never did. */
+  /** As last published by its wallet; null: never. */
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
-  /** For how many days that lasts, at the pace of the seven days before today; null: nothing was spent in them. */
+  /** The days that the balance lasts at the pace of the seven days before today; null without spend. */
   readonly daysLeft: number | null;
   /** Unix ms, of any key. */
   readonly lastUsedAt: number | null;
@@ -19,7 +19,7 @@ const USED = "(SELECT max(last_used_at) FROM keys WHERE org_id = organizations.i
 const DAY_MS = 86_400_000;
 const dayAt = (ms: number): string => periodOf(ms).day;
 
-/** What was spent from a day on, which stands in a parameter. */
+/** The spend from a day on, given as a parameter. */
 const spend = (from: string, before = "'9999'"): string =>
   `(SELECT coalesce(sum(cost_micro), 0) FROM daily_usage
     WHERE org_id = organizations.id AND day >= ${from} AND day < ${before})`;
@@ -28,10 +28,10 @@ const OF_WEEK = spend("?3", "?2");
 const RUNWAY = `iif(${OF_WEEK} > 0, ${BALANCE} / ((${OF_WEEK} + 6) / 7), NULL)`;
 const SPEND = spend("?6");
 
-/** What a list may be sorted by. */
+/** The sort keys of the list. */
 export const SORT_NAMES = ["created", "name", "balance", "spend", "runway", "used"] as const;
 type Sort = (typeof SORT_NAMES)[number];
-/** By what, and which way unless told. */
+/** The columns and default directions of the sort keys. */
 const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> = {
   created: ["created_at", "asc"],
   name: ["lower(name)", "asc"],
@@ -42,13 +42,13 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 };
 export const ORDERS = ["asc", "desc"] as const;
 
-/** Whether ?1, which may be null, is a part of what an organization is known by, or of a key or member of it. */
+/** Whether ?1 (or null) matches an organization's name, slug or id, or a key or member of it. */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)
   OR id IN (SELECT org_id FROM keys WHERE keys.id = ?1 OR prefix = ?1))`;
 
-/** What is asked of the list; null: of all. */
+/** A filter on customers; null: all. */
 export type CustomersQuery = {
   readonly q: string | null;
   readonly status: StoredOrganization["status"] | null;
@@ -59,7 +59,7 @@ export type CustomersQuery = {
   readonly offset: number;
 };
 
-/** Customers by what they are sorted by, the unknown last; page and total are of one moment. */
+/** Returns sorted customers, unknown values last. Page and total are consistent. */
 export async function listCustomers(
   db: D1Database,
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,

@@ -6,7 +6,7 @@ import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
 
-/** D1 and an object's storage may hold 10 GB each (Cloudflare, limits); at 70 % somebody must know. */
+/** D1 and an object's storage hold 10 GB each (Cloudflare, limits); the alert is at 70 %. */
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 

@@ -39,9 +39,9 @@ import { getLedger, postCredits, postReconcile } from "./wallets.ts";
 import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts";
 
 /**
- * Every call under `/admin/v1`: what reads is for every operator, what changes for those of the role that its row names
- * and for `all`, for these alone where it names none. What was changed is a line of the log under the operator's name.
- * Errors of D1 and of wallets are answered as 503, never thrown. */
+ * Every call under `/admin/v1`. All operators may read. Changes need the role of the row, or `all`. Each
+ * change is logged with the operator's name. Errors of D1 and wallets become 503.
+ */
 export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
@@ -133,13 +133,13 @@ function endpoint(
   };
 }
 
-/** What makes or changes something of an organization that is not closed: nobody gets into one that is. */
+/** Returns whether the call needs an organization that isn't closed. */
 function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
   return isChange && /^\/orgs\/:id(?:\/(?:members|keys|invitations)(?:\/.+)?)?$/.test(path);
 }
 
-/** The same call with an organization's id, where its path names it by its slug. No id looks like one. */
+/** Replaces a slug in the path with the organization's id. No id looks like a slug. */
 async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!slugSchema.safeParse(slug).success) return success(call);

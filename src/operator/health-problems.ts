@@ -8,7 +8,7 @@ import type { RouteStatus } from "../models/routing/route-health.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** Something that a person must look at: a word for what it is, and a sentence that names where. */
+/** A problem for a person: its kind, and a sentence with the place. */
 type Problem = { readonly kind: ProblemKind; readonly message: string };
 type ProblemKind =
   | "book_away"
@@ -24,31 +24,31 @@ type ProblemKind =
   | "outbox_late"
   | "outbox_orphaned";
 
-/** What is known of the region when it is judged. */
+/** The region's state for the health check. */
 type RegionState = {
   readonly now: number;
   readonly database: DatabaseState;
-  /** How many wallets were asked, and which did not open. */
+  /** The number of asked wallets, and the ones that didn't open. */
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
-  /** When the last sweep was, and how many wallets it found in conflict; null before the first. */
+  /** The last sweep and its conflicting wallets; null before the first. */
   readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
   /** Time of the last good payments sweep; null before the first. */
   readonly paymentsAtMs: number | null;
-  /** Since when it is counted, Unix ms; null where that cannot be read. */
+  /** The start of the count, Unix ms; null if unreadable. */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
-  /** The routes that this isolate does not ask freely, and what the others said last, as gauges. */
+  /** This isolate's routes in cooldown, and the others' last report as gauges. */
   readonly breakers: readonly RouteStatus[];
   readonly isolates: Series;
-  /** Why a peer cannot be asked; null for one that answers. */
+  /** Why a peer cannot be called; null if it answers. */
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
-  /** Null for an outbox that cannot say. */
+  /** Null for an outbox that doesn't answer. */
   readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
   /** Outboxes that hold messages for a region which is no longer a peer. */
   readonly orphaned: readonly { readonly name: string }[];
 };
 
-/** Everything that is wrong, the nearest to the money first; none of a region that is well. */
+/** Returns all problems, the most costly first; none of a healthy region. */
 export function problemsOf(state: RegionState): readonly Problem[] {
   return [
     ...databaseProblems(state),
@@ -92,14 +92,14 @@ function walletProblems({ wallets, sweep }: RegionState): Problem[] {
   ];
 }
 
-/** Models that nobody gets: every route of theirs is refused by its provider, for a bad key say. */
+/** Returns models without any usable route, for example because of a bad key. */
 function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const isRefused = (route: string): boolean =>
     breakers.some((one) => one.route === route && one.state === "disabled") ||
     (isolates[seriesOf(METRICS.routesLeftOut.name, { route, state: "disabled" })] ?? 0) > 0;
   const refused = [...models].flatMap(([id, { routes }]) => {
     const names = routes
-      .filter(({ provider }) => provider !== "sandbox") // its models fail because they were asked to
+      .filter(({ provider }) => provider !== "sandbox") // its models fail on request
       .map(({ provider, upstreamId }) => routeName(provider, upstreamId));
     return names.length > 0 && names.every(isRefused) ? [`${id} (${names.join(", ")})`] : [];
   });
@@ -132,7 +132,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
   ];
 }
 
-/** What an outbox delivers is gone within seconds; a receiver that was away this long is a fault. */
+/** Outboxes deliver within seconds, so this long a wait is a fault. */
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {
@@ -148,7 +148,7 @@ function outboxProblems({ outboxes }: RegionState): Problem[] {
   ];
 }
 
-/** One problem for all that have it, which names the first; none for none. */
+/** Returns one problem for all affected, naming the first; none for none. */
 function problemOfMany(kind: ProblemKind, which: readonly string[], what: string): Problem[] {
   const [first] = which;
   if (first === undefined) return [];

@@ -16,10 +16,9 @@ import type { OperatorContext } from "./operator-context.ts";
 import { queryWallets } from "./unavailable-wallets.store.ts";
 
 /**
- * `GET /health`: what is wrong (`problems`, none of a region that is well), and what that was judged by: whether the
- * book answers, which wallets open, which peers answer, what waits in each outbox (null for one that cannot say),
- * what the last sweep found, and which routes are left out, until when, by the isolate that answers. Beside it
- * what this deployment is and what its aliases mean.
+ * Handles `GET /health`: `problems` (none in a healthy region) and their basis: the database, wallets, peers,
+ * outboxes (null without an answer), the last sweep, this isolate's routes in cooldown, the deployment and
+ * its aliases.
  */
 export async function getHealth(context: OperatorContext): Promise<Result<View>> {
   const { region, version, db, now, models } = context;

@@ -14,7 +14,7 @@ import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** `GET /orgs/{id}/keys`: as `GET /v1/keys`, of all members. */
+/** Handles `GET /orgs/{id}/keys`: as `GET /v1/keys`, of all members. */
 export async function getKeys(call: OperatorCall): Promise<Answer> {
   const asked = keysQuery(call.url);
   if (!asked.ok) return asked;
@@ -25,13 +25,16 @@ export async function getKeys(call: OperatorCall): Promise<Answer> {
   return success(keysView(page, (key) => recordOf(call, key)));
 }
 
-/** `GET /orgs/{id}/keys/{key_id}`. */
+/** Handles `GET /orgs/{id}/keys/{key_id}`. */
 export async function getKey(call: OperatorCall): Promise<Answer> {
   const found = await keyOf(call);
   return found.ok ? success(recordOf(call, found.value)) : found;
 }
 
-/** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then register and wallet: what is new counts at once. */
+/**
+ * Handles `PATCH /orgs/{id}/keys/{key_id}`: the database first, then register and wallet. Changes take effect
+ * with the answer.
+ */
 export async function patchKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
   if (!fields.ok) return fields;
@@ -45,8 +48,8 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * `POST /orgs/{id}/keys/{key_id}/rotate`: as `POST /v1/keys/{id}/rotate`, with its Idempotency-Key, for any key.
- * The same name and body are the same secret for a day, if the same operator asks.
+ * Handles `POST /orgs/{id}/keys/{key_id}/rotate`: as `POST /v1/keys/{id}/rotate` for any key. The same
+ * Idempotency-Key and body give the same secret for a day, to the same operator.
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
@@ -67,7 +70,10 @@ export async function postRotation(call: OperatorCall): Promise<Answer> {
   return created(rotationView(rotated.value, recordOf(call, rotated.value.booked)));
 }
 
-/** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */
+/**
+ * Handles `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`. A repeat sends every notice
+ * again.
+ */
 export async function deleteKey(call: OperatorCall): Promise<Answer> {
   const found = await keyOf(call);
   if (!found.ok) return found;

@@ -13,7 +13,7 @@ import { organizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Organizations whose wallets one call asks. */
+/** The organizations whose wallets one call asks. */
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
 
@@ -38,8 +38,8 @@ export const newBills = z.object({
 });
 
 /**
- * `GET /margin?from&to&by&after`: what was charged beside what it cost to buy, by day and provider, model or
- * organization. Wallets are asked, a page of organizations a call; whoever follows `next_after` adds the pages up.
+ * Handles `GET /margin?from&to&by&after`: charges and purchase costs by day and provider, model or
+ * organization, from the wallets of one page of organizations. Callers follow `next_after` and add the pages.
  */
 export async function getMargin(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(marginQuery, call.url);
@@ -79,8 +79,8 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * `POST /costs`: what providers billed of whole days. Whoever has added up the pages of `GET /margin` says beside a bill
- * what they come to, and it is told of where that is far off.
+ * Handles `POST /costs`: providers' bills of whole days. With the sum of the `GET /margin` pages it reports
+ * large differences.
  */
 export async function postCosts(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newBills, [], call.body);
@@ -97,7 +97,7 @@ export async function postCosts(call: OperatorCall): Promise<Answer> {
   return created({ imported: bills.length });
 }
 
-/** Whole UTC days, as the moments that they begin and end at. */
+/** Returns the start and end of whole UTC days. */
 function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
   const [fromMs, lastMs] = [Date.parse(from), Date.parse(to)];
   if (Number.isNaN(fromMs)) return invalid("from must be a day that exists.", "from");
@@ -108,7 +108,7 @@ function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: nu
 
 type OrgCosts = { readonly id: string; readonly slug: string; readonly report: CostReport };
 
-/** What the wallets of a page of organizations say; `nextAfter` null: there are no more. */
+/** Returns the costs of a page of organizations; `nextAfter` null: no more. */
 export async function costsOf(
   { db, wallet }: OperatorCall,
   query: CostQuery,
@@ -166,7 +166,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]): View {
   };
 }
 
-/** The bills that are further off what was counted than is told: a price is wrong, or usage is. */
+/** Returns the bills with a large difference: a price is wrong, or usage is. */
 export function differingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],

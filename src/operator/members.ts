@@ -25,7 +25,7 @@ export const memberChange = z.object({
   role: z.optional(roleSchema),
 });
 
-/** `GET /orgs/{id}/members`. */
+/** Handles `GET /orgs/{id}/members`. */
 export async function getMembers(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -33,7 +33,7 @@ export async function getMembers(call: OperatorCall): Promise<Answer> {
   return success({ members: rows.map(memberRecord) });
 }
 
-/** `POST /orgs/{id}/members`: 409 for an address that a member has, in whatever case. */
+/** Handles `POST /orgs/{id}/members`: 409 for a member's address in any case. */
 export async function postMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMember, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -49,7 +49,7 @@ export async function postMember(call: OperatorCall): Promise<Answer> {
   return added.ok ? created(memberRecord(added.value)) : added;
 }
 
-/** `PATCH /orgs/{id}/members/{member_id}`: a new role acts on the member's next request. */
+/** Handles `PATCH /orgs/{id}/members/{member_id}`: a new role applies to the next request. */
 export async function patchMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -57,7 +57,7 @@ export async function patchMember(call: OperatorCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** `DELETE /orgs/{id}/members/{member_id}`: a 503 leaves it half done, a repeat completes it. */
+/** Handles `DELETE /orgs/{id}/members/{member_id}`: a repeat completes what a 503 left half done. */
 export async function deleteMember(call: OperatorCall): Promise<Answer> {
   const member = memberName(call);
   const removed = await removeMemberEverywhere(call, member, null);

@@ -8,29 +8,29 @@ import type { Objects } from "../shared/contracts/objects.ts";
 import type { SendMail } from "../accounts/people/mail.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** What the handlers work with; `now` is one clock read for the request, Unix ms. */
+/** The services of the handlers. `now` is read once per request, Unix ms. */
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
     readonly requestId: string;
-    /** Of who calls. */
+    /** The caller's role. */
     readonly role: OperatorRole;
-    /** How far ahead a price must begin, ms. */
+    /** The least time in ms before a price begins. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
     /** Null: links are shown and not sent. */
     readonly mail: SendMail | null;
-    /** The model that each alias means here. */
+    /** The current model of each alias. */
     readonly aliases: ReadonlyMap<string, string>;
-    /** The routes that this isolate does not ask freely. */
+    /** This isolate's routes in cooldown. */
     readonly breakers: readonly RouteStatus[];
-    /** Who can be asked here, by their ids. */
+    /** The ids of callable providers. */
     readonly providers: ReadonlySet<string>;
-    /** What is sold here, by id. */
+    /** The models for sale by id. */
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Where a peer is, why it cannot be asked now (null when it answers), how long it took, and when it answered this
-     * isolate last.
+     * Returns a peer's address, the reason why it cannot be called (null if it can), the time of the call,
+     * and its last answer to this isolate.
      */
     readonly askPeer: (peer: Region) => Promise<{
       url: string | null;
@@ -39,11 +39,11 @@ export type OperatorContext = KeyServices &
       lastOkMs: number | null;
     }>;
     readonly names: ModelNames;
-    /** Has the organization's wallet take what was told in the book, after the answer. */
+    /** Delivers the database's events to the organization's wallet after the answer. */
     readonly takeEvents: (orgId: string) => void;
   };
 
-/** One call: what it works with, path parameters, the URL with its query, the parsed body and the Idempotency-Key (null without). */
+/** One call: services, path parameters, the URL, the parsed body and the Idempotency-Key (null without). */
 export type OperatorCall = OperatorContext & {
   readonly params: Readonly<Record<string, string>>;
   readonly url: string;
@@ -51,11 +51,11 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
-/** One endpoint under `/admin/v1`; `path` in Hono's notation. */
+/** An endpoint under `/admin/v1`; `path` in Hono's notation. */
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  /** Who may. */
+  /** The allowed roles. */
   readonly roles: readonly OperatorRole[];
   readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

@@ -1,13 +1,10 @@
 import type { Config, OperatorRole } from "../shared/config/config.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
-/** Who operates: the name that events bear, and what they may do. */
+/** An operator: the name for events, and the role. */
 export type Operator = { readonly name: string; readonly role: OperatorRole };
 
-/**
- * The operator whose token `Authorization` names as `Bearer <token>`: the scheme in any case, one space, the
- * token to the letter; null for nobody.
- */
+/** Returns the operator of `Authorization: Bearer <token>` (the scheme in any case, one space), or null. */
 export async function operatorOf(
   authorization: string | null,
   operators: Config["operators"],
@@ -17,8 +14,8 @@ export async function operatorOf(
 }
 
 /**
- * The operator whose token has this SHA-256 (in hex), or null. Compares digests in constant time, all of them
- * always, so neither length nor content of a token leaks, nor whose it is.
+ * Returns the operator whose token has this SHA-256 (hex), or null. It compares all digests in constant time,
+ * so that nothing about tokens leaks.
  */
 export async function operatorByHash(
   hash: string,
@@ -33,7 +30,7 @@ export async function operatorByHash(
 
 const encoder = new TextEncoder();
 
-/** The operator of OPERATOR_LOGINS with this identity at an issuer of LOGIN_ISSUERS, by its id there; or null. */
+/** Returns the operator of OPERATOR_LOGINS with this identity at an issuer of LOGIN_ISSUERS, or null. */
 export function operatorOfLogin(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   logins: Config["operatorLogins"],
@@ -43,17 +40,17 @@ export function operatorOfLogin(
 }
 
 /**
- * Requests that this region makes of itself for an operator's console, whose session was checked. Known by
- * identity: nothing that a client can send puts a request in here.
+ * Requests that this region makes for an operator's console, whose session was checked. They are known by
+ * identity, so no client can add one.
  */
 const operators = new WeakMap<Request, Operator>();
 
-/** From here on `request` is this operator's. */
+/** Marks `request` as this operator's. */
 export function vouchForOperator(request: Request, operator: Operator): void {
   operators.set(request, operator);
 }
 
-/** The operator who was vouched for; null for a request from outside. */
+/** Returns the operator of a marked request; null for others. */
 export function vouchedOperator(request: Request): Operator | null {
   return operators.get(request) ?? null;
 }

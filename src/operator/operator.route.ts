@@ -25,7 +25,7 @@ import { prometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
 import { ageGauges, isolateGauges } from "../events/metrics/views.ts";
 
-/** What a configuration sells: the model that each alias means, and how its routes do. */
+/** Returns the models and routes of a configuration. */
 type DeploymentOf = (config: Config) => {
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly health: RouteHealth;
@@ -33,10 +33,10 @@ type DeploymentOf = (config: Config) => {
 };
 type Deployment = ReturnType<DeploymentOf>;
 
-/** When each peer answered this isolate last, Unix ms; forgetting is harmless. */
+/** Each peer's last answer to this isolate, Unix ms. Forgetting it is harmless. */
 const lastOkMs = new Map<Region, number>();
 
-/** `/admin/v1`: what an operator does with a token of its own. Mounted by app.ts, which knows it. */
+/** Returns the routes of `/admin/v1` for operators with their own token. app.ts mounts them. */
 export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.use(requireOperator);
@@ -77,7 +77,7 @@ async function answer(
   return respond(c, await endpoint.handle({ ...context, ...asked }));
 }
 
-/** The JSON body of a POST or PATCH; a call that takes none may come without. */
+/** Parses the JSON body of a POST or PATCH. Calls without a body need none. */
 async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Result<unknown>> {
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
@@ -130,8 +130,8 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
 }
 
 /**
- * `GET /admin/v1/metrics`: the region's counters and, with their age, what the last sweep found and what
- * its isolates see, as Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
+ * Handles `GET /admin/v1/metrics` for Prometheus: the region's counters, the last sweep's gauges with their
+ * age, and the isolates' gauges. Counts arrive up to METRICS_DELAY_MS late.
  */
 async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   let counted: RegionCounts;

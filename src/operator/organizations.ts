@@ -41,7 +41,7 @@ export const newOrganization = z.object({
   rpm_limit: newKeyChoices.rpm_limit,
 });
 
-/** What `withBalance` shows beside what may be changed. */
+/** The unchangeable fields of `withBalance`. */
 export const SHOWN_READ_ONLY: readonly string[] = [
   ...ORGANIZATION_READ_ONLY,
   "credits_micro",
@@ -50,9 +50,9 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 ];
 
 /**
- * `POST /orgs`: wallet first, durable, then the organization, its owner and first key in one batch.
- * A taken slug is `conflict` and discards the wallet; after any other failure of the batch the
- * wallet stays, because the organization may exist. `rpm_limit` is the first key's.
+ * Handles `POST /orgs`: the wallet first, then the organization, owner and first key in one batch. A taken
+ * slug is `conflict` and discards the wallet. After other failures of the batch it stays, because the
+ * organization may exist. `rpm_limit` is the first key's.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
@@ -118,9 +118,8 @@ export const organizationsQuery = z.extend(pageQuery, {
 });
 
 /**
- * `GET /orgs?limit&offset&balance&q&status&ends_within_days&sort&order`: from the database alone, but for `balance`, which
- * asks each wallet and wakes it. `q` is a part of a name, slug or member's address, or an organization's or key's id, or a
- * key's beginning.
+ * Handles `GET /orgs?limit&offset&balance&q&status&ends_within_days&sort&order` from the database. Only
+ * `balance` asks each wallet. `q`: part of a name, slug or member's address, an id, or a key's prefix.
  */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(organizationsQuery, call.url);
@@ -138,7 +137,7 @@ export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   return success({ organizations, total, limit, offset });
 }
 
-/** What the database knows of a customer's money and use. */
+/** Returns the database's figures of a customer. */
 function figuresOf(row: Customer): View {
   return {
     owner_email: row.ownerEmail,
@@ -149,13 +148,13 @@ function figuresOf(row: Customer): View {
   };
 }
 
-/** `GET /orgs/{id}`. */
+/** Handles `GET /orgs/{id}`. */
 export async function getOrganization(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   return found.ok ? success(await withBalance(call, found.value)) : found;
 }
 
-/** `POST /orgs/{id}/members/{member_id}/keys`: as `POST /v1/keys`, for any member. */
+/** Handles `POST /orgs/{id}/members/{member_id}/keys`: as `POST /v1/keys`, for any member. */
 export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -168,7 +167,7 @@ export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   return created({ ...keyRecord(inserted.value, call.region, call.now), key });
 }
 
-/** The organization that the path names, or `not_found`. */
+/** Returns the organization in the path, or `not_found`. */
 export async function organizationOf(call: OperatorCall): Promise<Result<StoredOrganization>> {
   const row = await findOrganization(call.db, call.params["id"] ?? "");
   return row === null ? organizationNotFound() : success(row);
@@ -178,7 +177,7 @@ export function organizationNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** The organization with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
+/** Returns the organization with its wallet's figures, null if unavailable, so that a list never fails. */
 export async function withBalance(call: OperatorCall, row: StoredOrganization): Promise<View> {
   const balance = await call
     .wallet(row.id)

@@ -13,7 +13,9 @@ import { createInvitation, sendInvitation } from "../accounts/people/invitation-
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** `POST /orgs/{id}/invitations`: 201 with the link; with `member_id` it gives a member with keys alone a log-in. */
+/**
+ * Handles `POST /orgs/{id}/invitations`: 201 with the link. `member_id` gives a member without login a login.
+ */
 export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -27,7 +29,7 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/** `DELETE /orgs/{id}/invitations/{invitation_id}`. */
+/** Handles `DELETE /orgs/{id}/invitations/{invitation_id}`. */
 export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -38,7 +40,10 @@ export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
   return refuse({ kind: "not_found", message: "No such invitation." });
 }
 
-/** `GET /orgs/{id}/domains`: by which its company's people join, and whether it has a log-in of its own to remove. */
+/**
+ * Handles `GET /orgs/{id}/domains`: the domains by which people join, and whether the company has its own
+ * login.
+ */
 export async function getDomains(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -50,7 +55,7 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** `POST /orgs/{id}/domains/{domain}/approve`: an operator's yes to a proven one. */
+/** Handles `POST /orgs/{id}/domains/{domain}/approve` for a proven domain. */
 export async function postApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
   const told = { actor: call.actor, nowMs: call.now };
@@ -60,7 +65,10 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
   return getDomains(call);
 }
 
-/** `DELETE /orgs/{id}/company-issuer`: the way back in when a company's log-in is broken: any log-in will do then. */
+/**
+ * Handles `DELETE /orgs/{id}/company-issuer`, the way back if a company's login is broken: any login works
+ * then.
+ */
 export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -76,7 +84,10 @@ export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
-/** `DELETE /orgs/{id}?give_up_balance`: closes it for good; 409 while it has credits that are not given up. */
+/**
+ * Handles `DELETE /orgs/{id}?give_up_balance`: closes it for good; 409 while it has credits that are not
+ * given up.
+ */
 export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;

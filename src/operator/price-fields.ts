@@ -12,7 +12,7 @@ export const listName = z
   .string()
   .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens"));
 
-/** So many rows of one call, and so dear a million of anything. */
+/** The most rows per call, and the highest price per million. */
 const ROWS_MAX = 500;
 const DOLLARS_MAX = 1000;
 const PERCENT_MAX = 1000;
@@ -25,7 +25,7 @@ const dollars = z.pipe(
   ),
   z.transform((value) => microsOfDollars(value) ?? micros(0)),
 );
-/** Dollars for a million tokens; of an image, a second and a request for one, of characters for a million. */
+/** Dollars per million tokens or characters, per image, second and request. */
 export const priceFields = z.object({
   input: dollars,
   cached: z.optional(dollars),
@@ -47,16 +47,16 @@ const row = z.object({
 });
 export type PostedRow = z.infer<typeof row>;
 
-/** Body of `POST /prices`. */
+/** The body of `POST /prices`. */
 export const newPrices = z.object({
   rows: z.array(row).check(z.minLength(1), z.maxLength(ROWS_MAX)),
 });
 
-/** Each of these is priced by the piece: micros for a million of them. */
+/** Units priced per piece, in micro-credits per million pieces. */
 const PIECES: ReadonlySet<string> = new Set(["image", "second", "request"]);
 const MILLION = 1_000_000;
 
-/** A price as it is charged by; a cached or written token that nobody names costs what input does. */
+/** Returns a price for charging. A missing cache price is the input's. */
 export function priceOf(fields: PriceFields): Price {
   const { input, cached = input, cache_write: cacheWrite = input, output = 0 } = fields;
   const units = UNITS.flatMap((unit) => {
@@ -68,7 +68,7 @@ export function priceOf(fields: PriceFields): Price {
   return units.length === 0 ? tokens : { ...tokens, units: Object.fromEntries(units) };
 }
 
-/** The same in dollars again. */
+/** Returns the same in dollars. */
 export function priceView({ input, cached, cacheWrite, output, units = {} }: Price): View {
   const pieces = UNITS.flatMap((unit) => {
     const price = units[unit];
@@ -84,7 +84,7 @@ export function priceView({ input, cached, cacheWrite, output, units = {} }: Pri
   };
 }
 
-/** A row as operators see it. */
+/** Returns a row for operators. */
 export function rowView({ id, list, item, from, says, postedBy, createdAt }: PriceRecord): View {
   return {
     id,

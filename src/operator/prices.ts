@@ -28,7 +28,7 @@ export const pricesQuery = z.object({
   after: z.optional(once),
 });
 
-/** `GET /prices?list&limit&after`: rows by list, item and date, those of the past too. */
+/** Handles `GET /prices?list&limit&after`: rows by list, item and date, past ones too. */
 export async function getPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(pricesQuery, call.url);
   if (!fields.ok) return fields;
@@ -43,8 +43,8 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * `POST /prices`: rows that begin at least the lead time ahead, all of them or none. A row that is there already as it
- * is sent stays; one that says something else of the same list, item and date is `price_exists`.
+ * Handles `POST /prices`: all rows or none, at least the lead time ahead. An identical row stays; a different
+ * one for the same list, item and date is `price_exists`.
  */
 export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newPrices, [], call.body);
@@ -63,7 +63,7 @@ export async function postPrices(call: OperatorCall): Promise<Answer> {
   return created({ prices: posted.map(rowView) });
 }
 
-/** `DELETE /prices/{price_id}`: a row that isolates may sell by before they read again stays. */
+/** Handles `DELETE /prices/{price_id}`. A row that isolates may already use stays. */
 export async function removePrice(call: OperatorCall): Promise<Answer> {
   const { db, now, params, priceLeadMs } = call;
   const row = await findPrice(db, params["price_id"] ?? "");
@@ -104,7 +104,7 @@ function isSame(one: PriceRecord, other: PriceRecord): boolean {
 }
 const STAMP = { id: "", postedBy: "", createdAt: 0 };
 
-/** The rows as they are kept, or what is wrong with the first that has something wrong. */
+/** Returns the rows to store, or the first problem. */
 function bookedRows(
   call: OperatorCall,
   rows: readonly PostedRow[],
@@ -153,7 +153,7 @@ function refuseTime(
   );
 }
 
-/** What is priced: a model by a price or a percentage, all of a maker or all there is by a percentage. */
+/** Checks an item: a model has a price or a percentage; all of an author or everything has a percentage. */
 function refuseItem(
   call: OperatorCall,
   { item, percent, price }: PostedRow,

@@ -12,7 +12,7 @@ import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** `GET /orgs/{id}/purchases?limit&after`: newest first. */
+/** Handles `GET /orgs/{id}/purchases?limit&after`: newest first. */
 export async function getPurchases(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(purchasesQuery, call.url);
   if (!page.ok) return page;
@@ -23,7 +23,9 @@ export async function getPurchases(call: OperatorCall): Promise<Answer> {
   return listed.ok ? success(purchasesView(listed.value, operatorPurchaseView)) : listed;
 }
 
-/** `GET /orgs/{id}/purchases/{purchase_id}`: by its own id, or by Stripe's of its session, invoice or payment. */
+/**
+ * Handles `GET /orgs/{id}/purchases/{purchase_id}`, also by Stripe's id of its session, invoice or payment.
+ */
 export async function getPurchase(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -36,8 +38,8 @@ export const refundSchema = z.object({
 });
 
 /**
- * `POST /orgs/{id}/purchases/{purchase_id}/refund`: gives money back at Stripe, all that is left unless said; the
- * wallet follows. Needs an Idempotency-Key: a repeat is the same refund.
+ * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund` at Stripe, by default the whole rest; the wallet
+ * follows. It needs an Idempotency-Key, with which a repeat is the same refund.
  */
 export async function postRefund(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(refundSchema, [], call.body ?? {});
@@ -61,7 +63,7 @@ export const forgiveSchema = z.object({
   reference: z.string().check(z.minLength(1), z.maxLength(200)),
 });
 
-/** `POST /orgs/{id}/owed`: so much of what went back is owed no more; once for each `reference`. */
+/** Handles `POST /orgs/{id}/owed`: forgives part of the debt, once per `reference`. */
 export async function postOwed(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(forgiveSchema, [], call.body);
   if (!fields.ok) return fields;
@@ -74,7 +76,7 @@ export async function postOwed(call: OperatorCall): Promise<Answer> {
   return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
 }
 
-/** `GET /orgs/{id}/credits?limit&after`: as `GET /v1/credits`; what is sold is the customer's to know. */
+/** Handles `GET /orgs/{id}/credits?limit&after`: as `GET /v1/credits`, without offers. */
 export async function getCredits(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;

@@ -10,9 +10,9 @@ import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 import { priceFields, priceOf } from "./price-fields.ts";
 
-/** Longest reference of a credit, without its prefix. */
+/** The longest reference of a credit, without its prefix. */
 const ID_MAX = 100;
-/** Outcomes may come so late: what is summed up must not change between two calls. */
+/** How late outcomes may come. Sums must not change between two calls. */
 const LATE_MS = 2 * 3_600_000;
 
 export const rerateFields = z.object({
@@ -30,9 +30,9 @@ export const rerateFields = z.object({
 type Fields = z.infer<typeof rerateFields>;
 
 /**
- * `POST /rerate`: what the requests of a model in a time would have cost less at another price, summed up from their
- * receipts, and, unless it is a dry run, credited: once an organization and id, under the reference `rerate:<id>`. Only
- * in the customer's favor; no receipt changes.
+ * Handles `POST /rerate`: sums from receipts how much less a model's requests would have cost at another
+ * price and, unless it is a dry run, credits it once per organization and id, with the reference
+ * `rerate:<id>`. It only lowers charges and changes no receipt.
  */
 export async function postRerate(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(rerateFields, [], call.body);
@@ -89,7 +89,7 @@ async function reportsOf(
     : report;
 }
 
-/** A reference counts once for each organization: a repeat is told as what was credited before. */
+/** Credits a reference once per organization. A repeat returns the earlier credit. */
 async function credited(
   call: OperatorCall,
   { id, isDry }: { readonly id: string; readonly isDry: boolean },

@@ -4,10 +4,10 @@ import type { Answer } from "../shared/http/endpoint.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** Of all keys. */
+/** All keys. */
 const ANYONES = { keyId: null, memberId: null };
 
-/** `GET /orgs/{id}/sessions?limit&after`: as `GET /v1/sessions`, of all keys. */
+/** Handles `GET /orgs/{id}/sessions?limit&after`: as `GET /v1/sessions`, of all keys. */
 export async function getSessions(call: OperatorCall): Promise<Answer> {
   const asked = sessionsQuery(call.url);
   if (!asked.ok) return asked;
@@ -18,7 +18,10 @@ export async function getSessions(call: OperatorCall): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/** `DELETE /orgs/{id}/sessions/{session_id}`: used or not, however often; dead everywhere from the answer on. */
+/**
+ * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also an unused one. It is revoked everywhere with the
+ * answer.
+ */
 export async function deleteSession(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;

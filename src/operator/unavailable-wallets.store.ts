@@ -2,16 +2,16 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
 import { within } from "../shared/timers.ts";
 
-/** Organizations whose wallet did not open in the last sweep, as a JSON list; at most so many are kept. */
+/** The organizations whose wallet didn't open in the last sweep, as a bounded JSON list. */
 const UNAVAILABLE = "unavailable";
 export const KEPT_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
-/** So many of those that were used lately are asked besides, others each time. */
+/** The sample of recently used wallets, different each time. */
 const SAMPLE = 3;
 const AT_ONCE = 6;
 const TIMEOUT_MS = 2000;
 
-/** Keeps which wallets did not open, for who asks next. */
+/** Stores the wallets that didn't open. */
 export async function storeUnavailable(db: D1Database, ids: readonly string[]): Promise<void> {
   await db
     .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
@@ -19,7 +19,7 @@ export async function storeUnavailable(db: D1Database, ids: readonly string[]): 
     .run();
 }
 
-/** The organizations whose wallet did not open in the last sweep, and which are still there. */
+/** Returns existing organizations whose wallet didn't open in the last sweep. */
 export async function listUnavailable(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
@@ -32,8 +32,8 @@ export async function listUnavailable(db: D1Database): Promise<readonly string[]
 }
 
 /**
- * Asks the wallets that did not open in the last sweep, and some of those that were used in two days, whether
- * they open now. `asked` is 0 where the book cannot say which there are.
+ * Asks wallets that didn't open in the last sweep, and a sample of those used in two days. `asked` is 0 if
+ * the database fails.
  */
 export async function queryWallets(
   db: D1Database,
@@ -63,7 +63,7 @@ async function walletsToAsk(db: D1Database, nowMs: number): Promise<readonly str
   return [...new Set([...(await listUnavailable(db)), ...results.map(({ id }) => id)])];
 }
 
-/** Those on one side of an id: the first few that were used, without a look at all the others. */
+/** Selects used organizations on one side of an id, without a full scan. */
 function usedFrom(side: ">" | "<="): string {
   return `SELECT id FROM (SELECT id FROM organizations WHERE id ${side} ?1 AND used_at >= ?2
     ORDER BY id LIMIT ?3)`;

@@ -10,7 +10,7 @@ import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
 import type { LedgerRow } from "../shared/contracts/wallet.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** What references of credits begin with that the service itself posts. */
+/** Prefixes of the service's own credit references. */
 const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
 
 export const credit = z.object({
@@ -38,7 +38,7 @@ export const reconcileAsk = z.object({
   ),
 });
 
-/** What an answer gave as `next_after`; null for anything else. */
+/** Parses a `next_after`, or returns null. */
 function stateOf(text: string): ReconcileState | null {
   try {
     const { tries, run } = storedJson<ReconcileState>(text);
@@ -57,7 +57,9 @@ export const ledgerQuery = z.object({
   limit: wholeNumber(1, 1000, 100),
 });
 
-/** `POST /orgs/{id}/credits`: adds, or corrects with a negative amount; once for each `reference`. */
+/**
+ * Handles `POST /orgs/{id}/credits`: adds credits, or corrects with a negative amount, once per `reference`.
+ */
 export async function postCredits(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(credit, [], call.body);
   if (!fields.ok) return fields;
@@ -70,7 +72,9 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 
-/** `GET /orgs/{id}/ledger?after_seq&limit`; with `order=desc` newest first, `before_seq` asks for the next page. */
+/**
+ * Handles `GET /orgs/{id}/ledger?after_seq&limit`. With `order=desc` newest first; `before_seq` continues.
+ */
 export async function getLedger(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;
@@ -102,8 +106,8 @@ function ledgerView(row: LedgerRow): object {
 }
 
 /**
- * `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, its holds and the book. With `within_ms` it
- * may answer `next_after` instead of all differences, from where the next call goes on.
+ * Handles `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, holds and the database.
+ * With `within_ms` it may answer `next_after` to continue.
  */
 export async function postReconcile(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(reconcileAsk, [], call.body ?? {});

@@ -13,15 +13,15 @@ import {
 import type { IdName } from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
-/** Calls of one invocation that the platform lets wait for an answer at the same time. */
+/** The concurrent outgoing calls that the platform allows per invocation. */
 const AT_ONCE = 6;
-/** A round of an outbox, and so the wait of what comes after it, ends about this long after it began. */
+/** About the longest round of an outbox. */
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Gives every item to `deliver`, at most six at the same time. A receiver's first is its probe: its
- * others follow once that one was answered, and are `untried` when it was not, or when one after it was
- * not. So a receiver that hangs takes one of the six places, whatever waits for it. Answers in order.
+ * Delivers every item, at most six at a time. A receiver's first item is its probe: the others follow once it
+ * was answered, and stay `untried` if it or a later one was not. So a receiver that hangs takes one of the
+ * six slots. Results are in order.
  */
 export async function eachReceiver<T>(
   items: readonly T[],
@@ -55,10 +55,10 @@ export async function eachReceiver<T>(
   return answers;
 }
 
-/** One signed request to the peer; null: no answer. */
+/** Sends one signed request to the peer; null: no answer. */
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
-/** Outcomes for this region's own wallets, each in a call of its own. */
+/** Delivers outcomes to this region's own wallets, one call each. */
 export function toOwnWallets(wallet: OutcomeWallet): Deliver {
   const deliver = (message: Message): Promise<Delivery> => {
     const item = outcomeOf(message);
@@ -71,7 +71,7 @@ export function toOwnWallets(wallet: OutcomeWallet): Deliver {
   return (messages) => eachReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-/** Outcomes for the wallets of a peer, in one request. */
+/** Delivers outcomes to a peer's wallets in one request. */
 export function outcomesToPeer(post: Post): Deliver {
   return (messages) => ask(messages, "hold_id", outcomeIn, post);
 }
@@ -81,7 +81,7 @@ function outcomeIn(message: Message): object | null {
   return item === null ? null : outcomeToJson(item);
 }
 
-/** Revocations for a peer, in one request. */
+/** Delivers revocations to a peer in one request. */
 export function revocationsToPeer(post: Post): Deliver {
   return (messages) => ask(messages, "key_hash", revocationIn, post);
 }
@@ -91,7 +91,7 @@ function revocationIn(message: Message): object | null {
   return item === null ? null : revocationToJson(item);
 }
 
-/** Where nothing can be delivered: a peer that the configuration no longer names. */
+/** Delivers nothing, for a peer that the configuration no longer names. */
 export const DELIVER_NOWHERE: Deliver = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 
@@ -115,7 +115,9 @@ async function ask(
 
 const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
-/** What the peer said of each id; null when it is no answer at all. An id with two answers has none. */
+/**
+ * Returns the peer's result for each id, or null if the answer is invalid. An id with two results has none.
+ */
 function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Delivery> | null {
   const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
   if (!body.success) return null;
@@ -127,7 +129,7 @@ function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Deliv
   return answers;
 }
 
-/** At most one message for each id: one answer of a peer could not tell two apart. */
+/** Keeps one message per id, because a peer's answer couldn't distinguish two. */
 export function firstOfEachId(messages: readonly Message[]): readonly Message[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);

@@ -26,7 +26,7 @@ const outcome = z.discriminatedUnion("kind", [
   z.object({ ...hold, kind: z.literal("void") }),
 ]);
 
-/** One of the `items` of the operation `outcomes`; a void costs nothing and has no generation. */
+/** Returns one of the `items` of `outcomes`. A void has no cost and no generation. */
 export function outcomeToJson(item: OutcomeItem): object {
   return {
     hold_id: item.holdId,
@@ -37,7 +37,7 @@ export function outcomeToJson(item: OutcomeItem): object {
   };
 }
 
-/** Null for what is no outcome. The signed sender, not the item, says where the request ran. */
+/** Reads an outcome, or returns null. The signed sender tells where the request ran. */
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
   const parsed = outcome.safeParse(value);
   if (!parsed.success) return null;
@@ -57,12 +57,12 @@ const revocation = z.object({
   root: z.optional(keyHashSchema),
 });
 
-/** One of the `items` of the operation `revocations`; `revoked_at` in Unix ms. */
+/** Returns one of the `items` of `revocations`; `revoked_at` in Unix ms. */
 export function revocationToJson({ keyHash, revokedAt, root }: RevocationItem): object {
   return { key_hash: keyHash, revoked_at: revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Null for what is no revocation. */
+/** Reads a revocation, or returns null. */
 export function revocationFromJson(value: unknown): RevocationItem | null {
   const parsed = revocation.safeParse(value);
   if (!parsed.success) return null;
@@ -72,7 +72,7 @@ export function revocationFromJson(value: unknown): RevocationItem | null {
 
 const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });
 
-/** The items of either operation, each still to be read: a malformed one does not stop the others. */
+/** Returns the unread items of either operation. A malformed one doesn't stop the others. */
 export function itemsIn(body: unknown): Result<readonly unknown[]> {
   const parsed = parseBody(message, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
@@ -80,7 +80,7 @@ export function itemsIn(body: unknown): Result<readonly unknown[]> {
 
 export type IdName = "hold_id" | "key_hash";
 
-/** The answer to one item, under the id that it came with; null when it had none. */
+/** Returns the result of an item under its id; null if it had none. */
 export function resultToJson(idName: IdName, item: unknown, delivery: Delivery): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
@@ -94,7 +94,7 @@ const itemResult = z.object({
   reason: z.optional(z.string()),
 });
 
-/** An answer as `resultToWire` writes it; null for anything else. */
+/** Reads a result of `resultToWire`, or returns null. */
 export function resultFromJson(
   idName: IdName,
   value: unknown,
@@ -109,25 +109,25 @@ export function resultFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** What becomes of an item without a proper answer of its own: it is repeated. */
+/** The delivery of an item without a valid result, which is repeated. */
 export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
-/** What becomes of an item that nobody can read: never repeated. */
+/** The delivery of an unreadable item, which is never repeated. */
 export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
-/** On the wire `untried` is a failure with this reason. */
+/** Between regions, `untried` is a failure with this reason. */
 const NOT_TRIED = "not tried";
 
-/** So deep fields are renamed: a generation's, and those of its usage and price. */
+/** The depth to which fields are renamed: a generation's, its usage's and its price's. */
 const DEPTH = 2;
 
-/** A value as it goes over the wire: the names of its fields in snake_case. */
+/** Converts field names to snake_case. */
 function toWire(value: unknown): unknown {
   return renamed(value, (name) =>
     name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
   );
 }
 
-/** Reads a value that `toWire` wrote, in the names of `schema`. */
+/** Reads a value of `toWire` by the names of `schema`. */
 function fromWire<T>(schema: z.ZodMiniType<T>) {
   return z.pipe(
     z.pipe(

@@ -7,8 +7,8 @@ import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts"
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
 /**
- * What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. `receiver`: the object
- * that must take it in the end; while that one fails, its messages wait apart from all others.
+ * A queued message. `body` is JSON for the deliverer of its `kind`. `receiver`: the object that must take it.
+ * While that fails, its messages wait separately.
  */
 export type Message = {
   readonly id: string;
@@ -18,9 +18,8 @@ export type Message = {
 };
 
 /**
- * The answer to one message. `refused` is definite: it will never be taken, so it is not repeated.
- * `untried`: its receiver failed another message in the same round, or there was no time.
- * `unreachable`: nobody answered for any message, so that the first answer is news for all of them.
+ * The result of one message. `refused` is final and not repeated. `untried`: its receiver failed before in
+ * this round, or time ran out. `unreachable`: nobody answered any message.
  */
 export type Delivery =
   | { readonly kind: "delivered" }
@@ -29,20 +28,20 @@ export type Delivery =
   | { readonly kind: "untried" }
   | { readonly kind: "unreachable" };
 
-/** Delivers at most a hundred messages and answers one by one; what it throws fails them all. */
+/** Delivers at most a hundred messages and returns their results. An exception fails them all. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
-/** By the organization's id, what takes an outcome. */
+/** Returns the wallet of an organization. */
 export type OutcomeWallet = CallsOf<"wallet", "settle" | "void">["wallet"];
 
-/** An outcome as the queue keeps it: the same hold and kind are the same message. */
+/** Returns the message of an outcome. The same hold and kind give the same message. */
 export function outcomeMessage(item: OutcomeItem): Message {
   const { orgId, cost, generation } = item;
   const body = JSON.stringify({ orgId, cost, generation });
   return { id: item.holdId, kind: item.kind, receiver: orgId, body };
 }
 
-/** A revocation as the queue keeps it: one for each key. */
+/** Returns the message of a revocation, one per key. */
 export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): Message {
   const body = JSON.stringify({ revokedAt, root });
   return { id: keyHash, kind: "revoke", receiver: root ?? keyHash, body };
@@ -54,7 +53,7 @@ const outcomeBody = z.object({
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
 });
 
-/** The outcome that `outcomeMessage` made this of, or null when nothing of the kind. */
+/** Returns the outcome of a message, or null. */
 export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
@@ -69,7 +68,7 @@ const revocationBody = z.object({
   root: z.optional(z.string()),
 });
 
-/** The revocation that `revocationMessage` made this of, or null when nothing of the kind. */
+/** Returns the revocation of a message, or null. */
 export function revocationOf({ id, body }: Message): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
@@ -77,7 +76,7 @@ export function revocationOf({ id, body }: Message): RevocationItem | null {
   return { keyHash: id, revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Hands one outcome to its wallet. The wallet takes each once, so a repeat does no harm. */
+/** Delivers an outcome to its wallet, which applies each once. */
 export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): Promise<Delivery> {
   const { holdId, cost } = item;
   try {
@@ -92,7 +91,7 @@ export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): 
   }
 }
 
-/** Only what passes by itself is worth repeating; any other failure would be the same tomorrow. */
+/** Returns the delivery of a result. Only a temporary failure is repeated. */
 function deliveryOf(answer: Result<unknown>): Delivery {
   if (answer.ok) return { kind: "delivered" };
   const { kind } = answer.failure;

@@ -9,10 +9,10 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
-/** With less than this left an attempt gets all of it: half would be too short for another continent. */
+/** With less time left, an attempt gets all of it, because half would be too short across an ocean. */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
-/** Home's answer to a client comes as it would have gone out, and a conversation is as large as a body, in JSON. */
+/** Answers for a client are complete responses, and a conversation is as large as a body. */
 const ANSWERS_MAX: { readonly [K in PeerOperation]?: number } = {
   forward: BODY_BYTES_MAX,
   kept: 1.5 * BODY_BYTES_MAX,
@@ -28,42 +28,40 @@ export type PeerOperation =
   | "kept"
   | "failures";
 
-/** What the peer answered: 200, and JSON whose shape its operation's caller checks. */
+/** A peer's answer: 200 with JSON, whose form the caller checks. */
 export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** An earlier attempt was lost, and may have been carried out. */
+  /** Whether an earlier attempt was lost and may have succeeded. */
   readonly isRepeat: boolean;
 };
 
 export type PeerCallOptions = {
-  /** Names what is asked for on both sides, the same in every attempt. */
+  /** The id for both regions' logs, the same in every attempt. */
   readonly requestId: string;
-  /** The clock that signatures are made by, Unix ms. */
+  /** The clock of signatures, Unix ms. */
   readonly now: () => number;
-  /** For all attempts together, the answer's last byte included; 2000 unless said. */
+  /** The budget in ms of all attempts, until the answer's last byte; by default 2000. */
   readonly budgetMs?: number;
-  /** 2 unless said: one retry. What must not arrive twice has 1. */
+  /** By default 2: one retry. Calls that must not arrive twice have 1. */
   readonly attempts?: number;
-  /** The timers of the request that asks, where there is one. */
+  /** The calling request's timers, if any. */
   readonly after?: After;
-  /** Gives up when the caller does. */
+  /** Aborts with the caller. */
   readonly signal?: AbortSignal;
-  /** Told why there was no answer, in words of ours, when there was none. */
+  /** Called with the reason if there was no answer. */
   readonly onFailed?: (reason: string) => void;
 };
 
-/** How our calls name themselves: a call without a name is what a zone's defences challenge first. */
+/** The name of our calls, because a zone's defenses challenge unnamed ones first. */
 const USER_AGENT = "turnpike/1";
 
 /**
- * Asks a peer: `POST /internal/v1/{operation}`, signed anew in each attempt. Null when there was no
- * well-formed answer in time: then the peer may or may not have done it. Retried, each attempt with an
- * equal share of what is left of the budget (below 600 ms with all of it, so that only a failure that
- * comes before its end is retried), after a lost connection, silence, a 5xx and garbage;
- * not after another status: a 404 says that the peer does not take our signature or knows no such
- * operation. Never throws.
+ * Calls a peer: `POST /internal/v1/{operation}`, newly signed in each attempt. Returns null without a valid
+ * answer in time; the peer may or may not have acted. Attempts share the remaining budget equally (below 600
+ * ms the first gets all). It retries after a lost connection, silence, a 5xx and invalid answers, but not
+ * after other statuses: a 404 means an unknown signature or operation. Never throws.
  */
 export async function callPeer(
   peer: PeerConfig,
@@ -154,8 +152,8 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
 }
 
 /**
- * A status in words. Every answer of a region's Worker names its request: what does not comes from something
- * before it, of a zone's defences mostly, which say so of themselves where they challenge.
+ * Returns a status with its source. Every answer of a Worker names its request; others come from something
+ * before it, usually a zone's defenses.
  */
 function statusWords(status: number, headers: Headers): string {
   if (headers.has("x-request-id")) return `status ${status}`;
@@ -164,8 +162,8 @@ function statusWords(status: number, headers: Headers): string {
 }
 
 /**
- * Why a peer cannot be asked now, or null when it answers as a peer does: asked for a key that nobody has, which
- * its register and its book must both be there to say.
+ * Returns the reason why a peer cannot be called, or null. It asks for an unknown key, which needs the peer's
+ * register and database.
  */
 export async function peerFault(
   peer: PeerConfig,
@@ -183,7 +181,7 @@ export async function peerFault(
 /** The hash of no key. */
 const NOBODY = "0".repeat(64);
 
-/** Undefined for what is not JSON. */
+/** Parses JSON, or returns undefined. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -21,49 +21,48 @@ const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
 
 export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, readableBy: 1 }] };
 
-/** The reason kept with a message while nobody answers for any of them. */
+/** The stored reason while nobody answers. */
 const UNREACHABLE = "unreachable";
 
-/** The `attempts` of a message that was parked before: it gets one, and its alert was logged. */
+/** The `attempts` of a message that was parked before: it gets one more, and its alert was logged. */
 const REVIVED = -1;
 
-/** Receivers that failed and are tried again in one round: each may hang for as long as the round lasts. */
+/** The failing receivers that one round retries, because each may hang for the whole round. */
 const PROBES_MAX = 6;
 
-/** What waits for one receiver. `dueAt`: its next message, or its next probe while it fails. */
+/** A receiver's waiting messages. `dueAt`: the next message, or the next probe while it fails. */
 type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
 
-/** When an answer came, and where in its range (0 to 1) the backoff of what failed lies. */
+/** The time of a result, and its random factor (0 to 1) for the backoff. */
 type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
- * Messages in an object's own storage until each is answered: `waiting` ones have a time at which
- * they are due, `dead` ones were refused for good, `parked` ones grew too old and are tried again only
- * when the addressee is heard and by each sweep. Nothing is dropped. A receiver that failed has a row in
- * `failing`, with a backoff of its own: until it answers it is tried with one message a round, each time
- * with the one that was not tried for longest.
+ * Stores messages until each is delivered: `waiting` ones have a due time, `dead` ones were rejected, and
+ * `parked` ones grew too old and are retried only by sweeps or after a success. Nothing is dropped. A failing
+ * receiver has a row in `failing` with its own backoff: it is tried with one message per round, each time the
+ * least recently tried.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
-  /** The latest clock read, and whether a message may wait for the addressee to be heard; null: look. */
+  /** The latest time read, and whether a message may wait for the receiver; null: unknown. */
   #clockMs: number | null = null;
   #isUnheard: boolean | null = null;
-  /** Whether a receiver may be failing; null: look. */
+  /** Whether a receiver may be failing; null: unknown. */
   #hasFailing: boolean | null = null;
 
-  /** `name` is for the log lines; the storage has `OUTBOX_TABLES`. */
+  /** `name` is for log lines. The storage has `OUTBOX_TABLES`. */
   constructor(storage: DurableObjectStorage, name: string) {
     this.#storage = storage;
     this.#name = name;
   }
 
-  /** Stores all messages or none, due at once; one that is already here stays as it is. */
+  /** Stores all messages or none, due at once. Existing ones stay unchanged. */
   add(messages: readonly Message[], nowMs: number): void {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);
     };
-    // One statement is a transaction by itself; a savepoint around it would cost two more.
+    // One statement is a transaction by itself, and a savepoint would cost two more.
     if (messages.length === 1) write();
     else this.#storage.transactionSync(write);
   }
@@ -81,10 +80,7 @@ export class OutboxQueue {
     );
   }
 
-  /**
-   * As `add`, for messages that must not wait for anything: one that is already here, whatever became
-   * of it, is due at once.
-   */
+  /** Stores messages that must not wait. Existing ones become due at once. */
   addAtOnce(messages: readonly Message[], nowMs: number): void {
     this.#storage.transactionSync(() => {
       this.add(messages, nowMs);
@@ -102,10 +98,7 @@ export class OutboxQueue {
     });
   }
 
-  /**
-   * The clock stepped back: what it made wait for longer than any backoff is due at once, not when the
-   * clock has caught up.
-   */
+  /** Makes messages due after the clock stepped back, if they would wait longer than any backoff. */
   followClock(nowMs: number): void {
     const isBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
@@ -121,8 +114,8 @@ export class OutboxQueue {
   }
 
   /**
-   * The next round: up to 100 messages that are due, shared among their receivers, the longest due first;
-   * then one for each of up to six receivers that failed and are to be tried again.
+   * Returns the next round: up to 100 due messages, shared among receivers, longest due first; then one for
+   * each of up to six failing receivers.
    */
   due(nowMs: number): readonly Message[] {
     const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
@@ -140,23 +133,23 @@ export class OutboxQueue {
     ];
   }
 
-  /** Up to 100 messages that wait, due or not, for this receiver or, null, for any that does not fail. */
+  /** Returns up to 100 waiting messages of this receiver or, with null, of any that doesn't fail. */
   waiting(receiver: string | null): readonly Message[] {
     if (receiver !== null) return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVER_MAX);
     return this.due(Number.MAX_SAFE_INTEGER);
   }
 
-  /** When the next message is due, of any receiver or of this one; null when none waits. */
+  /** Returns the next due time of any or this receiver; null without one. */
   nextDueAt(receiver: string | null = null): number | null {
     const isMeant = (line: Line): boolean => receiver === null || line.receiver === receiver;
     return this.#lines().find(isMeant)?.dueAt ?? null;
   }
 
-  /** Who has something waiting, in the order in which they are due. */
+  /** Returns receivers with waiting messages, by due time. */
   #lines(): readonly Line[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
-        // from one receiver to the next by the index, whatever waits for each
+        // skips from one receiver to the next by the index
         `WITH RECURSIVE line (receiver) AS (
            SELECT min(receiver) FROM messages WHERE state = 'waiting'
            UNION ALL
@@ -188,7 +181,7 @@ export class OutboxQueue {
       .toArray();
   }
 
-  /** Takes in the answer to one message. */
+  /** Records a message's result. */
   resolve(message: Message, delivery: Delivery, moment: Moment): void {
     const { id, kind, receiver } = message;
     const { sql } = this.#storage;
@@ -214,14 +207,14 @@ export class OutboxQueue {
     }
   }
 
-  /** The receiver fails no more. */
+  /** Records that the receiver works again. */
   #answered(receiver: string): void {
     const { sql } = this.#storage;
     this.#hasFailing ??= sql.exec("SELECT 1 FROM failing LIMIT 1").toArray().length > 0;
     if (this.#hasFailing) sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
   }
 
-  /** The receiver is tried again after a backoff of its own, whatever waits for it. */
+  /** Sets the receiver's own backoff. */
   #failed(receiver: string, { nowMs, random }: Moment): void {
     const { sql } = this.#storage;
     const [row] = sql.exec<{ attempts: number }>(
@@ -238,7 +231,7 @@ export class OutboxQueue {
     );
   }
 
-  /** The addressee answers again: what waits, or was parked, only because it did not is due at once. */
+  /** Makes messages due that waited or were parked only for this receiver. */
   heard(nowMs: number): void {
     if (this.#isUnheard === false) return;
     this.#isUnheard = false;
@@ -255,7 +248,7 @@ export class OutboxQueue {
     );
   }
 
-  /** One more attempt, at once, for up to 100 parked messages, those first that had none for longest. */
+  /** Retries up to 100 parked messages, the longest untried first. */
   revive(nowMs: number): void {
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED} WHERE (id, kind) IN
@@ -292,7 +285,7 @@ export class OutboxQueue {
       kind,
     );
     if (row === undefined) return;
-    // Parked only after an attempt: what waited out a week of downtime is still tried once.
+    // A message is parked only after an attempt: one that waited out a week of downtime is still tried once.
     if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
       this.#end(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);

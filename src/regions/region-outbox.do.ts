@@ -25,35 +25,35 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * How long a peer may take for all of a request. A new revocation waits at most this long for the one
- * before it; a hundred outcomes may find slow wallets.
+ * The budgets of a request to a peer. A new revocation waits at most this long for the one before; a hundred
+ * outcomes may find slow wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
-/** Least pause after an alarm that failed as a whole, so that it never spins. */
+/** The least pause after a failed alarm, so that it never spins. */
 const RETRY_MS = 1000;
-/** Outcomes gather for so long after the first: one signed request, and one round of alarm, for all of them. */
+/** How long outcomes gather for one signed request and one alarm. */
 const GATHER_MS = 100;
-/** An alarm that was set this long ago and has not come is set again. */
+/** The age at which a missing alarm is set again. */
 const ARMED_MS = 1000;
-/** An alarm this long overdue was lost, not merely about to run. */
+/** An alarm overdue by this long was lost. */
 const STALE_MS = 60_000;
 
 /**
- * A durable queue of what another object must still hear, one object per shard: `own/0` to `own/15`
- * for this region's wallets, `{peer}/0` to `{peer}/15` for a peer's, `{peer}/revocations` for the keys
- * it must refuse. What was enqueued is delivered at least once; the receiver takes it once. Its calls: `OutboxCalls`.
+ * A durable queue for other objects, one object per shard: `own/0` to `own/15` for this region's wallets,
+ * `{peer}/0` to `{peer}/15` for a peer's, `{peer}/revocations` for revoked keys. Messages are delivered at
+ * least once; receivers apply them once. `OutboxCalls` has its calls.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** What it does is in its name, which it keeps: an alarm need not say whose it is. */
+  /** Its name tells its task, also in an alarm. */
   readonly #name: string;
   #isNameKept: boolean;
   readonly #queue: OutboxQueue;
-  /** Ends when nothing is being delivered: one delivery at a time, so that none is sent twice at once. */
+  /** Resolves when no delivery runs. Only one runs at a time, so that nothing is sent twice at once. */
   #idle: Promise<unknown> = Promise.resolve();
-  /** When the alarm was last set for outcomes to come, until it comes. */
+  /** The time at which the alarm for gathered outcomes was set, until it runs. */
   #armedMs = -Infinity;
-  /** The flushes under way, each shared by all who ask for the same receiver. */
+  /** The running flushes, shared by callers with the same receiver. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -104,10 +104,13 @@ export class RegionOutbox extends DurableObject<Env> {
     return this.#queue.depth(now(this.env));
   }
 
-  /** Delivers what is due. Catches everything: a throw would use up the platform's six retries. */
+  /**
+   * Delivers due messages. It catches everything, because an exception would use up the platform's six
+   * retries.
+   */
   override async alarm(): Promise<void> {
     let leastWaitMs = 0;
-    this.#armedMs = -Infinity; // what comes from here on sets its own
+    this.#armedMs = -Infinity; // later messages set their own
     try {
       if (this.#addressee().carries === "outcomes") leastWaitMs = GATHER_MS;
       const due = (): readonly Message[] => this.#queue.due(now(this.env));
@@ -116,7 +119,7 @@ export class RegionOutbox extends DurableObject<Env> {
       leastWaitMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
-    // Last: an alarm set before a throw would replace the platform's retry.
+    // Last, because an alarm set before an exception would replace the platform's retry.
     try {
       await this.#arm(leastWaitMs);
     } catch (error) {
@@ -131,7 +134,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return mine;
   }
 
-  /** Up to a hundred whatever their backoff; if they were answered, then all that is due. */
+  /** Delivers up to a hundred despite their backoff and, after a success, all due ones. */
   async #deliverWaiting(limitMs: number, receiver: string | null): Promise<void> {
     const untilMs = elapsedMs() + limitMs;
     let messages = this.#queue.waiting(receiver);
@@ -147,7 +150,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
   }
 
-  /** Delivers some messages and takes in the answers; false when nobody answered for any of them. */
+  /** Delivers messages and records their results. Returns false if nobody answered any. */
   async #deliver(all: readonly Message[]): Promise<boolean> {
     const messages = firstOfEachId(all);
     if (messages.length === 0) return true;
@@ -159,7 +162,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   #takeIn(messages: readonly Message[], deliveries: readonly Delivery[]): boolean {
     const nowMs = now(this.env);
-    const together = Math.random(); // what found nobody comes back in one request
+    const together = Math.random(); // unanswered messages return in one request
     for (const [i, message] of messages.entries()) {
       const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
       const random = delivery.kind === "unreachable" ? together : Math.random();
@@ -170,7 +173,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return isAnswered;
   }
 
-  /** Who hears the messages of this shard. */
+  /** Returns the deliverer of this shard. */
   #deliverer(): Deliver {
     const { carries, peer } = this.#addressee();
     if (peer === null) {
@@ -192,20 +195,20 @@ export class RegionOutbox extends DurableObject<Env> {
     const budgetMs = PEER_BUDGET_MS[operation];
     return (body) => {
       const requestId = mintId("req_", clock());
-      // one attempt: the queue repeats by itself
+      // one attempt, because the queue repeats by itself
       return callPeer(peer, operation, body, { requestId, now: clock, budgetMs, attempts: 1 });
     };
   }
 
-  /** As `#arm`, in a little while, for an alarm that is not set yet. */
+  /** Sets the alarm soon, unless it is set. */
   async #armSoon(): Promise<void> {
     const sinceMs = Math.abs(elapsedMs() - this.#armedMs);
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
   /**
-   * The alarm is the time of the message that is due first. The clock may be shifted for tests, the
-   * platform's alarms are not: what counts is how long it is until then. False when nothing waits.
+   * Sets the alarm for the first due message. Tests may shift the clock but not the platform's alarms, so the
+   * remaining time counts. Returns false if nothing waits.
    */
   async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
@@ -216,7 +219,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return true;
   }
 
-  /** What waits must have an alarm: one that was lost, long past or far off is set again. */
+  /** Sets an alarm again that was lost, is overdue or too far away. */
   async #restoreAlarm(): Promise<void> {
     if (this.#queue.nextDueAt() === null) return;
     const alarmAt = await this.ctx.storage.getAlarm();

@@ -21,7 +21,10 @@ const makeLine = (): SummedLine => new SummedLine("peer_refused");
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
-/** The largest body of each operation. A forwarded request brings its client's, in base64; an answer to keep is JSON in JSON. */
+/**
+ * The largest body of each operation. A forwarded request has its client's in base64; a response to store is
+ * JSON in JSON.
+ */
 const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,
   lookup: MESSAGE_BYTES_MAX,
@@ -34,9 +37,9 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 
 /**
- * The gate of `/internal/v1`: for a message that a configured peer has signed it sets `peer`, `peerBody`
- * and the peer's id of what it asks for as `requestId`, so that both logs name the same. To everybody else
- * these paths do not exist. An unsigned body is not even read.
+ * Guards `/internal/v1`. For a message signed by a configured peer it sets `peer`, `peerBody` and the peer's
+ * id as `requestId`, so that both logs match. For others these paths don't exist, and an unsigned body isn't
+ * read.
  */
 export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const timers = new Timers();
@@ -52,7 +55,7 @@ async function answered(c: Context<AppEnv>, next: Next): Promise<Response | unde
   const message = await verified(c);
   if (typeof message === "string") {
     const { config, requestId } = c.var;
-    const claims = c.req.raw.headers.has("signature"); // anybody may call these paths, without a line
+    const claims = c.req.raw.headers.has("signature"); // others' calls get no log line
     if (claims) {
       const line = config.logRequests === "all" ? makeLine() : Isolate.of(config).get(makeLine);
       line.add("count", now(c.env), { reason: message, request_id: requestId });
@@ -67,7 +70,7 @@ async function answered(c: Context<AppEnv>, next: Next): Promise<Response | unde
   return undefined;
 }
 
-/** Who signed the message and what it says, or why it is not to be believed. */
+/** Returns the signer and the body, or the reason against them. */
 async function verified(
   c: Context<AppEnv>,
 ): Promise<{ readonly peer: Region; readonly body: JsonObject } | string> {

@@ -3,9 +3,8 @@ import { hmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * HTTP Message Signatures (RFC 9421) with one shape only: label `turnpike`, algorithm hmac-sha256
- * (3.3.3), the six components below, the four parameters in this order. Whatever is written in
- * another way is not ours, and is not verified.
+ * HTTP Message Signatures (RFC 9421) in one form: label `turnpike`, algorithm hmac-sha256 (3.3.3), the six
+ * components and four parameters below in this order. Other forms are not verified.
  */
 const LABEL = "turnpike";
 const COMPONENTS = [
@@ -18,14 +17,14 @@ const COMPONENTS = [
 ] as const;
 const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 
-/** A signature is good for this long, and a clock may be off by as much. */
+/** The lifetime of a signature, and the tolerated clock difference. */
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
-/** How a keyid looks: `eu:` and 12 characters of base64url. */
+/** The form of a keyid: `eu:` and 12 characters of base64url. */
 const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
-/** 32 bytes in base64. The last character ends in two zero bits: bytes have one text, not four. */
+/** 32 bytes in base64. The last character ends in two zero bits, so that bytes have one text. */
 const BYTES = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
 const DIGEST = new RegExp(`^sha-256=:${BYTES}:$`);
 const SIGNATURE = new RegExp(`^${LABEL}=:(${BYTES}):$`);
@@ -33,7 +32,7 @@ const SIGNATURE_INPUT = new RegExp(
   `^${LABEL}=(${literally(COVERED)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID})";alg="hmac-sha256")$`,
 );
 
-/** What is signed of a request: the body by its digest. */
+/** The signed parts of a request, with the body's digest. */
 type SignedParts = {
   readonly method: string;
   readonly url: string;
@@ -41,12 +40,12 @@ type SignedParts = {
   readonly requestId: string;
 };
 
-/** Who signed a request and the digest that its body must have; or why it is not verified. */
+/** The signer and the required digest, or the reason against them. */
 type Verdict =
   | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
   | { readonly ok: false; readonly reason: string };
 
-/** The headers that sign a request, good for 30 s from `nowMs`. */
+/** Returns headers that sign a request for 30 s from `nowMs`. */
 export async function signatureHeaders(
   parts: SignedParts,
   secret: PeerSecret,
@@ -66,9 +65,8 @@ export async function signatureHeaders(
 }
 
 /**
- * Verifies a request's head, before anything of its body is read; the body is then held against
- * `contentDigest` (`contentDigestOf`). Any doubt is a refusal, never an exception. Costs nothing for
- * requests without a signature of this shape.
+ * Verifies a request's head before its body is read, which is then compared with `contentDigest`
+ * (`contentDigestOf`). Any doubt is a rejection, never an exception. Unsigned requests cost nothing.
  */
 export async function verifySignature(
   request: { readonly method: string; readonly url: string; readonly headers: Headers },
@@ -90,13 +88,13 @@ export async function verifySignature(
   return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
 }
 
-/** The Content-Digest of a body's raw bytes (RFC 9530, 2). */
+/** Returns the Content-Digest of a body (RFC 9530, 2). */
 export async function contentDigestOf(body: Uint8Array): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   return `sha-256=:${digest.toBase64()}:`;
 }
 
-/** RFC 9421, 2.5: a line for each component, then the parameters, without a line break at the end. */
+/** Returns the signature base (RFC 9421, 2.5): a line per component, then the parameters. */
 export function signatureBase(
   components: readonly (readonly [name: string, value: string])[],
   parameters: string,
@@ -105,7 +103,7 @@ export function signatureBase(
   return encoder.encode(`${lines.join("")}"@signature-params": ${parameters}`);
 }
 
-/** The derived components as RFC 9421 2.2 has them; of no query, the question mark alone (2.2.7). */
+/** Returns the derived components (RFC 9421 2.2). An empty query is a question mark (2.2.7). */
 function valuesOf(parts: SignedParts): [name: string, value: string][] {
   const { host, pathname, query } = targetOf(parts.url);
   const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
@@ -113,7 +111,7 @@ function valuesOf(parts: SignedParts): [name: string, value: string][] {
 }
 
 type Target = { readonly host: string; readonly pathname: string; readonly query: string };
-/** Regions ask each other at the same few URLs: each is taken apart once. Anybody can send others: they make room. */
+/** Parsed URLs of peers, which use the same few. Others' may evict them. */
 const targets = new Map<string, Target>();
 const TARGETS_MAX = 16;
 
@@ -137,7 +135,7 @@ type Claim = {
   readonly requestId: string;
 };
 
-/** A header that came twice arrives joined by a comma, which fits none of these patterns. */
+/** Reads the claim. A repeated header is joined by a comma and fits none of these patterns. */
 function claimOf(headers: Headers): Claim | null {
   const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
   const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
@@ -176,17 +174,20 @@ function literally(text: string): string {
 const encoder = new TextEncoder();
 
 type Prepared = { readonly key: CryptoKey; readonly keyId: string };
-/** Made once per secret and isolate. The result is kept, not the promise: no request waits on another's. */
+/**
+ * Made once per secret and isolate. The result is kept, not the promise, because no request may wait on
+ * another's.
+ */
 const prepared = new WeakMap<PeerSecret, Prepared>();
 
-/** The HMAC-SHA-256 key of a secret. */
+/** Returns the HMAC-SHA-256 key of a secret. */
 async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
   return (await prepare(secret)).key;
 }
 
 /**
- * What names a secret in `keyid`: its sender and 72 bits of an HMAC made with it, over a text that no
- * signature is made over. Both regions derive it, and it says nothing about the secret.
+ * Returns the `keyid` of a secret: its sender and 72 bits of an HMAC over a text that no signature uses. Both
+ * regions derive it, and it reveals nothing.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await prepare(secret)).keyId;
