@@ -94,15 +94,8 @@ function converted(door: EndpointAdapter) {
   };
 }
 
-<<<<<<< HEAD
 function written({ model, dropped: _dropped, droppedNatively: _native, ...request }: PaidRequest): string {
   return JSON.stringify([model.id, request]); // what was dropped once is not there to be dropped again
-=======
-function written(request: PaidRequest): string {
-  const nothing: readonly string[] = []; // what was dropped once is not there to be dropped again
-  const { model, ...rest } = { ...request, dropped: nothing, droppedNatively: nothing };
-  return JSON.stringify([model.id, rest]);
->>>>>>> 7152ae85 (style(regions): shorten comments and start them with a verb)
 }
 
 /** Every schema of a management body that stands alone, with what is good for it. */
