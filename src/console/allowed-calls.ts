@@ -3,24 +3,24 @@ import type { Role } from "../shared/caller.ts";
 import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 
-/** What a path below `/v1` says of who may ask it: a row of `routes.ts`. */
+/** The access rules of a path below `/v1`, from a row of `routes.ts`. */
 export type RightsRow = {
   readonly method: string;
   readonly path: string;
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly who: { readonly roles: readonly Role[]; readonly others?: readonly Role[] };
 };
-/** As whom a session calls. `role` null: a person in no organization. */
+/** The identity of a session's calls. `role` null: a person without an organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
   | { readonly kind: "operator"; readonly role: OperatorRole }
-  /** An operator who sees what an owner sees, and changes nothing. */
+  /** An operator who sees an owner's view and changes nothing. */
   | { readonly kind: "viewer" };
-/** Each call, as `GET /v1/keys/{id}`, that is not refused for who asks it; `own`: of what belongs to its member alone. */
+/** The allowed calls by name, as `GET /v1/keys/{id}`. `own`: only the member's own objects. */
 export type AllowedCalls = Readonly<Record<string, "all" | "own">>;
 
-/** What the playground may ask: it spends the key's own minute and money. */
+/** The calls of the playground, which spend the key's own limits and money. */
 export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/chat/completions",
   "/v1/responses",
@@ -28,10 +28,10 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
-/** What is about the caller's own key, which an operator who looks has not. */
+/** The path of the caller's own key, which a viewing operator doesn't have. */
 const OWN_KEY = "/v1/key";
 
-/** All that a session may ask below `/v1`, of what is for persons, and as an operator. */
+/** Returns a session's allowed calls below `/v1`, of people and as an operator. */
 export function allowedCalls(rows: readonly RightsRow[], standing: SessionIdentity): AllowedCalls {
   if (standing.kind === "operator") {
     const { role } = standing;
@@ -68,7 +68,7 @@ function ofPerson(role: Role | null): AllowedCalls {
   );
 }
 
-/** `GET /v1/keys/:id` as the OpenAPI document has it. */
+/** Returns `GET /v1/keys/{id}` for the OpenAPI document's name. */
 function nameOf({ method, path }: Pick<RightsRow, "method" | "path">, base = ""): string {
   return `${method} ${base}${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`;
 }

@@ -24,8 +24,9 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * POST /console/api/as { org }: from here on this operator's session reads `/v1` as an owner of the organization would
- * (its id or slug), and changes nothing. The organization's log says so, once an hour. Answers the session anew.
+ * Handles POST /console/api/as { org }: the operator's session then reads `/v1` as an owner of the
+ * organization (by id or slug) and changes nothing. The organization's event log records it hourly. Returns
+ * the new session.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readJson(c.req.raw, LIMITS);
@@ -41,7 +42,7 @@ export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Pr
   return become(c, rows, { session: entered.value, orgId: found.value.id });
 }
 
-/** DELETE /console/api/as: the operator's session is an operator's again. */
+/** Handles DELETE /console/api/as: ends the operator's view. */
 export async function endViewRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);
@@ -70,7 +71,7 @@ async function organizationCalled(
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** In the organization's log before anything of it is shown. */
+/** Records the view in the organization's event log before anything is shown. */
 async function told(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
   const tell = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
   const done = await queryDatabase(tell, "view_untold", { org_id: orgId });
@@ -101,7 +102,7 @@ async function become(
 
 const NO_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
 
-/** Who calls when an operator looks: an owner by role, by no key, who is only let read. */
+/** Returns a viewing operator's caller: an owner without a key who may only read. */
 export function viewerOf(
   orgId: string,
   rate: RateState,

@@ -94,7 +94,12 @@ function converted(door: EndpointAdapter) {
   };
 }
 
-function written({ model, dropped: _dropped, droppedNatively: _native, ...request }: PaidRequest): string {
+function written({
+  model,
+  dropped: _dropped,
+  droppedNatively: _native,
+  ...request
+}: PaidRequest): string {
   return JSON.stringify([model.id, request]); // what was dropped once is not there to be dropped again
 }
 

@@ -28,7 +28,7 @@ import { Icon } from "./ui/icons.tsx";
 import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
 import { ConnectionBar, Inline } from "./ui/states.tsx";
 
-/** The whole console: who is logged in sees the pages, anybody else the way in. */
+/** The whole console: pages for a session, otherwise the login. */
 export function App() {
   const who = useCell(session);
   useEffect(() => {
@@ -53,7 +53,7 @@ export function App() {
   );
 }
 
-/** Whether a link's key logs in: anybody can send a link, and what is done then is done in their organization. */
+/** Asks before a link's key logs in, because anyone can send a link to their own organization. */
 function Offer({ brought }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
@@ -176,7 +176,7 @@ function Rail({
   );
 }
 
-/** All that a phone's four tabs leave out, and what is a tab of a page. */
+/** The pages that a phone's four tabs leave out. */
 function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const webhooks = isManager(useSession())
     ? [["Webhooks", hrefOf(["events"], { tab: "Webhooks" })] as const]
@@ -201,7 +201,7 @@ function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void 
   );
 }
 
-/** Always there while an operator looks at an organization as its owner sees it. */
+/** The bar while an operator views an organization. */
 function ViewingBar() {
   const { organization } = useSession();
   const id = organization?.id ?? "";
@@ -256,7 +256,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
   );
 }
 
-/** What is left, on every page; read every 5 s. */
+/** The available balance on every page, read every 5 s. */
 function Available() {
   const read = useRead("GET /v1/balance", {}, { every: 5000 });
   return (
@@ -278,7 +278,7 @@ function Available() {
   );
 }
 
-/** `g` and a letter goes to a page, `/` to the filter, Ctrl-K to the box, `?` lists them. */
+/** Handles keys: `g` and a letter open a page, `/` the filter, Ctrl-K the palette, `?` the list. */
 function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
   useEffect(() => {
     let went = 0;
@@ -303,7 +303,7 @@ function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => v
   }, [pages.length]);
 }
 
-/** Ctrl-K, or as a Mac has it, where no dialog is open; the browser's own meaning of it goes. */
+/** Returns whether Ctrl-K (or the Mac's key) was pressed without an open dialog. */
 function isChordOfBox(event: KeyboardEvent): boolean {
   if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return false;
   event.preventDefault();

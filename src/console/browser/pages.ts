@@ -4,20 +4,20 @@ import type { Call } from "./api/client.ts";
 import { isLimited, isOperator, isPerson, isSenior, may } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
-/** A page of the rail: what stands behind `#/` names it. */
+/** A page in the navigation, addressed after `#/`. */
 export type Page = {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
-  /** What goes there after `g`. */
+  /** The key after `g`. */
   readonly key: string;
-  /** Whose rail has it; anybody else's address falls back to their first page. */
+  /** Returns whether a session has it. Other sessions see their first page. */
   readonly forWhom: (session: Session) => boolean;
-  /** Its script, fetched when it is first shown, pointed at, or when nothing else is to do. */
+  /** Loads its script when it is shown, hovered or the browser is idle. */
   readonly load: () => Promise<FunctionComponent>;
 };
 
-/** Of who may make this call. */
+/** Returns a check for a call's permission. */
 const who =
   (call: Call) =>
   (session: Session): boolean =>
@@ -27,7 +27,7 @@ const unlimited = who("GET /v1/keys");
 const spends = who("POST /v1/chat/completions");
 const isMember = who("GET /console/api/people/members");
 
-/** Every page, in the order of the rail; the first that a session may see is its home. */
+/** All pages in order. The first allowed one is the start page. */
 export const PAGES: readonly Page[] = [
   {
     path: "",

@@ -3,16 +3,16 @@ import type { Session } from "./session.ts";
 
 export type Call = keyof Calls;
 export type ReadCall = Extract<Call, `GET ${string}`>;
-/** What fills a call: braces of its path, its query, its body. */
+/** The parameters of a call: path, query and body. */
 export type Filling<C extends Call> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
   readonly body?: Calls[C]["body"];
-  /** Makes a repeat answer as the first time. */
+  /** Makes a repeat return the first result. */
   readonly idempotencyKey?: string;
 };
 
-/** Why a call failed. `status` 0: it had no answer. */
+/** The failure of a call. `status` 0: no answer. */
 export type CallFailure = {
   readonly status: number;
   readonly code: string;
@@ -28,10 +28,10 @@ export type Outcome<T> =
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
-/** The organization that this page shows: a call for another one than the session's is refused. */
+/** The organization of this page. Calls for another one are rejected. */
 export const shown: { organization: string | null } = { organization: null };
 
-/** Where a call goes: the same address is the same state. */
+/** Returns a call's URL. The same URL is the same state. */
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
   const [, template = ""] = name.split(" ");
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
@@ -46,7 +46,7 @@ export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Fillin
   return `${base}${filled}${text === "" ? "" : `?${text}`}`;
 }
 
-/** Calls the API of this region with the session's cookie. */
+/** Calls this region's API with the session's cookie. */
 export async function call<C extends Call>(
   name: C,
   filling: Filling<C> = {},
@@ -65,7 +65,7 @@ export async function call<C extends Call>(
   return outcome as Outcome<Calls[C]["answer"]>;
 }
 
-/** Exchanges a key or an operator's token, however a paste broke it, for a session that the browser keeps as a cookie. */
+/** Exchanges a key or operator's token, also a broken paste, for a session cookie. */
 export async function login(key: string): Promise<Outcome<Session>> {
   return (await send(`${BASE}/login`, {
     method: "POST",
@@ -78,7 +78,7 @@ export async function readSession(): Promise<Outcome<Session>> {
   return (await send(`${BASE}/session`, {})) as Outcome<Session>;
 }
 
-/** An operator's session reads an organization as its owner would; null: no more. */
+/** Views an organization as its owner; null ends it. */
 export async function viewOrganization(org: string | null): Promise<Outcome<Session>> {
   const init =
     org === null
@@ -95,7 +95,7 @@ export async function logout(): Promise<Outcome<unknown>> {
   return send(`${BASE}/logout`, { method: "POST" });
 }
 
-/** Sends one request below the console's API, and reads its JSON; an error of any shape is a failure. */
+/** Sends a request to the console's API and reads its JSON. Any error is a failure. */
 export async function send(url: string, init: RequestInit): Promise<Outcome<unknown>> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -113,7 +113,7 @@ export async function send(url: string, init: RequestInit): Promise<Outcome<unkn
   }
 }
 
-/** What an answer that is no success says. */
+/** Returns the failure of an unsuccessful answer. */
 export function failureOf(response: Response, text: string): CallFailure {
   const error = errorIn(text);
   const said = (name: string): string | null => {

@@ -1,12 +1,12 @@
 import { send } from "./client.ts";
 import type { Outcome } from "./client.ts";
 
-/** Where one may log in, as `/console/api/login` answers. */
+/** The login methods of `/console/api/login`. */
 export type LogIns = {
   readonly region: string;
   readonly issuers: readonly { readonly id: string; readonly name: string }[];
   readonly sign_up: "off" | "approve" | "on";
-  /** Whether people join their company's organization by its domain. */
+  /** Whether people join their company's organization by domain. */
   readonly joins: boolean;
   readonly regions: readonly { readonly region: string; readonly console: string }[];
 };
@@ -18,7 +18,7 @@ export async function readLogIns(): Promise<Outcome<LogIns>> {
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST = "turnpike-issuer";
 
-/** The issuer that this browser logged in by last; an id alone. */
+/** Returns the id of this browser's last issuer. */
 export function lastIssuer(): string | null {
   return localStorage.getItem(LAST);
 }
@@ -46,7 +46,7 @@ export async function startLogIn(
   return started;
 }
 
-/** What an invitation is for. */
+/** The content of an invitation. */
 export type Invited = {
   readonly organization: string;
   readonly role: string;

@@ -1,4 +1,4 @@
-/** Who is logged in, as `/console/api/session` answers. */
+/** The login of `/console/api/session`. */
 export type Session = {
   readonly kind: "key" | "person" | "operator";
   readonly role: "owner" | "admin" | "billing" | "member" | "operator" | null;
@@ -8,7 +8,7 @@ export type Session = {
     readonly slug: string;
     readonly is_personal?: boolean;
   } | null;
-  /** Of an operator alone: what of a call that several roles may make is its own. */
+  /** The role of an operator. */
   readonly operator?: "read" | "support" | "finance" | "all";
   readonly person?: { readonly id: string; readonly name: string };
   readonly key: {
@@ -18,7 +18,7 @@ export type Session = {
     readonly limited: boolean;
   } | null;
   readonly member: { readonly id: string } | null;
-  /** Each call that is not refused for who asks it; `own`: of what belongs to its member alone. */
+  /** The allowed calls; `own`: only the member's own objects. */
   readonly may: Readonly<Record<string, "all" | "own">>;
   readonly region: string;
   readonly expires_at: string;

@@ -1,11 +1,11 @@
 import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
-/** What the playground learns while an answer comes. Times in ms since it was asked. */
+/** The progress of a playground answer. Times are ms since the request. */
 export type StreamProgress =
   | {
       readonly kind: "head";
-      /** The request's. */
+      /** The request's ID. */
       readonly id: string;
       readonly route: string;
       readonly grantedMaxTokens: string | null;
@@ -38,7 +38,7 @@ type Piece = {
   readonly error?: { readonly message?: string };
 };
 
-/** Asks for a completion as the application would, and tells what comes as it comes. Throws when `signal` ends it. */
+/** Requests a completion and yields its progress. Throws when `signal` aborts. */
 export async function* streamCompletion(
   body: object,
   signal: AbortSignal,
@@ -96,7 +96,7 @@ function usageOf(
   };
 }
 
-/** The data of each event of a stream; events are apart by an empty line. */
+/** Yields the data of each event of a stream. */
 async function* eventsOf(response: Response): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -1,9 +1,9 @@
 import { DAY, utcDay } from "./time.ts";
 
-/** What moved a balance: micros of one UTC day, what was spent with a minus. */
+/** A change of the balance in micro-credits on a UTC day; spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
 
-/** What was left at the end of each day, counted back from what is left now. */
+/** Returns the balance at the end of each day, computed backward from now. */
 export function balanceCurve(
   nowMicros: number,
   moved: readonly BalanceMovement[],
@@ -14,7 +14,7 @@ export function balanceCurve(
   return days.map((day) => nowMicros - later(day));
 }
 
-/** What was credited on each day; null where nothing was. */
+/** Returns the credits of each day; null for none. */
 export function creditedBy(
   credits: readonly BalanceMovement[],
   days: readonly string[],
@@ -25,7 +25,7 @@ export function creditedBy(
   });
 }
 
-/** Until which day it lasts when each day costs so much; null: nothing is spent, or longer than ten years. */
+/** Returns the last day at this daily cost; null without cost or after ten years. */
 export function lastsUntil(micros: number, perDay: number, now: number): string | null {
   if (perDay <= 0) return null;
   const days = Math.floor(Math.max(0, micros) / perDay);

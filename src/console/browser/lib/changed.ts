@@ -1,4 +1,4 @@
-/** Of `after` the fields that differ from `before`: a change sends nothing else, so nobody's change undoes another's. */
+/** Returns the changed fields, so that no change undoes another person's. */
 export function changedOf<T extends object>(before: T, after: T): Partial<T> {
   const known = new Map<string, unknown>(Object.entries(before));
   const differing = Object.entries(after).filter(

@@ -1,23 +1,23 @@
-/** A client of the document about clients: its words and its blocks, in their order. */
+/** A client in the clients document, with its text and code blocks in order. */
 export type ClientBlocks = {
   readonly name: string;
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };
 
-/** What stands for the region's address in the blocks as they are served. */
+/** The placeholder of the region's address in the blocks. */
 export const ORIGIN = "https://this-region.invalid";
-/** What stands for the reader's key in them. */
+/** The placeholder of the reader's key in the blocks. */
 export const YOUR_KEY = "YOUR_KEY";
 
-/** Clients that know their maker's models by name, and what they ask with: the larger model, and the smaller one. */
+/** Clients that know their vendor's models by name: the larger and the smaller one. */
 const OF_MAKERS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
   "Claude Code": [/^anthropic\/claude-(?:opus|sonnet)-/, /^anthropic\/claude-haiku-/],
   Codex: [/^openai\/gpt-\d/, /^$/],
 };
 
 /**
- * A block with a model of the client's own maker in place of the alias, where the region sells one: by its name there
- * the client knows how much it takes. `live`: ids of models, the better ones of a maker first.
+ * Replaces the alias with a model of the client's vendor if the region sells one, so that the client knows
+ * its limits. `live`: model ids, a vendor's best first.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = OF_MAKERS[client] ?? [/^$/, /^$/];
@@ -26,7 +26,7 @@ export function withFittingModels(client: string, text: string, live: readonly s
     .replaceAll(/\bfast\b/g, nameOf(live.find((id) => small.test(id))) ?? "fast");
 }
 
-/** As the maker's own clients say it: `claude-opus-5-5` for `anthropic/claude-opus-5.5`. */
+/** Returns the vendor's own name: `claude-opus-5-5` for `anthropic/claude-opus-5.5`. */
 function nameOf(id: string | undefined): string | undefined {
   const name = id?.slice(id.indexOf("/") + 1);
   return name?.startsWith("claude-") === true ? name.replaceAll(".", "-") : name;

@@ -1,7 +1,7 @@
-/** A request as one would write it in a language; the key is read from the variable KEY. */
+/** A request in a programming language, with the key from the variable KEY. */
 export type Copied = { readonly name: string; readonly text: string };
 
-/** One chat request for each language that the documents show, to the region at `origin`. */
+/** Returns a chat request for each documented language, to the region at `origin`. */
 export function copiesOf(body: object, origin: string): readonly Copied[] {
   const json = JSON.stringify(body, null, 2);
   const base = `${origin}/v1`;
@@ -22,7 +22,7 @@ export function copiesOf(body: object, origin: string): readonly Copied[] {
         "from openai import OpenAI",
         "",
         `client = OpenAI(base_url="${base}", api_key=os.environ["KEY"])`,
-        // JSON within a string of JSON is a string of Python too.
+        // A JSON string is also a Python string.
         `body = json.loads(${JSON.stringify(JSON.stringify(body))})`,
         ...(isStream
           ? [

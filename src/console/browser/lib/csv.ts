@@ -1,9 +1,9 @@
 type Value = string | number | boolean | null;
 
-/** What a spreadsheet would run is given a leading apostrophe. */
+/** Formulas get an apostrophe, so that a spreadsheet doesn't run them. */
 const FORMULA = /^(?:[=+@\t\r]|-(?!\d+(?:\.\d+)?$))/;
 
-/** Rows as CSV of RFC 4180. Numbers are as they are, text that begins as a formula is disarmed. */
+/** Returns rows as CSV (RFC 4180) with harmless formulas. */
 export function csvOf(rows: readonly (readonly Value[])[]): string {
   return rows.map((row) => `${row.map(cellOf).join(",")}\r\n`).join("");
 }

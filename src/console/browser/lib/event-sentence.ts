@@ -2,14 +2,14 @@ import type { Event } from "../api/types.ts";
 import { left, spent } from "./money.ts";
 
 export type EventType = Event["type"];
-/** What people call something by its id; the id itself where nobody knows. */
+/** Returns the display name of an id, or the id. */
 export type NameOf = (id: string) => string;
 
-/** An event's words: who did it, to what, and its data as text; what is missing is "". */
+/** The text parts of an event; "" for missing ones. */
 type Told = {
   readonly who: string;
   readonly what: string;
-  /** What differs, as `from "a" to "b"`. */
+  /** The differences as `from "a" to "b"`. */
   readonly changes: string;
   readonly text: (name: string) => string;
   readonly money: (name: string) => string;
@@ -17,7 +17,7 @@ type Told = {
   readonly time: (name: string) => string;
 };
 
-/** What happened, as a person would say it: amounts in dollars, moments in UTC. Nothing that is not there is said. */
+/** Returns the sentence of an event, with dollars and UTC times. */
 export function sentenceOf(event: Event, nameOf: NameOf): string {
   const { data, actor, subject, type } = event;
   const told: Told = {
@@ -33,14 +33,14 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   return `${said}.`;
 }
 
-/** Who did it, as people say it. */
+/** Returns the display name of an actor. */
 export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
   if (id === null) return "Turnpike";
   if (kind === "operator") return `${id} (operator)`;
   return kind === "session" ? `A session (${id})` : nameOf(id);
 }
 
-/** The sentence of each type; the types ask for one of every event that the API has. */
+/** The sentences by event type, complete by type check. */
 export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
@@ -114,7 +114,7 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `The webhook ${what} is off: ${text("reason") === "gone" ? "it answered 410" : "no answer for five days"}`,
 };
 
-/** A part of a sentence, with what goes before and after it; nothing of nothing. */
+/** Returns a part of a sentence with its surroundings, or nothing. */
 function after(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
@@ -130,12 +130,12 @@ const periodOf = (period: string): string => PERIODS[period]?.[0] ?? "its whole 
 const endOf = (period: string): string => PERIODS[period]?.[1] ?? "it is raised";
 const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
 
-/** `2026-11-27 14:02 UTC`. */
+/** Formats `2026-11-27 14:02 UTC`. */
 function moment(time: string): string {
   return `${time.slice(0, 16).replace("T", " ")} UTC`;
 }
 
-/** What a field of ours is called, and its value: amounts in dollars. */
+/** Returns changed fields with names and values; amounts in dollars. */
 function changesOf(changes: unknown, nameOf: NameOf): string {
   if (typeof changes !== "object" || changes === null) return "";
   return Object.entries(changes)

@@ -1,11 +1,11 @@
-/** Which way an amount is shown when not all of its decimals are: never the way that looks better. */
+/** The rounding direction of a shortened amount, never the one that looks better. */
 type Side = "left" | "spent";
 
 const MICROS = 1_000_000;
 
 /**
- * Micros as dollars, with as many decimals as show the first two digits that are not zero: `$12.40`,
- * `$0.000012`. What is left is cut, what was spent is raised, so that neither looks better than it is.
+ * Formats micro-credits as dollars with the first two nonzero digits: `$12.40`, `$0.000012`. Balances are
+ * rounded down, spend up.
  */
 function shown(micros: number, side: Side): string {
   const sign = micros < 0 ? "-" : "";
@@ -19,48 +19,48 @@ function shown(micros: number, side: Side): string {
   return `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ",")}.${trimmed(decimals)}`;
 }
 
-/** Raising may make a digit more: `$0.0100` is `$0.01`. Two decimals stay. */
+/** Trims a digit that rounding added: `$0.0100` becomes `$0.01`. Two decimals stay. */
 function trimmed(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
-/** What somebody has: never more than it is. */
+/** Formats a balance, rounded down. */
 export function left(micros: number): string {
   return shown(micros, "left");
 }
 
-/** What somebody spent: never less than it is. */
+/** Formats spend, rounded up. */
 export function spent(micros: number): string {
   return shown(micros, "spent");
 }
 
-/** All six decimals of an amount, for a bill whose lines must add up; a part of a micro shows too. */
+/** Formats all six decimals, for bills whose lines must add up. */
 export function exact(micros: number): string {
   const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
 
-/** The whole truth, for who points at an amount. */
+/** Formats the exact micro-credits for a tooltip. */
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micros ($${(micros / MICROS).toFixed(6)})`;
 }
 
-/** Dollars of the API as whole micros. */
+/** Converts the API's dollars to whole micro-credits. */
 export function microsOf(dollars: number): number {
   return Math.round(dollars * MICROS);
 }
 
-/** A whole number with a thin space between its thousands. */
+/** Formats a whole number with thin spaces. */
 export function grouped(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
-/** A whole number of what is named: `1 token`, `2 tokens`. */
+/** Formats a count with its noun: `1 token`, `2 tokens`. */
 export function counted(count: number, noun: string): string {
   return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Tokens in short: `940`, `12.4k`, `3.1M`; cut, never raised. */
+/** Shortens tokens: `940`, `12.4k`, `3.1M`, rounded down. */
 export function short(count: number): string {
   const unit = [
     [1e9, "G"],
@@ -73,7 +73,7 @@ export function short(count: number): string {
   return `${value >= 100 ? Math.floor(value) : value}${letter}`;
 }
 
-/** A share between 0 and 1: `12 %`, `< 1 %` for something, `> 99 %` for nearly all. */
+/** Formats a share of 0 to 1: `12 %`, `< 1 %`, `> 99 %`. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.01) return "< 1 %";
   if (share < 1 && share > 0.99) return "> 99 %";

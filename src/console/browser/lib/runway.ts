@@ -5,13 +5,13 @@ import { DAY, daysBetween, monthStart, utcDay } from "./time.ts";
 export type Totals = {
   readonly today: number;
   readonly month: number;
-  /** Of last month up to the same day of the month. */
+  /** Last month up to the same day. */
   readonly lastMonthToDate: number;
-  /** Of the last 7 whole days. */
+  /** The last 7 whole days. */
   readonly week: number;
 };
 
-/** Spend of now in micros, all days UTC. */
+/** Returns spend up to now in micro-credits, by UTC days. */
 export function totalsOf(rows: readonly DayRow[], now: number): Totals {
   const today = utcDay(now);
   const lastStart = monthStart(today, 1);
@@ -30,8 +30,8 @@ export function totalsOf(rows: readonly DayRow[], now: number): Totals {
 }
 
 /**
- * How long the balance lasts at the pace of the last 7 whole days, in words. An organization whose first
- * spend is younger than that is judged by the days since then, today included.
+ * Returns how long the balance lasts at the pace of the last 7 whole days, or of the days since the first
+ * spend, today included.
  */
 export function runway(availableMicro: number, rows: readonly DayRow[], now: number): string {
   const recent = rows.filter(

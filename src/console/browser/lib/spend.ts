@@ -6,33 +6,33 @@ const METRICS = [
   "cost_micro",
 ] as const;
 export type Metric = (typeof METRICS)[number];
-/** What is summed up. */
+/** The summed metrics. */
 type Amounts = Readonly<Record<Metric, number>>;
-/** A sum of one UTC day and one group (a model, a key, an end user; null where a request had none). */
+/** The sum of a UTC day and a group (model, key, end user; null for none). */
 export type DayRow = Amounts & {
   readonly day: string;
   readonly group: string | null;
-  /** Of usage by two things that are no time, and where times were asked for. */
+  /** Set for usage by two groups, and for latencies. */
   readonly group2?: string | null;
   readonly first_byte_ms?: { readonly p50: number | null; readonly p99: number | null };
   readonly tokens_per_s?: number | null;
 };
-/** So many requests that used nothing, as those that failed. */
+/** Returns requests without usage, such as failed ones. */
 export function unused(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
   return { ...sums, requests } as Amounts;
 }
 export type Series = { readonly name: string | null; readonly values: readonly number[] };
 
-/** What rows sum up to. */
+/** Returns the sum of rows. */
 export function sumOf(rows: readonly DayRow[], metric: Metric): number {
   return rows.reduce((sum, row) => sum + row[metric], 0);
 }
 
-/** What a group came to over all days. */
+/** A group's total. */
 export type Sum = Amounts & { readonly group: string | null };
 
-/** Each group's sums, what cost most first; equal ones by name. */
+/** Returns each group's totals, highest cost first, then by name. */
 export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): readonly Sum[] {
   const sums = new Map<string | null, Record<Metric, number> & { group: string | null }>();
   for (const { day: _day, ...row } of rows) {
@@ -45,7 +45,7 @@ export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): 
   );
 }
 
-/** A series for each group over all days, the largest first; those beyond `most` are one, named "other". */
+/** Returns a series per group, the largest first; those beyond `most` become "other". */
 export function stacked(
   rows: readonly DayRow[],
   days: readonly string[],
@@ -74,13 +74,13 @@ export function stacked(
   return [...series].map(([name, values]) => ({ name, values }));
 }
 
-/** The value below which a share of all lies (nearest rank); null of none. */
+/** Returns the nearest-rank quantile; null without values. */
 export function quantile(values: readonly number[], share: number): number | null {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
 }
 
-/** The part of each day's prompts that was read from a cache; null for a day without prompts. */
+/** Returns the cached share of each day's prompts; null for a day without prompts. */
 export function cacheShares(
   rows: readonly DayRow[],
   days: readonly string[],

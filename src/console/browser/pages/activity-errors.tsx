@@ -13,7 +13,7 @@ import type { Column } from "../ui/table.tsx";
 import { IDS, TITLES } from "./activity-sums.tsx";
 
 const EVERY_MS = 30_000;
-/** What a list of requests is filtered by for a group. */
+/** The request filter of each group. */
 const FILTERS = {
   model: "model",
   provider: "provider",
@@ -21,11 +21,11 @@ const FILTERS = {
   user: "external_id",
 } as const;
 
-/** What failed or was refused of each group; a row leads to its requests. */
+/** Failed and rejected requests by group, with links. */
 export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
   const split = by === "member" ? "key" : by;
   const nameOf = useGroupNames();
-  const { member_id, key_id, ...kept } = only; // of a member's keys alone there is no count
+  const { member_id, key_id, ...kept } = only; // errors aren't counted by member or key
   const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
   const untold = {
     ...(split === "key" && kept),
@@ -71,7 +71,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
             rows={data}
             keyOf={({ group }) => group ?? ""}
             open={({ group = null }) => {
-              if (group === null) return; // nothing asks for those without one
+              if (group === null) return; // no filter exists for requests without a group
               goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
             }}
             empty={<Empty text="Nothing failed or was refused." />}

@@ -13,7 +13,7 @@ import { GROUPS_MOST } from "../ui/group-chart.tsx";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { perSecond } from "./activity-times.tsx";
 
-/** The charts of Activity that are no sum of a split: errors by code, the share from cache, times. */
+/** Activity's charts of errors, cached share and latencies. */
 export function ActivityMeasures() {
   const [, update] = useQuery();
   const { range, parts, isHourly, only, by, metric } = useActivityQuery();
@@ -53,7 +53,7 @@ export function ActivityMeasures() {
 
 type Timed = "first_byte" | "tokens_per_s";
 
-/** A line for each of the groups that asked most: the median TTFT, or tokens a second; none where there is none. */
+/** The median TTFT or speed of the busiest groups. */
 function Times({
   rows,
   parts,

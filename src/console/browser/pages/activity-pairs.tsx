@@ -11,7 +11,7 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Gaps, IDS, TITLES } from "./activity-sums.tsx";
 
-/** What each pair of groups came to over the whole period; a row is looked at alone. */
+/** The totals of pairs of groups. */
 export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked: Range & Only }) {
   const [query] = useQuery();
   const pair = pairOf(by, second);
@@ -49,7 +49,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
             keyOf={(row) => JSON.stringify([row.group, row.group2])}
             open={(row) => {
               const [first, other] = [group(row, true), group(row, false)];
-              if (first === null || other === null) return; // nothing asks for those without one
+              if (first === null || other === null) return; // no filter exists for requests without a group
               goTo(["activity"], { ...query, [by]: first, [second]: other });
             }}
             empty={<Empty text="Nothing was asked in these days." />}

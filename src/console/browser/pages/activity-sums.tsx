@@ -14,7 +14,7 @@ import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** How a split is headed, and its ids in a file. */
+/** The title of a group, also in files. */
 export const TITLES: Readonly<Record<Splits, string>> = {
   model: "Model",
   provider: "Provider",
@@ -30,13 +30,13 @@ export const IDS: Readonly<Record<Splits, string>> = {
   member: "member_id",
 };
 
-/** By how much: `+12 %`. */
+/** Formats a change: `+12 %`. */
 export function changed(now: number, before: number): string {
   const share = (now - before) / before;
   return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 }
 
-/** What the sums leave out: more than is read at once, and what was before the oldest that is kept. */
+/** The data that sums leave out: beyond one read, and older than what is kept. */
 export function Gaps({
   isCut,
   completeFrom,
@@ -52,7 +52,7 @@ export function Gaps({
   );
 }
 
-/** What each group came to; a row is looked at alone. */
+/** The totals of each group, with links. */
 export function Sums({
   rows,
   before,
@@ -60,7 +60,7 @@ export function Sums({
   drawn,
 }: {
   rows: readonly DayRow[];
-  /** Of the period before; undefined: not read yet. */
+  /** The previous period; undefined while loading. */
   before: readonly DayRow[] | undefined;
   by: Splits;
   drawn: ReadonlySet<string | null>;
@@ -123,11 +123,11 @@ function groupColumn(
   };
 }
 
-/** What stops a row's spending, where one may. */
+/** Returns the actions that stop a row's spend. */
 function verbs(by: Splits, may: (call: Call, isOwn: boolean) => boolean): readonly Column<Sum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = STOPS[by];
-  if (!may(call, false)) return []; // the rows are of everybody
+  if (!may(call, false)) return []; // the rows are everyone's
   const cell = ({ group }: Sum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];

@@ -11,10 +11,10 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { IDS, TITLES } from "./activity-sums.tsx";
 
-/** A rate, whole. */
+/** Formats a whole rate. */
 export const perSecond = (rate: number): string => grouped(Math.round(rate));
 
-/** TTFT and tokens a second of each group over the whole period; a row is looked at alone. */
+/** TTFT and speed by group, with links. */
 export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
   const [query] = useQuery();
   const nameOf = useGroupNames();

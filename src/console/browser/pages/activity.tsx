@@ -36,16 +36,16 @@ const RANGES = [
   ["last-month", "last month"],
   ["dates", "dates"],
 ] as const;
-/** The chart of a measure that is no sum of a split: a script of its own. */
+/** The chart of a metric that isn't a sum. */
 const MEASURES: Part = {
   load: async () => (await import("./activity-measures.tsx")).ActivityMeasures,
 };
-/** What stands below where it is no sum of one split: a script of its own. */
+/** The part below that isn't a simple sum. */
 const GROUPS: Part = {
   load: async () => (await import("./activity-groups.tsx")).ActivityGroups,
 };
 
-/** Who spent it, on what, when: bars by day or hour, their sums, and the same of the period before. */
+/** Spend and usage over time: bars, totals, and the previous period. */
 export function Activity() {
   const [, update] = useQuery();
   const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();
@@ -99,7 +99,7 @@ export function Activity() {
   );
 }
 
-/** What is measured, and by what: by one thing, or by two together. */
+/** The metric and its groups, one or two. */
 function Splitting({ by }: { by: Splits }) {
   const seconds = SPLITS.filter(([name]) => pairOf(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
@@ -112,7 +112,7 @@ function Splitting({ by }: { by: Splits }) {
   );
 }
 
-/** The period: a preset, or two days; choosing one clears the other. */
+/** The period: a preset or two days. Choosing one clears the other. */
 function Period() {
   const [query, update] = useQuery();
   return (
@@ -143,7 +143,7 @@ function Period() {
   );
 }
 
-/** What is looked at alone, each gone at a click. */
+/** The active filters, each removable. */
 function Chips() {
   const [query, update] = useQuery();
   const nameOf = useGroupNames();
@@ -162,7 +162,7 @@ function Chips() {
   );
 }
 
-/** Sum, average and what changed, in a line. */
+/** Sum, average and change in a line. */
 function Summary({
   rows,
   before,
@@ -197,7 +197,7 @@ function titleOf(metric: Drawn["metric"], by: Splits): string {
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
-/** Whether a measure is drawn apart: it is one for all, has groups of its own, or is of times. */
+/** Returns whether a metric has its own chart. */
 function isApartDrawn(metric: Drawn["metric"]): metric is Exclude<Drawn["metric"], Metric> {
   return metric === "cache_share" || metric === "errors" || isTimed(metric);
 }
@@ -229,7 +229,7 @@ function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
   );
 }
 
-/** The groups that have a color of their own in the chart; none where it has no groups. */
+/** Returns the groups with a color in the chart. */
 function drawnOf(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -9,7 +9,7 @@ import { Chart } from "../ui/chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const DAYS = 90;
-/** Payments that are looked at: as many as one answer has. */
+/** The payments of one answer. */
 const CREDITS_MAX = 100;
 const PACES = [
   ["yesterday", 1],
@@ -17,7 +17,7 @@ const PACES = [
   ["the last 30 days", 30],
 ] as const;
 
-/** What was left on each of 90 days, and when it ends at the pace of yesterday, a week and a month. */
+/** The balance of 90 days and its forecast at three paces. */
 export function BalanceCurve() {
   const now = useNow();
   const today = utcDay(now);
@@ -70,7 +70,7 @@ export function BalanceCurve() {
   );
 }
 
-/** What is left of today without what requests that are running hold: a point below the line. */
+/** Returns today's balance without open holds. */
 function withoutHeld(days: readonly string[], micros: number) {
   const values = days.map((_, i) => (i === days.length - 1 ? micros : null));
   return { label: "without what is held now", slot: 4, values };

@@ -33,11 +33,11 @@ const PERIODS = [
   ["last-month", "last month"],
   ["30", "30 days"],
 ] as const;
-/** Pages of organizations that are followed: 100 wallets each. */
+/** The most pages of organizations, with 100 wallets each. */
 const PAGES_MAX = 20;
 const PRICES = "Prices";
 
-/** What was charged beside what it cost to buy; and at which prices it is sold. */
+/** Charges and purchase costs, and prices. */
 export function Business() {
   const [query] = useQuery();
   const tab = query["tab"] === PRICES ? PRICES : "Margin";
@@ -101,7 +101,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   );
 }
 
-/** All pages of it added up, as their rows say the same group and day. */
+/** Returns the sum of all pages by group and day. */
 async function wholeMargin(query: {
   readonly from: string;
   readonly to: string;
@@ -202,7 +202,7 @@ function columnsOf(by: By): readonly Column<Row>[] {
 
 const NUMBER = { type: "number", step: "0.000001" } as const;
 
-/** What a provider billed of a day, to compare with what its requests cost by its list. */
+/** The form for a provider's bill of a day. */
 function EnterBill({ onClose }: { onClose: () => void }) {
   const [typed, setTyped] = useState({ provider: "", day: "", dollars: "" });
   const line = (name: keyof typeof typed, label: string, more: object = {}) => (

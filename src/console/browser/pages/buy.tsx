@@ -6,12 +6,12 @@ import { Panel } from "../ui/basics.tsx";
 import { Field, Form } from "../ui/dialog.tsx";
 
 const AMOUNTS = [10, 25, 50, 100, 250];
-/** What a purchase changes on this page and above it. */
+/** The reads that a purchase changes. */
 export const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
 
 type Sold = NonNullable<Credits["sold"]>;
 
-/** The form that buys: on the payment page, or with the card that is kept there. */
+/** The purchase form: on the payment page, or with the stored card. */
 export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purchase) => void }) {
   const [dollars, setDollars] = useState(String(Math.max(10, sold.dollars_min)));
   const [isKept, setKept] = useState(sold.card !== null);
@@ -22,7 +22,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
     amount_dollars: Number(dollars),
     ...(usesCard ? { method: "card" as const } : { method: "checkout" as const, save_card: keeps }),
   };
-  // One key for one order: pressed twice, or repeated after a lost answer, it is one purchase.
+  // One key per order, so that a repeat is one purchase.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [JSON.stringify(body), attempt]);
   const amounts = AMOUNTS.filter((one) => one >= sold.dollars_min && one <= sold.dollars_max);
   return (

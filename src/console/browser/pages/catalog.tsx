@@ -10,7 +10,7 @@ import type { Column } from "../ui/table.tsx";
 type Model = CatalogModels["models"][number];
 type Row = Model["routes"][number] & Pick<Model, "id" | "kind" | "aliases">;
 
-/** A price is amber when its list was last looked at so many days ago, and red. */
+/** The age of a price in days that shows amber, then red. */
 const OLD_DAYS = 30;
 const TOO_OLD_DAYS = 60;
 const WHY = {
@@ -24,7 +24,7 @@ const STATES = [
   ["not", "not sold"],
 ] as const;
 
-/** Every model with its routes: sold or why not, cost beside price, and how old that is. */
+/** All models with routes, status, cost, price and its age. */
 export function Catalog() {
   const [{ state = "" }] = useQuery();
   const read = useRead("GET /admin/v1/catalog");

@@ -15,14 +15,14 @@ import { useNow } from "../state/now.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 
-/** What a text may mean, and where it leads. */
+/** A result of the palette, and its page. */
 type Find = { readonly what: string; readonly text: string; readonly href: string };
 
 const MOST = 12;
 const OF_EACH = 4;
-/** How a secret of ours begins; what is one is compared here and goes nowhere. */
+/** The prefix of our secrets, which stay in the browser. */
 const SECRET = /^svc_s[a-z]_/;
-/** What a text is by how it begins, and the page of what has that id. */
+/** The pages of ids by prefix. */
 const IDS = [
   [/^(?:req|chatcmpl|cmpl|resp|msg|embd)[-_]/, "Request", (id: string) => hrefOf(["requests", id])],
   [/^key_/, "Key", (id: string) => hrefOf(["keys", id])],
@@ -30,7 +30,7 @@ const IDS = [
   [/^whk_/, "Webhook", (id: string) => hrefOf(["events", id], { tab: "Webhooks" })],
 ] as const;
 
-/** The box: whatever is pasted or typed, and Enter to where it leads. */
+/** The command palette. */
 export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
@@ -125,7 +125,7 @@ function pageFind({ title, path }: Page): Find {
   return { what: "Page", text: title, href: hrefOf(path === "" ? [] : [path]) };
 }
 
-/** Keys by their names; by a secret or the beginning of one, with what it did since yesterday and its end at hand. */
+/** Finds keys by name, secret or prefix, with recent use and revocation. */
 function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
   const now = useNow();
   const isSecret = SECRET.test(text);
@@ -167,7 +167,7 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
     .map(({ id }) => ({ what: "Model", text: id, href: hrefOf(["models"], { q: id }) }));
 }
 
-/** The documents' own search: its index is read when something is typed. */
+/** Searches the documentation, whose index is loaded on the first input. */
 function useDocuments(text: string): readonly Find[] {
   const data = readAside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
@@ -178,7 +178,7 @@ function useDocuments(text: string): readonly Find[] {
   }));
 }
 
-/** Where the index is stands in every page of the documents. */
+/** Reads the index, whose address is in every documentation page. */
 async function readIndex(): Promise<Outcome<readonly Entry[]>> {
   const page = await (await fetch("/docs/")).text();
   const at = /data-index="([^"]+)"/.exec(page)?.[1];

@@ -10,7 +10,7 @@ import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
 
-/** Domains by which the company's people find the organization and join it. */
+/** The domains by which people join the organization. */
 export function Company() {
   const [naming, setNaming] = useState(false);
   const read = useRead("GET /console/api/people/company/domains", {});
@@ -43,7 +43,7 @@ export function Company() {
   );
 }
 
-/** The company's own issuer: what it must be told, and whether it is the only way in. */
+/** The company's own login provider, and whether it is required. */
 function OwnIssuer() {
   const [setting, setSetting] = useState(false);
   const [failed, setFailed] = useState("");

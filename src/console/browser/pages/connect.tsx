@@ -15,13 +15,13 @@ import { useChange } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 import { FirstOfKey } from "./first-of-key.tsx";
 
-/** The blocks of the document about clients, as `scripts/site/clients.ts` wrote them. */
+/** The client blocks from `scripts/site/clients.ts`. */
 const BLOCKS = "/console/clients.json";
 type Read = Outcome<readonly ClientBlocks[]>;
-/** How many characters of a secret are shown. */
+/** The shown characters of a secret. */
 const SHOWN = 18;
 
-/** From nothing to the first request: a key, this client's block with it, and what came of it. */
+/** The way to the first request: a key, the client's code and the result. */
 export function Connect() {
   const [query, update] = useQuery();
   const { region } = useSession();
@@ -91,7 +91,7 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
   );
 }
 
-/** Takes a key or makes one; it stays in this tab's memory. */
+/** Takes or makes a key, which stays in this tab's memory. */
 function KeyLine({ client }: { client: string }) {
   const held = useCell(connectKey);
   const mayMake = useMay()("POST /v1/keys");
@@ -123,7 +123,7 @@ function HeldLine({ secret }: { secret: string }) {
   );
 }
 
-/** Makes a key under the proposed name, or another one. */
+/** Makes a key. */
 function MakeKey({ client }: { client: string }) {
   const [name, setName] = useState(client);
   const [idempotencyKey] = useState(() => crypto.randomUUID());

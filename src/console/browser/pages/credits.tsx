@@ -18,7 +18,7 @@ import { TopUp } from "./top-up.tsx";
 const EVERY_MS = 5000;
 const ABOUT_OWED = "/docs/credits#when-a-payment-goes-back";
 
-/** What is left, how to add to it, and every amount that came or went. */
+/** The balance, ways to add credits, and all payments. */
 export function Credits() {
   const may = useMay();
   const mayRead = may("GET /v1/credits");
@@ -41,7 +41,7 @@ export function Credits() {
   );
 }
 
-/** What there is, and what is owed where a payment went back after it was spent. */
+/** The balance, and the debt after a refund of spent credits. */
 function Left() {
   const read = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   return (
@@ -79,7 +79,7 @@ function Owed({ micros }: { micros: number }) {
   );
 }
 
-/** What came and went. */
+/** Reads payments. */
 function useMoved() {
   return usePages(
     "GET /v1/credits",
@@ -92,12 +92,12 @@ function useMoved() {
   );
 }
 
-/** Whether credits are sold here, as far as that is known. */
+/** Returns whether credits are sold here, if known. */
 function useIsSold(): boolean {
   return (readAside(useMoved().page)?.sold ?? null) !== null;
 }
 
-/** The page of the payment provider, where credits are sold: the card, the address, invoices and receipts. */
+/** The link to the payment provider: card, address, invoices, receipts. */
 function Portal() {
   const isSold = useIsSold();
   const { busy, failure, start } = useChange(
@@ -115,7 +115,7 @@ function Portal() {
   );
 }
 
-/** What was bought; asked only where credits are sold. */
+/** Reads purchases if credits are sold. */
 function usePurchases() {
   return usePages(
     "GET /v1/credits/purchases",
@@ -128,7 +128,7 @@ function usePurchases() {
   );
 }
 
-/** The purchase that the address names, or the one that waits for its customer. */
+/** The purchase in the address, or the pending one. */
 function UnderWay() {
   const [query, update] = useQuery();
   const waiting = usePurchases().rows.find(({ state }) => state === "needs_customer");
@@ -156,7 +156,7 @@ function Bought() {
   );
 }
 
-/** What who may buy sees: a purchase under way, the two ways of buying, what was bought, what moved. */
+/** The buyer's view: a pending purchase, two ways to buy, purchases, payments. */
 function Buying() {
   const [, update] = useQuery();
   const moved = useMoved();

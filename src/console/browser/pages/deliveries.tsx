@@ -14,7 +14,7 @@ import type { Column } from "../ui/table.tsx";
 
 const RESEND = "POST /v1/webhooks/{id}/resend";
 
-/** What was sent to a webhook and what waits for it, newest first. */
+/** A webhook's deliveries, newest first. */
 export function Deliveries({ id }: { id: string }) {
   const [opened, setOpened] = useState<Delivery | null>(null);
   const [query] = useQuery();
@@ -62,7 +62,7 @@ export function Deliveries({ id }: { id: string }) {
   );
 }
 
-/** Tabs, by the state that they are filtered by. */
+/** The tabs by state. */
 const STATES = [
   ["All", ""],
   ["Failed", "failed"],
@@ -81,7 +81,7 @@ function useResend(
   return { queued, busy, failure, start };
 }
 
-/** Sends all again that failed, or that wait, and nothing else. */
+/** Resends all failed or waiting deliveries. */
 function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
   const { queued, busy, failure, start } = useResend(id, { state });
   return (
@@ -120,7 +120,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
   },
 ];
 
-/** Sends one again, whatever became of it. */
+/** Returns the resend action. */
 function verbs(id: string): Column<Delivery> {
   return {
     id: "do",
@@ -140,7 +140,7 @@ function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
   );
 }
 
-/** What is due is under way. */
+/** The next attempt; a due one is in progress. */
 function NextTry({ at }: { at: string | null }) {
   return at !== null && Date.parse(at) <= Date.now() ? <>now</> : <Time at={at} none="none" />;
 }
@@ -159,13 +159,13 @@ const WHY: Readonly<Record<string, string>> = {
   webhook_disabled: "none: the webhook was switched off",
 };
 
-/** What the receiver said last, in a word. */
+/** Returns the receiver's last answer. */
 export function answerOf({ status, error }: Pick<Delivery, "status" | "error">): string {
   const why = error === null ? "" : (WHY[error] ?? "");
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
 
-/** One delivery: what was sent, and what each attempt was answered. */
+/** One delivery with its attempts. */
 function Detail({
   id,
   delivery,
@@ -240,7 +240,7 @@ const ATTEMPTS: readonly Column<Attempt>[] = [
     cell: ({ duration_ms: ms }) => (ms === null ? "" : took(ms)),
   },
 ];
-/** Of an answer, in its attempt's row; the rest is its title. */
+/** The shown characters of an answer; the rest is in its tooltip. */
 const SHOWN_MAX = 40;
 
 const linesOf = (headers: Readonly<Record<string, string>>): string =>
@@ -248,12 +248,12 @@ const linesOf = (headers: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
 
-/** The first KiB of what a receiver answered. */
+/** The first KiB of a receiver's answer. */
 export function Beginning({ answer }: { answer: string | null }) {
   return answer ? <Sent title="How its answer begins" text={answer} /> : null;
 }
 
-/** Text as it went over the wire. */
+/** Text as it was sent. */
 function Sent({ title, text }: { title: string; text: string }) {
   return (
     <>

@@ -15,7 +15,7 @@ import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/v1/users"];
 
-/** Who spends through the organization's own product, and how much each may. */
+/** The end users, their spend and quotas. */
 export function EndUsers() {
   const { path } = useCell(route);
   const [query] = useQuery();
@@ -88,7 +88,7 @@ export function EndUsers() {
   );
 }
 
-/** Goes straight to one of them, however many there are. */
+/** Opens an end user by ID. */
 function Find() {
   return (
     <input
@@ -135,7 +135,7 @@ const COLUMNS: readonly Column<EndUser>[] = [
   },
 ];
 
-/** What was spent of a quota; alone where there is none. */
+/** The spent part of a quota, or spend without one. */
 function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
   if (quota === null) return <Money micros={microsOf(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;

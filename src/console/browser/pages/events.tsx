@@ -19,16 +19,16 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
-/** What calls for somebody to act. */
+/** The events that need action. */
 const LOUD =
   /balance\.low|declined|needs_customer|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
-/** Where events are sent: a script of its own. */
+/** The webhook page, loaded separately. */
 const WEBHOOK_PAGE: Part = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
 };
 
-/** What happened, who did it, to what; and where it is sent. */
+/** The event log and webhooks. */
 export function Events() {
   const [query] = useQuery();
   const isThere = isManager(useSession()) && query["tab"] === WEBHOOKS;
@@ -98,14 +98,14 @@ function EventList() {
   );
 }
 
-/** What a key or the organization is called; any other id as it is. */
+/** Returns the names of keys and the organization. */
 function useNames(): NameOf {
   const { organization } = useSession();
   const nameOfKey = useKeyNames();
   return (id) => (id === organization?.id ? organization.name : nameOfKey(id));
 }
 
-/** The page of what an event is about, where it has one. */
+/** Returns the page of an event's subject, if any. */
 function pageOf({ type, subject }: Event): string | null {
   if (type.startsWith("key.")) return hrefOf(["keys", subject]);
   if (type.startsWith("end_user.")) return hrefOf(["end-users", subject]);

@@ -11,7 +11,7 @@ export function NewKey({
   models = null,
 }: {
   onClose: () => void;
-  /** What it may ask for at first; null: everything. */
+  /** The initially allowed models; null: all. */
   models?: readonly string[] | null;
 }) {
   const [name, setName] = useState("");

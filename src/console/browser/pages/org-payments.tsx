@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
   { id: "payment", title: "Payment", wide: true, value: ({ payment_id }) => payment_id },
 ];
 
-/** What an organization bought, for who runs the region: each purchase, its refund, and what is owed. */
+/** An organization's purchases, refunds and debt, for operators. */
 export function OrganizationPayments({ id }: { id: string }) {
   const [opened, setOpened] = useState<Purchase | null>(null);
   const [forgiving, setForgiving] = useState(false);
@@ -103,7 +103,7 @@ type Opened = { readonly orgId: string; readonly purchase: Purchase; readonly on
 
 const named = (id: string | null) => (id === null ? null : <code>{id}</code>);
 
-/** One purchase as the payment provider names it, and its refund. */
+/** One purchase with the payment provider's ids, and its refund. */
 function Detail({ orgId, purchase, onClose }: Opened) {
   const [refunding, setRefunding] = useState(false);
   const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");

@@ -14,7 +14,7 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Of = { readonly id: string };
 type Closing = Of & { readonly onClose: () => void };
 
-/** By which ways somebody gets into an organization: sessions, invitations, domains and a log-in of its own. */
+/** The ways into an organization: sessions, invitations, domains, its own login. */
 export function Access() {
   const [, id = ""] = useCell(route).path;
   return (
@@ -59,7 +59,7 @@ function Invitations({ id }: Of) {
 
 const ROLES = ["owner", "admin", "billing", "member"] as const;
 
-/** Makes a link by which somebody becomes a member; it is shown this once. */
+/** Makes an invitation link, shown once. */
 function Invite({ id, onClose }: Closing) {
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<(typeof ROLES)[number]>("owner");
@@ -131,7 +131,7 @@ function EndInvitation({ id, onClose }: Closing) {
   );
 }
 
-/** E-mail domains by which people of its company join, and its log-in of its own. */
+/** E-mail domains for joining, and the company's own login. */
 function Domains({ id }: Of) {
   const may = useMay();
   const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
@@ -237,7 +237,7 @@ function Approve({ id, domain }: Of & { domain: string }) {
   );
 }
 
-/** Sessions of all its keys that are alive and were used. */
+/** The active used sessions of all keys. */
 function Sessions({ id }: Of) {
   const mayEnd = useMay()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");
   const [ending, setEnding] = useState<Session | null>(null);

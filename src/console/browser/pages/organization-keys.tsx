@@ -42,7 +42,7 @@ const VERBS = [
 ] as const;
 type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey };
 
-/** An organization's keys, and all that an operator may do about one. */
+/** An organization's keys with actions. */
 export function OrganizationKeys() {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
@@ -123,7 +123,7 @@ type Typed = ReturnType<typeof typedOf>;
 
 const limit = (text: string): number | null => (text === "" ? null : Number(text));
 
-/** What was typed, as the API takes it; an empty limit is none. */
+/** Returns the form as the API's body. An empty limit is none. */
 function bodyOf(typed: Typed) {
   const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
   return {
@@ -135,11 +135,11 @@ function bodyOf(typed: Typed) {
   };
 }
 
-/** A field of these lets nothing be saved while what stands in it is no number. */
+/** A number field that blocks saving while invalid. */
 const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
 
-/** Its name and its limits; what was not touched is not sent. */
+/** Changes a key's name and limits; sends only changes. */
 function ChangeKey({ path, of, onClose }: Given) {
   const [typed, setTyped] = useState(typedOf(of));
   const line = (name: keyof Typed, label: string, more: object = {}) => (
@@ -172,7 +172,7 @@ function ChangeKey({ path, of, onClose }: Given) {
   );
 }
 
-/** Gives it another secret, which is shown this once. */
+/** Rotates a key; the secret is shown once. */
 function Rotate({ path, of: { name }, onClose }: Given) {
   const [overlap, setOverlap] = useState(HOUR_S);
   const [key, setKey] = useState<string | null>(null);

@@ -9,7 +9,7 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** What a row of the ledger and one of its payments say alike. */
+/** The common columns of ledger and payments. */
 const POSTED: readonly Column<
   Pick<LedgerRow, "created_at" | "amount_micro" | "balance_micro"> & { readonly kind: string }
 >[] = [
@@ -50,7 +50,7 @@ const PAYMENTS: readonly Column<CreditRow>[] = [
 ];
 const ROWS = 50;
 
-/** The ledger from its newest row back, by pages; or the payments alone. */
+/** The ledger, newest first, or only payments. */
 export function Ledger() {
   const [, id = ""] = useCell(route).path;
   const [isPayments, setPayments] = useState(false);
@@ -114,7 +114,7 @@ function Rows({ id }: { id: string }) {
   );
 }
 
-/** What came in and went back, newest first, by pages. */
+/** Payments, newest first. */
 function Payments({ id }: { id: string }) {
   const { page, rows, pager } = usePages(
     "GET /admin/v1/orgs/{id}/credits",

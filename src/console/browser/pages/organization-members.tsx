@@ -34,7 +34,7 @@ const VERBS = [
   ["remove", "Remove…", "DELETE /admin/v1/orgs/{id}/members/{member_id}"],
 ] as const;
 
-/** Who is in an organization, and all that an operator may do about it. */
+/** The members of an organization with actions. */
 export function Members({ id }: { id: string }) {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
@@ -162,7 +162,7 @@ function RemoveMember({ id, member, onClose }: Props) {
   );
 }
 
-/** Makes a key in a member's name; its secret is shown this once. */
+/** Makes a member's key; the secret is shown once. */
 function MemberKeyForm({ id, member, onClose }: Props) {
   const [name, setName] = useState("");
   const [made, setMade] = useState<{ readonly name: string; readonly key: string } | null>(null);

@@ -14,7 +14,7 @@ import type { Column } from "../ui/table.tsx";
 
 const EVENTS_SHOWN = 20;
 
-/** What an organization spent in 30 days, by model. */
+/** An organization's spend of 30 days by model. */
 export function OrganizationUsage({ id }: { id: string }) {
   const now = useNow();
   const query = { from: utcDay(now - 29 * DAY), to: utcDay(now), group_by: "model" } as const;
@@ -68,7 +68,7 @@ const USAGE: readonly Column<UsageRow>[] = [
   },
 ];
 
-/** What happened to an organization last, in sentences. */
+/** An organization's recent events. */
 export function OrganizationEvents({ id }: { id: string }) {
   const query = { limit: EVENTS_SHOWN };
   const read = useRead("GET /admin/v1/orgs/{id}/events", { path: { id }, query });
@@ -116,7 +116,7 @@ const bodyOf = ({ name, slug, rpm_limit, price_list }: Typed) => ({
   price_list: price_list.trim() || null,
 });
 
-/** Its name, its slug, and the most requests of all its keys in any 60 s; what was not touched is not sent. */
+/** Changes an organization's name, slug and request limit; sends only changes. */
 export function ChangeOrganization({
   one,
   onClose,
@@ -124,7 +124,7 @@ export function ChangeOrganization({
   one: OrganizationAndMoney;
   onClose: () => void;
 }) {
-  const { operator } = useSession(); // prices are for finance, all else for support
+  const { operator } = useSession(); // prices are for finance, the rest for support
   const [found] = useState(() => typedOf(one)); // it is read again meanwhile
   const [typed, setTyped] = useState(found);
   const line = (name: keyof Typed, label: string, more: object = {}, hint = "") => (

@@ -11,7 +11,7 @@ const TOUCHES = ["/admin/v1/orgs"];
 const NOT_MINE = <p class="muted">Operators of the role all can do it.</p>;
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
-/** What is rarely done and hardly undone: a lost wallet made anew, and an organization closed for good. */
+/** Rare irreversible actions: rebuild a wallet, close an organization. */
 export function Recovery() {
   const [, id = ""] = useCell(route).path;
   const may = useMay();
@@ -83,7 +83,7 @@ const NOT_IT = {
   },
 } as const;
 
-/** Asks for the slug: there is no way back. */
+/** Asks for the slug, because closing is final. */
 function Close({ id, slug, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [isGivenUp, setGivenUp] = useState(false);

@@ -15,7 +15,7 @@ import type { Column } from "../ui/table.tsx";
 
 type Of = { readonly id: string; readonly webhook: WebhookAndHealth };
 
-/** Where an organization's events go, whether they arrive, and a test or a replay of each. */
+/** An organization's webhooks with health, test and replay. */
 export function Webhooks() {
   const [, id = ""] = useCell(route).path;
   const path = { id };
@@ -145,7 +145,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { id: "attempts", title: "Attempts", align: "right", value: ({ attempts }) => attempts },
 ];
 
-/** Sends again what happened since a moment, at most 1,000 events. */
+/** Sends events again since a time, at most 1,000. */
 function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   return (

@@ -18,7 +18,7 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 const TABS = ["Money and people", "Access", "Webhooks", "Recovery"] as const;
-/** A part of this page with a script of its own, which reads the organization from the address. */
+/** Returns a separately loaded part of this page. */
 const part = (load: Page["load"]): Page => ({
   path: "organizations",
   title: "Organization",
@@ -35,7 +35,7 @@ const PARTS = {
   Recovery: part(async () => (await import("./organization-recovery.tsx")).Recovery),
 };
 
-/** One organization: its money, its people, its keys, its ledger. */
+/** One organization: money, people, keys, ledger. */
 export function Organization() {
   const [, id = ""] = useCell(route).path;
   return <OrganizationDetail key={id} id={id} />;
@@ -88,7 +88,7 @@ function OrganizationDetail({ id }: { id: string }) {
   );
 }
 
-/** What may be done about the whole of it, by who looks. */
+/** The organization's actions by role. */
 function Verbs({
   one,
   onDo,
@@ -126,7 +126,7 @@ function Verbs({
   );
 }
 
-/** Goes into the customer's own console, read only. */
+/** Opens the customer's console, read-only. */
 function SeeAs({ id }: { id: string }) {
   const { busy, failure, start } = useChange(
     () => viewAs(id),
@@ -168,7 +168,7 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
   return <Facts facts={facts} inPanel />;
 }
 
-/** Money in, or out with a minus; the same reference counts once. */
+/** Adds or removes credits, once per reference. */
 function Credit({ id, onClose }: { id: string; onClose: () => void }) {
   const [dollars, setDollars] = useState("");
   const [reference, setReference] = useState("");
@@ -233,7 +233,7 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
   );
 }
 
-/** Every figure counted again from the rows. */
+/** Recomputes every figure. */
 function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
   const [found, setFound] =
     useState<readonly { what: string; expected: unknown; found: unknown }[]>();

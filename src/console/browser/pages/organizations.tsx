@@ -17,12 +17,12 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
-/** The one that the address names: a script of its own. */
+/** The organization in the address, loaded separately. */
 const ORGANIZATION: Part = {
   load: async () => (await import("./organization.tsx")).Organization,
 };
 
-/** Every organization of this region, for who operates it. */
+/** All organizations of this region. */
 export function Organizations() {
   const may = useMay();
   const { path } = useCell(route);
@@ -94,7 +94,7 @@ export function Organizations() {
   );
 }
 
-/** Of a key its beginning alone, which is no secret; any other text as it is. */
+/** Returns a key's prefix, which is no secret, or the text unchanged. */
 function beginningOf(text: string): string {
   return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
@@ -175,7 +175,7 @@ const NEW = {
   reference: "first credit",
 };
 
-/** A name as an address has it, until another is typed. */
+/** Returns the suggested slug of a name. */
 function slugOf(name: string): string {
   const plain = name.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
   return plain
@@ -184,7 +184,7 @@ function slugOf(name: string): string {
     .slice(0, 40);
 }
 
-/** Makes an organization with its owner, its first credit and a first key, whose secret is shown this once. */
+/** Makes an organization with owner, credits and a first key, whose secret is shown once. */
 function NewOrganization({ onClose }: { onClose: () => void }) {
   const mayCredit = useMay()("POST /admin/v1/orgs/{id}/credits");
   const [typed, setTyped] = useState(NEW);

@@ -21,7 +21,7 @@ import { Empty, FirstSteps, Inline, ReadResult } from "../ui/states.tsx";
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
 
-/** How much is left, how long it lasts, and who spent it on what. */
+/** The balance, its forecast, and top spenders. */
 export function Overview() {
   const senior = isSenior(useSession());
   return (
@@ -36,7 +36,7 @@ export function Overview() {
 function Spending() {
   const now = useNow();
   const today = utcDay(now);
-  // From the first of last month: all sums of the page are of these rows.
+  // From the first of last month, for all sums of the page.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
   const sums = readAside(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
@@ -95,7 +95,7 @@ function Spending() {
   );
 }
 
-/** What there is to do first without credits: what is asked before would be refused. */
+/** The first step without credits, before requests are rejected. */
 function NothingLeft() {
   const { organization } = useSession();
   return (
@@ -107,10 +107,10 @@ function NothingLeft() {
   );
 }
 
-/** What failed or was refused today, by code, each a click away; nothing where nothing did. */
+/** Today's errors by code, with links. */
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
-  // Before the first answer as well: what is below stays where it is.
+  // Also before the first answer, so that the layout doesn't move.
   if ((readAside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
   return (
     <p class="notice calm">
@@ -165,7 +165,7 @@ function Card({
 type Ranked = {
   readonly title: string;
   readonly by: SplitBy;
-  /** Where one stops what spends too much. */
+  /** The place that stops a spender. */
   readonly to?: readonly [text: string, href: string];
 };
 
@@ -173,7 +173,7 @@ function TopOf({ range, ...ranked }: Ranked & { range: Range }) {
   return <Top {...ranked} read={useShares(ranked.by, range)} from={range.from} />;
 }
 
-/** Those that spent most since a day. */
+/** The top spenders since a day. */
 function Top({
   title,
   by,
@@ -199,7 +199,7 @@ function Top({
   );
 }
 
-/** The five that spent most, each with its share. */
+/** The five top spenders with their shares. */
 function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   const nameOfKey = useKeyNames();
   const total = sumOf(rows, "cost_micro");
@@ -238,7 +238,7 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   );
 }
 
-/** Alerts of the last day, if there are any. */
+/** The alerts of the last day. */
 function Alerts() {
   const now = useNow();
   const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
@@ -266,7 +266,7 @@ function Alerts() {
   );
 }
 
-/** A member's own keys' share: what its newest requests cost. */
+/** A member's own spend from its newest requests. */
 function OwnShare() {
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const keys = useRead("GET /v1/keys");
@@ -310,7 +310,7 @@ function Newest() {
   );
 }
 
-/** As high as the chart that will stand in its place. */
+/** A placeholder as high as the chart. */
 function FirstRequest() {
   return (
     <div class="chart">

@@ -5,7 +5,7 @@ import { useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
-/** What a key with terms of its own may see: itself, and what is left of each limit. */
+/** The key's own view: itself and its remaining limits. */
 export function OwnKey() {
   const { key } = useSession();
   const read = useRead("GET /v1/key", {}, { every: 5000 });
@@ -39,7 +39,7 @@ export function OwnKey() {
 
 type OwnLimits = (OwnKeyAnswer | OwnSession)["limits"];
 
-/** What is left of a budget, and when it comes back. */
+/** The rest of a budget, and its reset. */
 function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   return (
     <>
@@ -59,7 +59,7 @@ function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   );
 }
 
-/** What is left of a minute. */
+/** The rest of a minute's limit. */
 function Places({ of: { limit, remaining } }: { of: OwnLimits["requests"] }) {
   return <Bar used={limit - remaining} limit={limit} label={`${remaining} of ${limit} left`} />;
 }

@@ -17,7 +17,7 @@ import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 
-/** What is typed. */
+/** The form's content. */
 type Asked = {
   readonly system: string;
   readonly text: string;
@@ -25,7 +25,7 @@ type Asked = {
   readonly cap: string;
   readonly stream: boolean;
 };
-/** It lives as long as the tab: who looks elsewhere comes back to it. */
+/** The content lives as long as the tab. */
 const FRESH: Asked = {
   system: "",
   text: "Say hello in one sentence.",
@@ -35,7 +35,7 @@ const FRESH: Asked = {
 };
 const typed = cell(FRESH);
 session.watch(() => session.get() || typed.set(FRESH)); // nothing of one key is shown to the next
-/** What came of it. Times in ms since it was asked. */
+/** An answer. Times are ms since the request. */
 type Answer = {
   readonly text: string;
   readonly thought: string;
@@ -51,7 +51,7 @@ type Answer = {
     readonly costMicro: number;
   } | null;
   readonly failure: CallFailure | undefined;
-  /** Why it ended before its end, and what that costs. */
+  /** Why it ended early, and its cost. */
   readonly broken: ComponentChildren;
 };
 const NOTHING: Answer = {
@@ -68,7 +68,7 @@ const NOTHING: Answer = {
   broken: null,
 };
 
-/** Asks a model as the application would, and shows what the answer cost. */
+/** The playground: a request to a model, and its cost. */
 export function Playground() {
   const [query] = useQuery();
   const read = useModels();
@@ -109,7 +109,7 @@ export function Playground() {
   );
 }
 
-/** What is asked, and of which model. */
+/** The request's form. */
 function Asking({
   models,
   model,
@@ -121,7 +121,7 @@ function Asking({
   models: readonly ListedModel[];
   model: ListedModel | undefined;
   busy: boolean;
-  /** The request's body, or why there is none. */
+  /** Returns the request's body, or the reason for none. */
   body: object | string;
   onAsk: (body: object) => void;
   onStop: () => void;
@@ -200,7 +200,7 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
   );
 }
 
-/** The request's body, or why there is none. */
+/** Returns the request's body, or the reason for none. */
 function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): object | string {
   let list: unknown;
   try {
@@ -221,7 +221,7 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
   };
 }
 
-/** What it may cost in micros: a token for each byte, and all of the cap. */
+/** Returns the highest cost in micro-credits: one token per byte, and the whole cap. */
 function mostOf(
   { pricing, max_output_tokens: most }: ListedModel,
   { system, text, tools, cap }: Asked,
@@ -231,7 +231,7 @@ function mostOf(
   return Math.ceil((input * Number(pricing.prompt) + output * Number(pricing.completion)) * 1e6);
 }
 
-/** One answer at a time, which can be stopped: then its final bill is shown once it is known. */
+/** Runs one answer at a time. After a stop the final bill is shown. */
 function useAnswer() {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [busy, setBusy] = useState(false);
@@ -281,7 +281,7 @@ function useAnswer() {
   };
 }
 
-/** What a request cost of which no answer told it. */
+/** Returns the cost of a request without an answer. */
 function billed(final: Generation | null | undefined): Partial<Answer> {
   if (final === undefined) return {};
   const { prompt_tokens, completion_tokens, cost_micro } = final ?? {};
@@ -343,7 +343,7 @@ function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
   );
 }
 
-/** The same request as one would write it. */
+/** The request as code. */
 function CopyAs({ body }: { body: object }) {
   const [query, update] = useQuery();
   const copies = copiesOf(body, location.origin);

@@ -14,7 +14,7 @@ import type { Column } from "../ui/table.tsx";
 const TOUCHES = ["/admin/v1/prices"];
 type Doing = { readonly what: "post" | "rerate" } | { readonly what: "remove"; row: PriceRow };
 
-/** The rows of the price lists, what posts another, and what puts right what was charged. */
+/** The price lists, posting, and rerating. */
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
   const may = useMay();
   const mayRemove = may("DELETE /admin/v1/prices/{price_id}");
@@ -128,7 +128,7 @@ function Post({ onClose }: { onClose: () => void }) {
     output: "",
     percent: "",
   });
-  const dollars = { ...NUMBER, required: typed.percent === "" }; // what is left empty would be free
+  const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
   return (
     <FormDialog
       title="Post a price"

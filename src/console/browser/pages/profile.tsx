@@ -12,7 +12,7 @@ import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
 
-/** A person: how they log in, where they are a member, their sessions, and how to be forgotten. */
+/** A person's logins, memberships, sessions, and account deletion. */
 export function Profile() {
   const read = useRead("GET /console/api/people/me", {});
   const [doing, setDoing] = useState<"organization" | "delete" | null>(null);
@@ -72,7 +72,7 @@ async function exportMe(): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-/** Acts in another organization from now on: nothing of one is shown in the next. */
+/** Switches the organization. Nothing of one is shown in the next. */
 export async function actIn(organizationId: string): Promise<void> {
   const body = { organization_id: organizationId };
   const done = await change("POST /console/api/people/me/act", { body }, []);

@@ -22,7 +22,7 @@ const WORDS = {
   second: "seconds",
   request: "the request",
 } as const;
-/** What a line counts, where it is no tokens. */
+/** The units of bill lines other than tokens. */
 const NOUNS: Readonly<Record<string, string>> = {
   image: "image",
   character: "character",
@@ -30,10 +30,10 @@ const NOUNS: Readonly<Record<string, string>> = {
   request: "request",
 };
 
-/** The ids of the newer and the older request beside one in a list; null: none is there. */
+/** The neighbors of a request in a list; null for none. */
 export type Beside = readonly [newer: string | null, older: string | null];
 
-/** One request as a small bill. `known`: what a list said of it, which is all for one that was not charged. */
+/** A request as a bill. `known`: the list's row, the only source for an uncharged one. */
 export function Receipt({
   id,
   known,
@@ -63,7 +63,7 @@ export function Receipt({
   );
 }
 
-/** To the request beside it, as it was filtered. */
+/** A link to the neighboring request. */
 function To({ id, text }: { id: string | null; text: string }) {
   const [query] = useQuery();
   return (
@@ -126,7 +126,7 @@ function Bill({ of }: { of: Generation }) {
   );
 }
 
-/** All of it that helps who is asked for help, as Markdown. */
+/** Returns the details for support, as Markdown. */
 function ticketOf(of: Generation): string {
   const facts = [
     ["Request", of.request_id],
@@ -149,7 +149,7 @@ function ticketOf(of: Generation): string {
 
 const OUTCOMES = { served: "served", failed: "failed", left: "its client left" } as const;
 
-/** Who was asked, when and with what outcome, each beside its part of the whole time. */
+/** The attempts at providers on a timeline. */
 function Attempts({ of: { attempts, duration_ms } }: { of: Generation }) {
   if (attempts.length === 0) return null;
   const whole = Math.max(1, duration_ms ?? 0, ...attempts.map(({ ended_ms }) => ended_ms ?? 0));

@@ -8,7 +8,7 @@ import { useNow } from "../state/now.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
-/** Above the list of what failed: how much of it, and today when. */
+/** The error summary above the failed requests. */
 export function RequestErrors() {
   const [query] = useQuery();
   return (
@@ -20,7 +20,7 @@ export function RequestErrors() {
   );
 }
 
-/** What failed or was refused in these days, by its code: each a filter of the list. */
+/** The errors of these days by code, as filters. */
 function ErrorCounts() {
   const [query, update] = useQuery();
   const { to, from = to, key_id } = query;
@@ -52,13 +52,13 @@ function ErrorCounts() {
   );
 }
 
-/** What is looked at alone, of what the list is filtered by. */
+/** Returns the filters of the list. */
 function onlyOf({ model, provider, key_id, external_id }: Query): Only {
   const filters = Object.entries({ model, provider, key_id, external_id });
   return Object.fromEntries(filters.filter(([, one]) => one !== undefined));
 }
 
-/** When what failed today did. */
+/** Today's errors over time. */
 function ErrorsToday() {
   const [query] = useQuery();
   const now = useNow();

@@ -13,18 +13,18 @@ import { ReadResult } from "../ui/states.tsx";
 const EVERY_MS = 30_000;
 const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
-/** What each part is called, and the status that a click on it leaves. */
+/** The names of the parts, and the status filter of each. */
 const PARTS = { Succeeded: "settled", "Failed or refused": "error" } as const;
-/** Days are drawn by the hour up to so many. */
+/** The longest range with hourly bars. */
 const HOURLY_MS = 3 * DAY;
-/** Of what is not asked nothing is drawn. */
+/** The empty result of a read that wasn't made. */
 const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 
-/** Above all requests: how many succeeded and how many did not, by hour or day; a part of it is clicked. */
+/** Succeeded and failed requests over time, as filters. */
 export function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
   const mayCount = useMay()(USAGE);
-  /** What failed is counted by hour and key alone. */
+  /** errors are counted only by hour and key */
   const isCounted = (model ?? provider ?? external_id) === undefined;
   const title = titleOf(mayCount, isCounted);
   const days =
@@ -40,13 +40,13 @@ export function RequestStates() {
   );
 }
 
-/** What is drawn: without what succeeded, or without what did not, it is no picture of all. */
+/** Returns the chart's title. */
 function titleOf(mayCount: boolean, isCounted: boolean): string {
   if (!mayCount) return "Errors";
   return isCounted ? "Requests by status" : "Requests that succeeded";
 }
 
-/** What succeeded and what did not, each where it may be asked. */
+/** Successes and failures, as far as permitted. */
 function Both({
   title,
   mayCount,
@@ -86,7 +86,7 @@ function Both({
   );
 }
 
-/** `length`: of an hour or a day as a part is named. */
+/** `length`: of an hour or a day. */
 function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {
   return [
     ...good.map(({ hour, group, requests }) => rowOf(hour ?? group ?? "", "Succeeded", requests)),

@@ -30,7 +30,7 @@ const FILTERS = [
   "from",
   "to",
 ] as const;
-/** Tabs, by the status that they are filtered by. */
+/** The tabs by status. */
 const TABS = [
   ["All", ""],
   ["Succeeded", "settled"],
@@ -38,17 +38,17 @@ const TABS = [
   ["Running", "held"],
 ] as const;
 
-/** What failed: a script of its own. */
+/** The failed requests, loaded separately. */
 const ERRORS: Part = {
   load: async () => (await import("./request-errors.tsx")).RequestErrors,
 };
 
-/** How many came to what: a script of its own. */
+/** The outcome chart, loaded separately. */
 const STATES: Part = {
   load: async () => (await import("./request-states.tsx")).RequestStates,
 };
 
-/** What happened to a request: every one of them, with its bill, and those that are under way. */
+/** All requests with bills, and open ones. */
 export function Requests() {
   const { path } = useCell(route);
   const [query] = useQuery();
@@ -123,7 +123,7 @@ export function Requests() {
   );
 }
 
-/** The ids of the requests before and after one in the list. */
+/** Returns the neighbors of a request. */
 function besideOf(rows: readonly Generation[], id: string): Beside {
   const at = rows.findIndex((row) => row.id === id);
   return at === -1 ? [null, null] : [rows[at - 1]?.id ?? null, rows[at + 1]?.id ?? null];
@@ -156,7 +156,7 @@ function Filters() {
   );
 }
 
-/** What is held now, with its age. */
+/** The open holds with their age. */
 function OpenHolds() {
   const read = useRead("GET /v1/holds", { query: { limit: 20 } }, { every: 5000 });
   return (

@@ -11,7 +11,7 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** Sessions that are alive and were used: what each spent, and its end. */
+/** Active used sessions with spend and end. */
 export function Sessions() {
   const read = useRead("GET /v1/sessions", {}, { every: 15_000 });
   const nameOfKey = useKeyNames();

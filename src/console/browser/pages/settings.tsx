@@ -6,7 +6,7 @@ import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { Field, Form, useNumbers } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
-/** What holds for the whole organization. */
+/** The organization's settings. */
 export function Settings() {
   const { organization } = useSession();
   const may = useMay();

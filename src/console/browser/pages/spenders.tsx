@@ -21,12 +21,12 @@ const PERIODS = [
   ["30", "spent in 30 days"],
 ] as const;
 
-/** In which order end users stand: as they came, or by what they spent in a period, for who may read that. */
+/** The order of end users: by creation, or by spend in a period. */
 export function Period() {
   return isSenior(useSession()) ? <Choice name="spent" label="Order" options={PERIODS} /> : null;
 }
 
-/** Who spent in a period, the most first, and what stops it. */
+/** The top end users of a period. */
 export function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
   const [query] = useQuery();
   const range = daysOf(rangeOf({ range: period }, useNow()));
@@ -75,7 +75,7 @@ function columnsOf(total: number, mayCap: boolean): readonly Column<Sum>[] {
   ];
 }
 
-/** Goes to the form at once; closing it comes back here. */
+/** Opens the form at once. */
 function SetQuota({ group }: Sum) {
   const [query] = useQuery();
   return <a href={hrefOf(["end-users", group ?? ""], { ...query, do: "quota" })}>Set quota</a>;

@@ -14,7 +14,7 @@ const TOUCHES = ["/people"];
 const ROLES = ["owner", "admin", "billing", "member"] as const;
 type Role = (typeof ROLES)[number];
 
-/** Who is in the organization, as what, and who may join. */
+/** The members and who may join. */
 export function Team() {
   const who = useSession();
   const manages = may(who, "POST /console/api/people/invitations");
@@ -123,7 +123,7 @@ function columnsOf(
   ];
 }
 
-/** Changes it at once; a refusal stands beside it. */
+/** Changes a role at once. */
 function RoleOf({ member }: { member: TeamMember }) {
   const [failed, setFailed] = useState("");
   const set = async (role: Role): Promise<void> => {

@@ -21,7 +21,7 @@ const FIELDS = [
 ] as const;
 const USUAL = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
 
-/** What buys by itself when little is left, and why it does not. */
+/** Automatic top-up and its problems. */
 export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
   const { auto_top_up: chosen, top_up: state } = credits;
   const [isOpen, setOpen] = useState(false);
@@ -55,7 +55,7 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
   );
 }
 
-/** What was chosen, and how much of the month is used. */
+/** The settings, and the used part of the month. */
 function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
   const { below_dollars: below, amount_dollars: amount, most_per_month_dollars: most } = chosen;
   return (
@@ -72,7 +72,7 @@ function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
   );
 }
 
-/** Until when nothing is tried, after a decline or with the month's most reached. */
+/** The end of the wait after a decline or the month's limit. */
 function Waiting({ until }: { until: string | null }) {
   const now = useNow();
   if (until === null || Date.parse(until) <= now) return null;

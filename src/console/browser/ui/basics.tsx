@@ -45,7 +45,7 @@ export function Time({
 }: {
   at: string | number | null;
   none?: string;
-  /** Whether a day of long ago has its hour and minute too: for rows that come many a day. */
+  /** One purchase with the payment provider's ids, and its refund. */
   withClock?: boolean;
 }) {
   const current = useNow();
