@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
@@ -60,9 +60,11 @@ const LEAN_PLOT: Plugin = {
   },
 };
 
-/** Writes the types of the API's calls, which the console is compiled against. */
+/** Writes the types of the API's calls, which the console is compiled against. `wrangler dev` rebuilds when a file changes, so unchanged types are not written. */
 export function writeApiTypes(openApi: string): void {
-  writeFileSync(path.join(SOURCE, "api/types.ts"), apiTypes(openApi));
+  const file = path.join(SOURCE, "api/types.ts");
+  const types = apiTypes(openApi);
+  if (!existsSync(file) || readFileSync(file, "utf8") !== types) writeFileSync(file, types);
 }
 
 /** Builds the console into `<folder>/console`, and says what its scripts weigh. */

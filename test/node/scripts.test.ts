@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { isPortTaken } from "../../scripts/ports.ts";
 import { HOST } from "../../scripts/region.ts";
+import { openApiText } from "../../scripts/openapi.ts";
+import { writeApiTypes } from "../../scripts/site/console.ts";
 import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 
@@ -63,4 +65,13 @@ it("a command runs with a TMPDIR of its own, which is gone afterwards, and its e
   expect(await run.ended).toBe(7);
   expect(path.basename(run.output())).toMatch(/^turnpike-/);
   expect(existsSync(run.output())).toBe(false);
+});
+
+it("a build of the site leaves unchanged API types alone, so wrangler dev doesn't rebuild forever", async () => {
+  const types = path.join(import.meta.dirname, "../../src/console/browser/api/types.ts");
+  const openApi = await openApiText();
+  writeApiTypes(openApi);
+  const written = statSync(types).mtimeMs;
+  writeApiTypes(openApi);
+  expect(statSync(types).mtimeMs).toBe(written);
 });
