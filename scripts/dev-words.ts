@@ -29,10 +29,13 @@ export function welcome(
   {
     directory,
     showcase,
+    account,
     payments,
   }: {
     readonly directory: string;
     readonly showcase: Showcase | null;
+    /** The name of an account of the local identity provider that has signed up. */
+    readonly account: string | null;
     readonly payments: { readonly pages: string } | null;
   },
 ): string {
@@ -44,7 +47,11 @@ export function welcome(
     "Operate them with: npm run -s admin -- --help",
     `Console of ${whose}, as its owner:\n  ${consoleAt(demo[FIRST_REGION].base_url, shown)}`,
     `Console of the ${FIRST}, as an operator:\n  ${consoleAt(demo[FIRST_REGION].base_url, demo.admin_token)}`,
-    `Or log in as a person: ${new URL("/console/", demo[FIRST_REGION].base_url).href} (Continue with this machine, as Ann).`,
+    ...(account === null
+      ? []
+      : [
+          `Or log in as a person: ${new URL("/console/", demo[FIRST_REGION].base_url).href} (Continue with this machine, as ${account}).`,
+        ]),
     ...(payments === null
       ? []
       : [`Credits are bought in the console; refund or dispute them here: ${payments.pages}/`]),

@@ -4,6 +4,7 @@ import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
 import { ensureDemo, readDemo } from "./dev-demo.ts";
 import { isInGroup, onParentGone, runInGroup } from "./dev-group.ts";
+import { signUpLocally } from "./dev-login.ts";
 import { lockState, StateRefused } from "./dev-state.ts";
 import { servePayments } from "./dev-payments.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
@@ -94,9 +95,12 @@ async function main(flags: readonly string[]): Promise<void> {
     progress("automatic top-up of the organization of 90 days");
     await topUpByItself(regions[FIRST_REGION].url, showcase, payments.stripe);
   }
+  const account = hasLocalLogin(bindings[FIRST_REGION])
+    ? await signUpLocally(regions[FIRST_REGION].url)
+    : null;
   progress("ready");
   console.log(
-    welcome(demo, { directory, showcase, payments: hasPayments ? payments.stripe : null }),
+    welcome(demo, { directory, showcase, account, payments: hasPayments ? payments.stripe : null }),
   );
   showLog = true;
   for (const [cron, ms] of CRON_TIMES) setInterval(() => void runCrons(regions, cron), ms);
@@ -112,9 +116,12 @@ async function localIssuer(port: number): Promise<Readonly<Record<string, string
 
 /** Without the sandbox no issuer without https is asked: the local one goes, a developer's own stay. */
 function localLogins(bindings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  const isLocal = (bindings["LOGIN_ISSUERS"] ?? "").includes("LOCAL_LOGIN_SECRET");
-  if (bindings["SANDBOX"] === "on" || !isLocal) return bindings;
+  if (bindings["SANDBOX"] === "on" || !hasLocalLogin(bindings)) return bindings;
   return { ...bindings, LOGIN_ISSUERS: "", SIGN_UP: "" };
+}
+
+function hasLocalLogin(bindings: Readonly<Record<string, string>>): boolean {
+  return (bindings["LOGIN_ISSUERS"] ?? "").includes("LOCAL_LOGIN_SECRET");
 }
 
 async function usablePort(region: RegionName): Promise<number> {

@@ -4,7 +4,9 @@ import path from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
+import { enterLocally } from "../../scripts/dev-login.ts";
 import { localSecrets } from "../../scripts/dev-settings.ts";
+import { ACCOUNTS } from "../../scripts/local-issuer.ts";
 import { isPortTaken } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { childPids } from "../../scripts/workerd.ts";
@@ -95,6 +97,14 @@ it.each(["npm start's own process", "the process that runs the regions"])(
     expect(await balance(demo.eu)).toBeLessThan(10_000_000);
   },
 );
+
+it("the login that npm start prints ends in an account", async () => {
+  const printed = /log in as a person: (\S+) \(Continue with this machine, as (\w+)\)/;
+  const [, url = "", name] = printed.exec(dev.output()) ?? [];
+  const account = ACCOUNTS.find((one) => one.name === name);
+  if (account === undefined) throw new Error("no login was printed");
+  expect(await enterLocally(url, account, "log_in")).toBe("/console/#/");
+});
 
 it("the demo's secrets are readable for their owner alone", () => {
   for (const file of ["demo.json", "secrets.json"]) {

@@ -1,0 +1,48 @@
+import { get } from "node:http";
+import { ACCOUNTS } from "./local-issuer.ts";
+import type { Account } from "./local-issuer.ts";
+
+const LOGGED_IN = "/console/#/";
+
+/**
+ * Signs up the local identity provider's first account in a region; a repeat only logs in. Returns the account's
+ * name, or null if the region rejects the sign-up.
+ */
+export async function signUpLocally(regionUrl: string): Promise<string | null> {
+  const [account] = ACCOUNTS;
+  if (account === undefined) return null;
+  const end = await enterLocally(regionUrl, account, "sign_up");
+  return end === LOGGED_IN ? account.name : null;
+}
+
+/** Goes through a login at the local identity provider. Returns the console's page at its end, or null if it can't start. */
+export async function enterLocally(
+  regionUrl: string,
+  account: Account,
+  purpose: "log_in" | "sign_up",
+): Promise<string | null> {
+  const { origin } = new URL(regionUrl);
+  const response = await fetch(new URL("/console/api/login/start", origin), {
+    method: "POST",
+    headers: { origin, "content-type": "application/json" },
+    body: JSON.stringify({ issuer: "local", purpose }),
+  });
+  const { location } = (await response.json()) as { readonly location?: string };
+  if (location === undefined) return null;
+  const [cookie = ""] = (response.headers.get("set-cookie") ?? "").split(";", 1);
+  const button = new URL(location);
+  button.pathname = "/continue";
+  button.searchParams.set("account", account.id);
+  const back = await fetch(button, { redirect: "manual" });
+  return navigate(new URL(back.headers.get("location") ?? origin), cookie);
+}
+
+/** Returns the address that a navigation is redirected to. `fetch` can't navigate: it sends its own Sec-Fetch-Mode. */
+function navigate(url: URL, cookie: string): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers: { cookie } }, (response) => {
+      response.resume();
+      resolve(response.headers.location ?? null);
+    }).on("error", reject);
+  });
+}
