@@ -1,4 +1,5 @@
 import { wholeUsage } from "../admin-client.ts";
+import { largeCredits, revokedKey } from "./confirmations.ts";
 import type { AdminClient, Call } from "./transport.ts";
 import { table } from "./words.ts";
 import type { Answer } from "./words.ts";
@@ -27,6 +28,8 @@ export type Row = Asked & {
   readonly sends?: Answer;
   /** What is wrong with a body, if anything is. */
   readonly refuses?: (body: Answer) => string | null;
+  /** Returns the effect that `--yes` must confirm; null if this call needs no confirmation. */
+  readonly confirms?: (admin: AdminClient, call: Call) => Promise<string | null>;
   /** Asks in another way than once. */
   readonly asks?: (admin: AdminClient, call: Call) => Promise<Answer>;
   /** What follows the arguments of the path in each example. */
@@ -207,6 +210,7 @@ key           {key.key}`,
     command: "keys revoke",
     operation: `DELETE ${ONE_KEY}`,
     says: "end a key for good: the next request with it is a 401",
+    confirms: revokedKey,
     columns: KEY,
     note: "{id} is revoked.",
   },
@@ -240,6 +244,7 @@ key           {key.key}`,
     more: "The same reference again adds nothing, so a repeat is safe.",
     refuses: ({ amount_micro }) =>
       Number(amount_micro) < 0 ? "Less than nothing is a correction: credits correct." : null,
+    confirms: largeCredits,
     examples: ['--dollars 25 --reference "invoice 1"', '--micros 1 --reference "a test"'],
     words: BALANCE,
   },
@@ -255,6 +260,7 @@ key           {key.key}`,
     operation: `POST ${ORG}/credits`,
     says: "correct a balance by a signed amount, never below what open requests hold",
     more: "The same reference again changes nothing, so a repeat is safe.",
+    confirms: largeCredits,
     examples: ['--dollars -2.50 --reference "refund of invoice 1"'],
     words: BALANCE,
   },
@@ -302,7 +308,7 @@ key           {key.key}`,
   },
   {
     operation: `GET ${ORG}/webhooks`,
-    columns: "id, url, enabled, =disabled_reason, types",
+    words: ({ webhooks }) => table((webhooks as readonly Answer[]).map(webhookRow), WEBHOOKS),
   },
   {
     operation: `GET ${WEBHOOK}/deliveries`,
@@ -333,6 +339,16 @@ const PRICED = "list, item, =from, >input, >cached, >cache_write, >output, >perc
 
 function pricedRow({ price, ...row }: Answer): Answer {
   return { ...row, ...(price as Answer | null) };
+}
+
+const WEBHOOKS =
+  "id, url, enabled, =disabled_reason, state health, failing_since_at failing since, >waiting, =last_error, types";
+
+/** Returns a webhook's row with its health. The health is null if the region can't tell. */
+function webhookRow({ health, ...webhook }: Answer): Answer {
+  const { state, failing_since, waiting, last_error } = (health ?? {}) as Answer;
+  const known = { state: state ?? "unknown", failing_since_at: failing_since, waiting, last_error };
+  return { ...webhook, ...known };
 }
 
 /** A row for each group, and the total. By two things, `day,model` say, both are columns. */

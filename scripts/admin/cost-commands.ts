@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { isFarOff } from "../../src/operator/bill-difference.ts";
-import { day, WrongUsage } from "./arguments.ts";
+import { day, microsOfDollarText, WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readGiven } from "./csv.ts";
 import { does, examples, fail, note, show } from "./session.ts";
 import type { Session } from "./session.ts";
 import { ask } from "./transport.ts";
-import { table } from "./words.ts";
+import { dollars as dollarText, table } from "./words.ts";
 import type { Answer } from "./words.ts";
 
 type Group = {
@@ -143,6 +143,7 @@ type RerateOptions = {
   readonly cacheWrite?: string;
   readonly organization?: string;
   readonly yes?: true;
+  readonly atMost?: number;
 };
 type Rerated = {
   readonly organizations: readonly Answer[];
@@ -168,7 +169,12 @@ function addRerate(program: Command): void {
     .option("--cached <dollars>", "of what was read from a cache")
     .option("--cache-write <dollars>", "of what was written to one")
     .option("--organization <id>", "of one organization alone, by id or slug")
-    .option("--yes", "credit it");
+    .option("--yes", "credit it")
+    .option(
+      "--at-most <dollars>",
+      "with --yes: credit nothing if the total is higher",
+      microsOfDollarText,
+    );
   examples(
     rerate,
     "rerate --local eu --id slip-1 --model openai/gpt-5-nano --from 2026-11-20 --to 2026-11-21 --input 0.05 --output 0.4",
@@ -185,23 +191,39 @@ function addRerate(program: Command): void {
       from,
       to,
       price,
-      dry_run: options.yes !== true,
       ...(organization !== undefined && { organization }),
     };
-    const organizations: Answer[] = [];
-    let total = 0;
-    for (let after: string | undefined; ;) {
-      const body = { ...asked, ...(after !== undefined && { after }) };
-      // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
-      const page = await ask<Rerated>(session.admin, { method: "POST", path: "/rerate", body });
-      organizations.push(...page.organizations);
-      total += page.total_micro;
-      after = page.next_after;
-      if (after === undefined) break;
-    }
-    show(session, { organizations, total_micro: total }, () =>
-      table(organizations, "organization, >requests, >credit_micro dollars, result"),
+    const preview = await rerated(session, { ...asked, dry_run: true });
+    const isCredited = options.yes === true;
+    if (isCredited) mustBeAtMost(preview.total_micro, options.atMost);
+    const answer = isCredited ? await rerated(session, { ...asked, dry_run: false }) : preview;
+    show(session, answer, () =>
+      table(answer.organizations, "organization, >requests, >credit_micro dollars, result"),
     );
-    if (options.yes !== true) note("Nothing was credited: --yes does it.");
+    if (isCredited) return;
+    const total = dollarText(preview.total_micro);
+    note(`Nothing was credited: --yes --at-most ${total} does it.`);
   });
+}
+
+/** Throws `WrongUsage` unless the operator confirmed a total of at least this one. */
+function mustBeAtMost(total: number, atMost: number | undefined): void {
+  if (atMost !== undefined && total <= atMost) return;
+  const words = `This credits ${dollarText(total)} dollars in total. Nothing was credited.`;
+  throw new WrongUsage(`${words} Add --at-most ${dollarText(total)} to confirm the total.`);
+}
+
+/** The pages of a correction in one. */
+async function rerated({ admin }: Session, asked: object): Promise<Omit<Rerated, "next_after">> {
+  const organizations: Answer[] = [];
+  let total = 0;
+  for (let after: string | undefined; ;) {
+    const body = { ...asked, ...(after !== undefined && { after }) };
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+    const page = await ask<Rerated>(admin, { method: "POST", path: "/rerate", body });
+    organizations.push(...page.organizations);
+    total += page.total_micro;
+    after = page.next_after;
+    if (after === undefined) return { organizations, total_micro: total };
+  }
 }

@@ -27,7 +27,11 @@ type Derived = {
   readonly hasBody: boolean;
   readonly parameters: ReadonlyMap<Parameter, () => unknown>;
 };
-type Options = { readonly all?: true; readonly idempotencyKey?: string };
+type Options = {
+  readonly all?: true;
+  readonly idempotencyKey?: string;
+  readonly yes?: true;
+};
 
 /** Adds a command for each operation that has none by hand, and for `more`: its flags, their bounds and its words are the operation's. */
 export function addDerivedCommands(program: Command, more: Operations = {}): void {
@@ -65,6 +69,7 @@ function addDerived(program: Command, row: Row, operations: Operations): [string
   if (row.widths !== undefined) {
     command.option("--all", "all rows, page by page; with --json one answer a line");
   }
+  if (row.confirms !== undefined) command.option("--yes", "confirm it");
   if (row.more !== undefined) command.addHelpText("after", `\n${row.more}`);
   const derived = { row, method, path, hasBody: body !== undefined, parameters: new Map(readers) };
   does(command, (session, _: unknown, options: Options) => run(derived, session, options));
@@ -99,6 +104,9 @@ async function run(derived: Derived, session: Session, options: Options): Promis
   const body = bodyOf(derived);
   const call = await callOf(derived, session, body, options);
   if (options.all === true) return printWhole(derived, session, call);
+  const effect =
+    options.yes === true ? null : ((await row.confirms?.(session.admin, call)) ?? null);
+  if (effect !== null) throw new WrongUsage(`${effect} Nothing was changed. Add --yes to do it.`);
   const answer = await (row.asks ?? ask<Answer>)(session.admin, call);
   show(session, answer, () => wordsOf(derived, answer));
   if (row.note !== undefined) {

@@ -68,11 +68,12 @@ it("a webhook is listed, tested and replayed, and its deliveries say what failed
   const { orgId, key } = await Account.open(operator.region);
   const made = await post("/webhooks", { url: "http://127.0.0.1:9/hook" }, key);
   const { id } = (await made.json()) as { id: string };
-  expect(await operator.prints(`webhooks list ${orgId}`)).toMatch(new RegExp(`${id} .* all$`, "m"));
+  const list = async (): Promise<string> => operator.prints(`webhooks list ${orgId}`);
   expect(await operator.prints(`webhooks test ${orgId} ${id}`)).toMatch(/delivered +false\n/);
   const replayed = await operator.prints(`webhooks replay ${orgId} ${id} --since 2020-01-01`);
   expect(replayed).toMatch(/queued +[1-9]\d*\n/);
   expect(await operator.prints(`webhooks deliveries ${orgId} ${id}`)).toMatch(/ pending /);
+  await expect.poll(list).toMatch(new RegExp(`${id} .* failing +\\S+Z .* all$`, "m"));
 });
 
 it.each([

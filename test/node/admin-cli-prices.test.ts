@@ -180,20 +180,28 @@ describe("what it costs", () => {
 });
 
 // The last: the region's clock goes on.
-it("rerate says what it would credit, and credits it once with --yes", async () => {
+it("rerate says what it would credit, and credits it once with --yes and a confirmed total", async () => {
   const { orgId } = account;
   const span = `--from ${timeIn(-DAY_MS)} --to ${timeIn(1_800_000)}`;
   const slip = `rerate --id slip-1 --model sandbox/echo ${span} --input 0.5 --output 1`;
   const before = await account.balance();
   const dry = await operator.runs(slip);
-  expect(dry).toMatchObject({ code: 0, err: "Nothing was credited: --yes does it.\n" });
+  expect(dry.code).toBe(0);
+  const [, confirmed = ""] =
+    /^Nothing was credited: (--yes --at-most \S+) does it\.\n$/.exec(dry.err) ?? [];
+  expect(confirmed).not.toBe("");
   expect(dry.out).toMatch(/ +1 +0\.\d{6} +would_credit$/m);
   expect(await account.balance()).toBe(before);
-  const early = await operator.runs(`${slip} --yes`);
+  for (const unconfirmed of ["--yes", "--yes --at-most 0.000001"]) {
+    const ran = await operator.runs(`${slip} ${unconfirmed}`);
+    expect(ran).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toContain("Nothing was credited. Add --at-most 0.");
+  }
+  const early = await operator.runs(`${slip} ${confirmed}`);
   expect(early).toMatchObject({ code: 1, out: "" });
   expect(early.err).toContain("two hours ago");
   await operator.restart({ CLOCK_OFFSET_MS: String(3 * 3_600_000) });
-  const credit = `${slip} --organization ${orgId} --yes`;
+  const credit = `${slip} --organization ${orgId} ${confirmed}`;
   const { total_micro: total } = await operator.answers<{ total_micro: number }>(credit);
   expect(total).toBeGreaterThan(0);
   expect(await operator.prints(credit)).toMatch(/ credited$/m);

@@ -53,7 +53,11 @@ describe("an operator's day", () => {
     const [id = ""] = /key_\w{24}/.exec(made.err) ?? [];
     expect(await statusWith(made.out)).toBe(200);
     expect(await prints(`keys show second ${id}`)).toMatch(/requests per minute +7\n/);
-    const revoked = await runs(`keys revoke second ${id}`);
+    const unconfirmed = await runs(`keys revoke second ${id}`);
+    expect(unconfirmed).toMatchObject({ code: 2, out: "" });
+    expect(unconfirmed.err).toMatch(/permanently revokes the key Laptop .* Add --yes/);
+    expect(await statusWith(made.out)).toBe(200);
+    const revoked = await runs(`keys revoke second ${id} --yes`);
     expect(revoked).toMatchObject({ code: 0, err: `${id} is revoked.\n` });
     expect(revoked.out).toMatch(/state +revoked\n/);
     expect(await statusWith(made.out)).toBe(401);
@@ -124,6 +128,11 @@ describe("money", () => {
     expect(await prints("credits correct sixth --dollars -0.000001 --reference typo")).toBe(
       "Balance after it: 12.499999 dollars (12499999 micros)\n",
     );
+    for (const amount of ["add sixth --dollars 10000.01", "correct sixth --dollars -10000.01"]) {
+      const large = await operator.runs(`credits ${amount} --reference large`);
+      expect(large, large.err).toMatchObject({ code: 2, out: "" });
+      expect(large.err).toMatch(/10000\.010000 dollars, more than 10000\.000000\. .* Add --yes/);
+    }
     const table = await prints("ledger sixth");
     expect(table.trimEnd().split("\n").slice(2)).toEqual([
       expect.stringMatching(/^ +1 .+Z +credit +12\.500000 +12\.500000 +invoice-1$/),

@@ -1,0 +1,24 @@
+import { ask } from "./transport.ts";
+import type { AdminClient, Call } from "./transport.ts";
+import { dollars, filled } from "./words.ts";
+import type { Answer } from "./words.ts";
+
+/** Largest amount that `credits add` and `credits correct` post without `--yes`: 10,000 dollars. */
+const UNCONFIRMED_MICRO_MAX = 10_000_000_000;
+
+/** Returns what a revocation ends, or null for a key that is revoked already. */
+export async function revokedKey(admin: AdminClient, { path }: Call): Promise<string | null> {
+  const key = await ask<Answer>(admin, { method: "GET", path });
+  if (key["revoked"] === true) return null;
+  return filled(
+    "This permanently revokes the key {name} ({prefix}, last used: {last_used_at}).",
+    key,
+  );
+}
+
+/** Returns the amount of a posting above the bound for unconfirmed ones. */
+export async function largeCredits(_: AdminClient, { body }: Call): Promise<string | null> {
+  const amount = Number((body as Answer | undefined)?.["amount_micro"]);
+  if (Math.abs(amount) <= UNCONFIRMED_MICRO_MAX) return null;
+  return `This posts ${dollars(amount)} dollars, more than ${dollars(UNCONFIRMED_MICRO_MAX)}.`;
+}
