@@ -131,7 +131,6 @@ function rowsOf(reach: Reach): readonly RouteRow[] {
   return ROUTES.filter((row) => row.reach === reach);
 }
 
-/** Registers the rows of a reach, each behind its own gates. */
 function serve(reach: Reach): void {
   for (const row of rowsOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
 }

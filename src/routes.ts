@@ -104,11 +104,8 @@ const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
 /** Whoever holds a live key; nobody is read from the book. */
 const ANY: AllowedCallers = { roles: EVERYONE, member: "unread" };
 const MEMBERS: AllowedCallers = { roles: EVERYONE, member: "read" };
-/** A `member` reaches only what is its own. */
 const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
-/** Who may read what was spent, and change what may be. */
 const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
-/** Who says where an organization's events go. */
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 
 /**
@@ -218,7 +215,6 @@ function path(
   return { method, path: at, reach, who, handle };
 }
 
-/** One that manages something: its handler says what is answered, and `respond` answers it. */
 function endpoint(
   name: string,
   reach: "home" | "managed",

@@ -28,7 +28,6 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
-/** The path of the caller's own key, which a viewing operator doesn't have. */
 const OWN_KEY = "/v1/key";
 
 /** Returns a session's allowed calls below `/v1`, of people and as an operator. */

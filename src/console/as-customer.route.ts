@@ -71,7 +71,6 @@ async function organizationCalled(
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** Records the view in the organization's event log before anything is shown. */
 async function told(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
   const tell = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
   const done = await queryDatabase(tell, "view_untold", { org_id: orgId });

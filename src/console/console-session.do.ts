@@ -29,12 +29,10 @@ export const SESSION_TABLES: Tables = {
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
-/** What is counted, as a refusal names it. */
 type Log = "console" | "login";
 type Session = { readonly identity: ConsoleIdentity; readonly expiresAt: number };
 type Memory = {
   readonly windows: Readonly<Record<Log, RateWindow>>;
-  /** By name, the oldest first. */
   readonly sessions: ReadonlyMap<string, Session>;
 };
 
@@ -93,7 +91,6 @@ export class ConsoleSession extends DurableObject<Env> {
     return success(null);
   }
 
-  /** Ends the sessions that act as a member. */
   async closeOf(memberId: string): Promise<Result<null>> {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
     this.#memory = null;
@@ -116,7 +113,6 @@ export class ConsoleSession extends DurableObject<Env> {
     return rowsWritten === 0 ? refuse({ kind: "no_console_session" }) : success(null);
   }
 
-  /** What lives, the newest first. */
   list(): Result<readonly ListedSession[]> {
     const live = [...this.#remember().sessions]
       .filter(([, { expiresAt }]) => expiresAt > now(this.env))

@@ -43,7 +43,6 @@ import { freshnessOf } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** A log-in that the issuer has answered well. */
 type Answered = {
   readonly entry: IssuerEntry;
   readonly logins: readonly OperatorLogin[];
@@ -72,7 +71,6 @@ export async function finishLogIn(c: AppContext, answered: Answered): Promise<Fi
   return ofPerson(c, services, answered);
 }
 
-/** A new session of the person, who may be made by it. */
 async function ofPerson(
   c: AppContext,
   services: PeopleServices,
@@ -134,7 +132,6 @@ function realmOf({ connection }: Answered): Pick<PersonSession, "realm" | "conne
 type KnownPerson = Result<{
   readonly person: Person;
   readonly place: LastPlace;
-  /** Whether this log-in has made the person. */
   readonly isNew: boolean;
 }>;
 
@@ -169,7 +166,6 @@ async function whoIs(
   return refuse({ kind: "login_refused", why: "unknown" });
 }
 
-/** What is shown of them: by preference an address that is theirs. */
 function toldBy({ name, email, proven }: Claims): IssuerProfile {
   const address = proven[0] ?? email;
   return {
@@ -221,7 +217,6 @@ async function whoAccepts(
   );
 }
 
-/** Who may not join hears what everybody hears who is not known. */
 async function whoJoins(
   services: PeopleServices,
   answered: Answered,
@@ -334,7 +329,6 @@ async function ofLiveSession(
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }
 
-/** What a browser calls itself, in two words that are for show. */
 function browserOf(agent: string): string {
   const [browser = "A browser"] = /Edg|OPR|Firefox|Chrome|Safari/.exec(agent) ?? [];
   const [system = ""] = /Windows|Android|iPhone|iPad|Mac OS|Linux/.exec(agent) ?? [];

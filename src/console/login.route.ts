@@ -101,7 +101,6 @@ async function start(
   return success({ location: location.value, cookie });
 }
 
-/** What a ticket has of what was asked, and its secrets. */
 function ticketFor({ purpose, invitation, company, go }: z.infer<typeof startSchema>) {
   return {
     ...randomTicket(),
@@ -163,13 +162,11 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   return response;
 }
 
-/** The page turns it into a sentence. */
 function wordOf(failure: Failure): string {
   if (failure.kind === "login_refused") return failure.why;
   return failure.kind === "conflict" ? (failure.code ?? "conflict") : failure.kind;
 }
 
-/** Returns the page that asked for the login, with the reason why it failed. */
 function failedAt(go = "#/", why: string): string {
   if (go === "#/") return `#/login?why=${why}`;
   return `${go}${go.includes("?") ? "&" : "?"}why=${why}`;

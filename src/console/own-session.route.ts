@@ -89,7 +89,6 @@ export async function openSession(
   return success({ cookie: header, expiresAt, account, session });
 }
 
-/** The object that has the sessions of who looks. */
 function accountOf(identity: ConsoleIdentity): string {
   if (identity.kind === "person") return personAccount(identity.personId, identity.realm);
   if (identity.kind === "key") return consoleAccount(identity.key.hash);

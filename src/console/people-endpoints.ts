@@ -36,7 +36,6 @@ type Method = "GET" | "POST" | "PATCH" | "DELETE";
 export type PeopleEndpoint = {
   readonly method: Method;
   readonly path: string;
-  /** Wants a log-in of the last ten minutes. */
   readonly isLasting: boolean;
 } & (
   | { readonly roles: null; readonly handle: PeopleHandler<PeopleCall> }

@@ -49,7 +49,6 @@ export function peopleRoutes(): HonoBase<AppEnv> {
   return routes;
 }
 
-/** POST /console/api/people/invitation/preview { token }: for whoever holds the link. */
 async function previewRoute(c: AppContext): Promise<Response> {
   const body = await readBody(c);
   if (!body.ok) return fail(c, body.failure);
@@ -133,7 +132,6 @@ export async function withStorageFailures<T>(
   }
 }
 
-/** The same for an answer. */
 async function answered(c: AppContext, ask: () => Promise<Answer>): Promise<Answer> {
   const asked = await withStorageFailures<Answer>(c, async () => success(await ask()));
   return asked.ok ? asked.value : asked;

@@ -139,7 +139,6 @@ export async function logoutRoute(c: AppContext): Promise<Response> {
   return c.body(null, 204);
 }
 
-/** Whose text it may be, found out without I/O. */
 async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleIdentity>> {
   const { keySecrets, peers, region } = c.var.config;
   const key = await verifyKey(text, keySecrets);

@@ -2,9 +2,7 @@ import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 
-/** How long a log-in is fresh. */
 const FRESH_MS = 600_000;
-/** Isolates' clocks differ by less. */
 const SKEW_MS = 5000;
 
 /** Which proofs of a fresh log-in count: all, or the issuer's own word (`auth_time`) alone. */
@@ -66,7 +64,6 @@ const LOWERING: readonly (readonly [RegExp, Values])[] = [
   ],
   [/^PATCH \/admin\/v1\/orgs\/[^/]+$/, { status: ["suspended"] }],
 ];
-/** Fields that name the object of a change. */
 const NAMES: ReadonlySet<string> = new Set(["external_id"]);
 
 /**

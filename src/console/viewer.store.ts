@@ -1,7 +1,6 @@
 import type { Role } from "../shared/caller.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** Whom the holder of a key is shown as. */
 type Viewer = {
   readonly key: { readonly id: string; readonly name: string; readonly prefix: string };
   readonly member: { readonly id: string; readonly email: string; readonly role: Role };

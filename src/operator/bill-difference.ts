@@ -1,4 +1,3 @@
-/** The tolerated difference of a bill in percent. */
 const DIFFERENCE_PERCENT = 2;
 
 /** Returns whether a bill differs too much from the count, relative to the larger one; in micro-credits. */

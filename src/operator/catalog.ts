@@ -34,7 +34,6 @@ function modelView(
   return { id, kind, aliases: named, routes };
 }
 
-/** Returns a configured route or a test's, whose price has no date. */
 function ownRoute({ provider, upstreamId, price }: Route): View {
   return {
     provider,

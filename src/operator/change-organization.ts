@@ -61,7 +61,6 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   return followed.ok ? success(await withBalance(call, followed.value)) : followed;
 }
 
-/** Checks the role: `finance` for prices, `support` for the rest. */
 function refuseRole(
   { role }: OperatorCall,
   { price_list: priceList, ...others }: z.infer<typeof organizationChange>,
@@ -75,7 +74,6 @@ function refuseRole(
     : null;
 }
 
-/** Rejects an unknown price list, which would mean the region's prices. */
 async function refuseList(
   { db }: OperatorCall,
   list: string | null | undefined,

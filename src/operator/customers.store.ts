@@ -19,7 +19,6 @@ const USED = "(SELECT max(last_used_at) FROM keys WHERE org_id = organizations.i
 const DAY_MS = 86_400_000;
 const dayAt = (ms: number): string => periodOf(ms).day;
 
-/** The spend from a day on, given as a parameter. */
 const spend = (from: string, before = "'9999'"): string =>
   `(SELECT coalesce(sum(cost_micro), 0) FROM daily_usage
     WHERE org_id = organizations.id AND day >= ${from} AND day < ${before})`;
@@ -31,7 +30,6 @@ const SPEND = spend("?6");
 /** The sort keys of the list. */
 export const SORT_NAMES = ["created", "name", "balance", "spend", "runway", "used"] as const;
 type Sort = (typeof SORT_NAMES)[number];
-/** The columns and default directions of the sort keys. */
 const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> = {
   created: ["created_at", "asc"],
   name: ["lower(name)", "asc"],

@@ -133,7 +133,6 @@ function endpoint(
   };
 }
 
-/** Returns whether the call needs an organization that isn't closed. */
 function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
   return isChange && /^\/orgs\/:id(?:\/(?:members|keys|invitations)(?:\/.+)?)?$/.test(path);

@@ -8,7 +8,6 @@ import type { RouteStatus } from "../models/routing/route-health.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** A problem for a person: its kind, and a sentence with the place. */
 type Problem = { readonly kind: ProblemKind; readonly message: string };
 type ProblemKind =
   | "book_away"
@@ -24,7 +23,6 @@ type ProblemKind =
   | "outbox_late"
   | "outbox_orphaned";
 
-/** The region's state for the health check. */
 type RegionState = {
   readonly now: number;
   readonly database: DatabaseState;

@@ -94,7 +94,6 @@ function outboxStates(context: OperatorContext, names: readonly string[]) {
   return Promise.all(names.map((name) => outboxState(context, name)));
 }
 
-/** Outboxes with messages for a region that is no longer a peer. */
 async function orphanedOutboxes(context: OperatorContext) {
   const removed = REGIONS.filter(
     (region) => region !== context.region && !context.peers.includes(region),

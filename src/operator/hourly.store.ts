@@ -7,13 +7,10 @@ import type { Depths } from "./depths.ts";
 import { beginRound, continueRound } from "./sweep.store.ts";
 import type { SweepTargets } from "./sweep.store.ts";
 
-/** Maximum number of calls that one invocation leaves unanswered, a limit of the platform. */
 const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
-/** Time before a key's end at which its organization is told. */
 const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** The objects that the hourly job pokes. */
 type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
 
 /**

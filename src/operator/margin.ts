@@ -13,7 +13,6 @@ import { organizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** The organizations whose wallets one call asks. */
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
 

@@ -13,20 +13,15 @@ export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
     readonly requestId: string;
-    /** The caller's role. */
     readonly role: OperatorRole;
     /** The least time in ms before a price begins. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
     /** Null: links are shown and not sent. */
     readonly mail: SendMail | null;
-    /** The current model of each alias. */
     readonly aliases: ReadonlyMap<string, string>;
-    /** This isolate's routes in cooldown. */
     readonly breakers: readonly RouteStatus[];
-    /** The ids of callable providers. */
     readonly providers: ReadonlySet<string>;
-    /** The models for sale by id. */
     readonly models: ReadonlyMap<string, Model>;
     /**
      * Returns a peer's address, the reason why it cannot be called (null if it can), the time of the call,
@@ -55,7 +50,6 @@ export type OperatorCall = OperatorContext & {
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
-  /** The allowed roles. */
   readonly roles: readonly OperatorRole[];
   readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

@@ -25,7 +25,6 @@ import { prometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
 import { ageGauges, isolateGauges } from "../events/metrics/views.ts";
 
-/** Returns the models and routes of a configuration. */
 type DeploymentOf = (config: Config) => {
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly health: RouteHealth;

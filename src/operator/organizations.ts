@@ -137,7 +137,6 @@ export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   return success({ organizations, total, limit, offset });
 }
 
-/** Returns the database's figures of a customer. */
 function figuresOf(row: Customer): View {
   return {
     owner_email: row.ownerEmail,

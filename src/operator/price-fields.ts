@@ -12,7 +12,6 @@ export const listName = z
   .string()
   .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens"));
 
-/** The most rows per call, and the highest price per million. */
 const ROWS_MAX = 500;
 const DOLLARS_MAX = 1000;
 const PERCENT_MAX = 1000;

@@ -104,7 +104,6 @@ function isSame(one: PriceRecord, other: PriceRecord): boolean {
 }
 const STAMP = { id: "", postedBy: "", createdAt: 0 };
 
-/** Returns the rows to store, or the first problem. */
 function bookedRows(
   call: OperatorCall,
   rows: readonly PostedRow[],

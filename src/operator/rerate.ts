@@ -10,7 +10,6 @@ import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 import { priceFields, priceOf } from "./price-fields.ts";
 
-/** The longest reference of a credit, without its prefix. */
 const ID_MAX = 100;
 /** How late outcomes may come. Sums must not change between two calls. */
 const LATE_MS = 2 * 3_600_000;
@@ -89,7 +88,6 @@ async function reportsOf(
     : report;
 }
 
-/** Credits a reference once per organization. A repeat returns the earlier credit. */
 async function credited(
   call: OperatorCall,
   { id, isDry }: { readonly id: string; readonly isDry: boolean },

@@ -27,7 +27,6 @@ export function runCron(cron: string, env: Env): Promise<void> {
   return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
 }
 
-/** Measures the outboxes, then runs the payments sweep. */
 async function runWatch(env: Env): Promise<void> {
   await Promise.all([measureOutboxes(env), runPaymentsSweep(env)]);
 }

@@ -4,7 +4,6 @@ import type { Answer } from "../shared/http/endpoint.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** All keys. */
 const ANYONES = { keyId: null, memberId: null };
 
 /** Handles `GET /orgs/{id}/sessions?limit&after`: as `GET /v1/sessions`, of all keys. */

@@ -8,7 +8,6 @@ import { storeUnavailable, KEPT_MAX, listUnavailable } from "./unavailable-walle
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
-/** Maximum number of calls that one invocation leaves unanswered, a limit of the platform. */
 const AT_ONCE = 6;
 /** Maximum time of one poke. A page whose every object hangs takes 14 minutes, so a lease is longer. */
 const POKE_TIMEOUT_MS = 5000;
@@ -30,7 +29,6 @@ const roundSchema = z.object({
   /** End of the lease of the invocation that works on the round, Unix ms; 0 while none does. */
   leaseMs: z.number(),
   found: foundSchema,
-  /** Wallets that did not open. */
   closed: z.array(z.string()),
 });
 type Round = z.infer<typeof roundSchema>;

@@ -6,7 +6,6 @@ import { within } from "../shared/timers.ts";
 const UNAVAILABLE = "unavailable";
 export const KEPT_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
-/** The sample of recently used wallets, different each time. */
 const SAMPLE = 3;
 const AT_ONCE = 6;
 const TIMEOUT_MS = 2000;
@@ -63,7 +62,6 @@ async function walletsToAsk(db: D1Database, nowMs: number): Promise<readonly str
   return [...new Set([...(await listUnavailable(db)), ...results.map(({ id }) => id)])];
 }
 
-/** Selects used organizations on one side of an id, without a full scan. */
 function usedFrom(side: ">" | "<="): string {
   return `SELECT id FROM (SELECT id FROM organizations WHERE id ${side} ?1 AND used_at >= ?2
     ORDER BY id LIMIT ?3)`;

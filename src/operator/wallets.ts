@@ -10,7 +10,6 @@ import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
 import type { LedgerRow } from "../shared/contracts/wallet.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** Prefixes of the service's own credit references. */
 const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
 
 export const credit = z.object({
@@ -38,7 +37,6 @@ export const reconcileAsk = z.object({
   ),
 });
 
-/** Parses a `next_after`, or returns null. */
 function stateOf(text: string): ReconcileState | null {
   try {
     const { tries, run } = storedJson<ReconcileState>(text);

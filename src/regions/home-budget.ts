@@ -1,7 +1,6 @@
 /** The longest wait in ms for a key's home before a client gets 503; the contract is 2.5 s. */
 const PATIENCE_MS = 2300;
 const CALL_MS_MAX = 2000;
-/** A healthy home answers within this time, also across an ocean. */
 const CALL_MS_MIN = 200;
 
 /**

@@ -13,9 +13,7 @@ import {
 import type { IdName } from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
-/** The concurrent outgoing calls that the platform allows per invocation. */
 const AT_ONCE = 6;
-/** About the longest round of an outbox. */
 const WALLET_TIMEOUT_MS = 5000;
 
 /**

@@ -114,20 +114,16 @@ export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" 
 /** The delivery of an unreadable item, which is never repeated. */
 export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
-/** Between regions, `untried` is a failure with this reason. */
 const NOT_TRIED = "not tried";
 
-/** The depth to which fields are renamed: a generation's, its usage's and its price's. */
 const DEPTH = 2;
 
-/** Converts field names to snake_case. */
 function toWire(value: unknown): unknown {
   return renamed(value, (name) =>
     name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
   );
 }
 
-/** Reads a value of `toWire` by the names of `schema`. */
 function fromWire<T>(schema: z.ZodMiniType<T>) {
   return z.pipe(
     z.pipe(

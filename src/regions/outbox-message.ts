@@ -91,7 +91,6 @@ export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): 
   }
 }
 
-/** Returns the delivery of a result. Only a temporary failure is repeated. */
 function deliveryOf(answer: Result<unknown>): Delivery {
   if (answer.ok) return { kind: "delivered" };
   const { kind } = answer.failure;

@@ -46,9 +46,7 @@ export type PeerCallOptions = {
   readonly budgetMs?: number;
   /** By default 2: one retry. Calls that must not arrive twice have 1. */
   readonly attempts?: number;
-  /** The calling request's timers, if any. */
   readonly after?: After;
-  /** Aborts with the caller. */
   readonly signal?: AbortSignal;
   /** Called with the reason if there was no answer. */
   readonly onFailed?: (reason: string) => void;
@@ -178,10 +176,8 @@ export async function peerFault(
   return typeof body === "object" && body !== null && "ok" in body && !body.ok ? null : fault;
 }
 
-/** The hash of no key. */
 const NOBODY = "0".repeat(64);
 
-/** Parses JSON, or returns undefined. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -21,7 +21,6 @@ const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
 
 export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, readableBy: 1 }] };
 
-/** The stored reason while nobody answers. */
 const UNREACHABLE = "unreachable";
 
 /** The `attempts` of a message that was parked before: it gets one more, and its alert was logged. */
@@ -145,7 +144,6 @@ export class OutboxQueue {
     return this.#lines().find(isMeant)?.dueAt ?? null;
   }
 
-  /** Returns receivers with waiting messages, by due time. */
   #lines(): readonly Line[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
@@ -181,7 +179,6 @@ export class OutboxQueue {
       .toArray();
   }
 
-  /** Records a message's result. */
   resolve(message: Message, delivery: Delivery, moment: Moment): void {
     const { id, kind, receiver } = message;
     const { sql } = this.#storage;
@@ -207,14 +204,12 @@ export class OutboxQueue {
     }
   }
 
-  /** Records that the receiver works again. */
   #answered(receiver: string): void {
     const { sql } = this.#storage;
     this.#hasFailing ??= sql.exec("SELECT 1 FROM failing LIMIT 1").toArray().length > 0;
     if (this.#hasFailing) sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
   }
 
-  /** Sets the receiver's own backoff. */
   #failed(receiver: string, { nowMs, random }: Moment): void {
     const { sql } = this.#storage;
     const [row] = sql.exec<{ attempts: number }>(

@@ -34,9 +34,7 @@ const ENQUEUE_MAX = 1000;
 const RETRY_MS = 1000;
 /** How long outcomes gather for one signed request and one alarm. */
 const GATHER_MS = 100;
-/** The age at which a missing alarm is set again. */
 const ARMED_MS = 1000;
-/** An alarm overdue by this long was lost. */
 const STALE_MS = 60_000;
 
 /**
@@ -173,7 +171,6 @@ export class RegionOutbox extends DurableObject<Env> {
     return isAnswered;
   }
 
-  /** Returns the deliverer of this shard. */
   #deliverer(): Deliver {
     const { carries, peer } = this.#addressee();
     if (peer === null) {

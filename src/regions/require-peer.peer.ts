@@ -70,7 +70,6 @@ async function answered(c: Context<AppEnv>, next: Next): Promise<Response | unde
   return undefined;
 }
 
-/** Returns the signer and the body, or the reason against them. */
 async function verified(
   c: Context<AppEnv>,
 ): Promise<{ readonly peer: Region; readonly body: JsonObject } | string> {

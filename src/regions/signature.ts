@@ -17,7 +17,6 @@ const COMPONENTS = [
 ] as const;
 const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 
-/** The lifetime of a signature, and the tolerated clock difference. */
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
@@ -32,7 +31,6 @@ const SIGNATURE_INPUT = new RegExp(
   `^${LABEL}=(${literally(COVERED)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID})";alg="hmac-sha256")$`,
 );
 
-/** The signed parts of a request, with the body's digest. */
 type SignedParts = {
   readonly method: string;
   readonly url: string;
@@ -40,7 +38,6 @@ type SignedParts = {
   readonly requestId: string;
 };
 
-/** The signer and the required digest, or the reason against them. */
 type Verdict =
   | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
   | { readonly ok: false; readonly reason: string };
@@ -111,7 +108,6 @@ function valuesOf(parts: SignedParts): [name: string, value: string][] {
 }
 
 type Target = { readonly host: string; readonly pathname: string; readonly query: string };
-/** Parsed URLs of peers, which use the same few. Others' may evict them. */
 const targets = new Map<string, Target>();
 const TARGETS_MAX = 16;
 

@@ -3,7 +3,6 @@ import type { After } from "./timers.ts";
 
 /** Maximum parts per call. It bounds the object's transaction and the loss of one failure. */
 export const PARTS_MAX = 32;
-/** Maximum waiting parts per object and isolate. Further parts call alone. */
 const WAITING_MAX = 256;
 /** Ms after which a part without a response gives up. */
 export const PATIENCE_MS = 800;
@@ -30,9 +29,7 @@ export type PartAnswer<Answer> =
 type Ask<Part, Answer> = {
   readonly part: Part;
   readonly alone: () => Promise<Answer>;
-  /** Returns one response per part, in order. */
   readonly together: (parts: readonly Part[]) => Promise<readonly PartAnswer<Answer>[]>;
-  /** The request's own timers. */
   readonly after: After;
 };
 
@@ -46,7 +43,6 @@ type Call = { readonly sinceMs: number };
 type Waiter<Part, Answer> = {
   readonly part: Part;
   readonly sinceMs: number;
-  /** The result to find at the next poll. */
   turn: Turn<Answer> | null;
 };
 type Carried<Part, Answer> = {
@@ -54,10 +50,8 @@ type Carried<Part, Answer> = {
   readonly waiter: Waiter<Part, Answer>;
   readonly call: Call;
 };
-/** The running calls to one object, bounded while none is slow. */
 type Busy = { readonly most: number; readonly underWay: Set<Call> };
 type Lane<Part, Answer> = Busy & {
-  /** In order of arrival. */
   readonly waiting: Set<Waiter<Part, Answer>>;
 };
 
@@ -107,7 +101,6 @@ export class CallGroups<Part, Answer> {
     }
   }
 
-  /** Returns the number of waiting parts. */
   waiting(name: string): number {
     return this.#lanes.get(name)?.waiting.size ?? 0;
   }
@@ -148,7 +141,6 @@ export class CallGroups<Part, Answer> {
   }
 }
 
-/** Calls for a whole group, delivers each result and returns the carrier's own. */
 async function askTogether<Part, Answer>(
   asked: Ask<Part, Answer>,
   {

@@ -16,11 +16,9 @@ export type PresentedSecret =
 
 /** The fields of a well-formed key, read from its text only. */
 export type VerifiedKey = {
-  /** The hash of the key's first secret. */
   readonly hash: string;
   readonly home: Region;
   readonly scope: Scope;
-  /** Absent for the first secret. */
   readonly shown?: PresentedSecret;
 };
 
@@ -30,7 +28,6 @@ export type VerifiedKey = {
 export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;
-  /** Absent for the key's first secret. */
   readonly shown?: PresentedSecret;
   /** An operator who views the organization as this member, read-only. */
   readonly viewer?: Member;
@@ -62,7 +59,6 @@ export function secretOf(keyHash: string, shown: PresentedSecret | undefined): s
 export type Member = {
   readonly id: string;
   readonly role: Role;
-  /** Its organization can read but not write. */
   readonly suspended: boolean;
 };
 

@@ -7,7 +7,6 @@ import { estimateTokens } from "./tokens.ts";
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
-/** Common words of English, French, German, Portuguese and Spanish, which are one token each. */
 const COMMON: ReadonlySet<string> = new Set(
   "the of and to for that with que el la los las se un del por con para les le des du une et est dans pour os não uma da do y e o su ser todo toda dos das ao em ou au sur una como no der und".split(
     " ",
@@ -36,7 +35,6 @@ const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] =
   [0xd7b0, -1, 0.71], // Hangul
 ];
 const OTHER = [Infinity, -1, 0.6] as const;
-/** Characters examined per text. Long prompts are uniform. */
 const SAMPLE = 65_536;
 const SLICE = 2048;
 
@@ -58,7 +56,6 @@ export function closeTokens(text: string): number {
 class Words {
   words = 0;
   #common = 0;
-  /** Words in capitals, such as constants. */
   #loud = 0;
   #russian = 0;
   #latin = 0;

@@ -101,9 +101,7 @@ export function eventIn(row: StoredEvent): EventRecord {
 }
 
 const EVENT_ID = "evt_";
-/** Maximum characters of an event's JSON data. */
 const DATA_MAX = 16_384;
-/** Maximum characters per value once the data is too long. */
 const VALUE_MAX = 1000;
 const VALUES_DEPTH = 3;
 
@@ -127,7 +125,6 @@ export function truncateData(data: EventData): EventData {
   return JSON.stringify(kept).length <= DATA_MAX ? kept : { left_out: ["data"] };
 }
 
-/** Returns a value without its long parts, whose paths are added to `leftOut`. */
 function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   const isDeep = path.split(".").length > VALUES_DEPTH;
   const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);

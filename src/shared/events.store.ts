@@ -1,7 +1,6 @@
 import { mintEventId } from "./event.ts";
 import type { EventData, NewEvent } from "./event.ts";
 
-/** An event that waits in the database for the wallet's log. */
 type BookEvent = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
@@ -24,7 +23,6 @@ type Changing = {
   readonly values: readonly (string | number | null)[];
   /** New values by column; null keeps the old value. */
   readonly columns: Readonly<Record<string, string>>;
-  /** Columns whose values are not recorded. */
   readonly hidden?: readonly string[];
   /** Rows with hidden values; absent for all. */
   readonly hiddenWhere?: string;

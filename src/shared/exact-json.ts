@@ -4,7 +4,6 @@
  * Objects without losses are ordinary ones, which is nearly all of them.
  */
 
-/** What one object or array would lose. */
 type Losses = {
   /** The source text of numbers that JavaScript writes differently, by key or index. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
@@ -13,7 +12,6 @@ type Losses = {
 };
 
 const LOSSES = new WeakMap<object, Losses>();
-/** Deeper JSON is read without its losses: the reader recurses. */
 const DEPTH_MAX = 128;
 
 const QUOTE = 34;
@@ -102,7 +100,6 @@ function isNumberStart(code: number): boolean {
   return code === MINUS || isDigit(code);
 }
 
-/** Reports whether a string is a key that JavaScript would move to the front. */
 function isIndexKey(text: string, open: number, end: number): boolean {
   const code = text.charCodeAt(open + 1);
   if (!isDigit(code) || end - open > 11) return false;
@@ -110,7 +107,6 @@ function isIndexKey(text: string, open: number, end: number): boolean {
 }
 
 const INDEX = /^(?:0|[1-9]\d*)$/;
-/** Numbers of at most this many digits are written as they were read. */
 const SAFE_DIGITS = 15;
 
 function isPlainNumber(text: string, start: number, end: number): boolean {
@@ -136,7 +132,6 @@ function isDigit(code: number): boolean {
   return code >= DIGIT_0 && code <= DIGIT_9;
 }
 
-/** The index after a number. */
 function numberEnd(text: string, start: number): number {
   let at = start + 1;
   while (isDigit(text.charCodeAt(at)) || isNumberSign(text.charCodeAt(at))) at++;
@@ -161,7 +156,6 @@ function isEscaped(text: string, at: number): boolean {
   return (at - first) % 2 === 1;
 }
 
-/** Reads a text that `JSON.parse` has accepted, and records the losses. */
 class Reader {
   readonly #text: string;
   #at = 0;
@@ -238,7 +232,6 @@ class Reader {
     return inside.includes("\\") ? String(JSON.parse(`"${inside}"`)) : inside;
   }
 
-  /** A number or a word. */
   #word(): string {
     const start = this.#at;
     while (!ENDS.has(this.#text.charAt(this.#at))) this.#at++;

@@ -4,7 +4,6 @@ import type { FailedAttempt } from "./generation.ts";
 
 /** The error that a client received, in our words, never text of a prompt or output. */
 export type ReportedError = {
-  /** A heading of docs/errors.md, or `client_left`. */
   readonly code: string;
   readonly message: string;
   /** 200 if a stream had started. */
@@ -22,7 +21,6 @@ export type FailedRequest = {
   /** The requested model and the resolved ID; null if the body named no possible model. */
   readonly askedModel: string | null;
   readonly model: string | null;
-  /** Its path. */
   readonly door: string;
   /** Null if the body couldn't be parsed. */
   readonly streamed: boolean | null;
@@ -41,7 +39,6 @@ export type FailureCount = {
   readonly code: string;
   readonly status: number;
   readonly count: number;
-  /** Time of the newest failure. */
   readonly lastAt: number;
   readonly lastId: string;
 };

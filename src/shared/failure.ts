@@ -44,7 +44,6 @@ type Kinds =
       readonly kind: "balance_too_low";
       readonly balanceMicro: Micros;
       readonly session?: true;
-      /** The automatic purchase in progress. */
       readonly purchaseId?: string;
     } & Shortage)
   /** Payments were reversed and this amount is unpaid. A session isn't told the amount. */
@@ -56,7 +55,6 @@ type Kinds =
       readonly budgetMicro: Micros;
       readonly leftMicro: Micros;
       readonly resetsAt: number | null;
-      /** The session's own budget. */
       readonly session?: true;
     } & Shortage)
   | { readonly kind: "model_not_allowed"; readonly model: string }
@@ -205,7 +203,6 @@ const amount = z.pipe(whole, z.transform(micros));
 const word = z.string().check(z.minLength(1), z.maxLength(256));
 const flag = z.boolean();
 const yes = z.exactOptional(z.literal(true));
-/** See `Shortage` in shared/failure.ts. */
 const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
 const of = <K extends Kind, S extends z.core.$ZodLooseShape>(kind: K, shape: S) =>
   z.object({ kind: z.literal(kind), ...shape });

@@ -39,7 +39,6 @@ export type Generation = {
   readonly durationMs: number;
   readonly estimated: boolean;
   readonly finishReason: string | null;
-  /** Absent if the first attempt succeeded. */
   readonly failed?: readonly FailedAttempt[];
 };
 
@@ -88,7 +87,6 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 });
 
 const REQUEST_ID = "req_";
-/** ID prefixes of responses, by endpoint. */
 const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_"] as const;
 
 /** Returns the request of a request ID or response ID, or null if neither is well-formed. */

@@ -57,7 +57,6 @@ function padded(bytes: Uint8Array): DataView {
   return view;
 }
 
-/** Returns the constants of the standard: fractions of the roots of the first primes. */
 function firstBits(count: number, power: number): Uint32Array {
   const bits = new Uint32Array(count);
   for (let found = 0, n = 2; found < count; n++) {
@@ -102,7 +101,6 @@ function schedule(message: DataView, at: number): Uint32Array {
   return words;
 }
 
-/** Returns the state after one round. `added` is the round's constant and word. */
 function mixed(state: readonly number[], added: number): number[] {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state;
   const choice = (e & f) ^ (~e & g);

@@ -7,9 +7,7 @@ export const IDEMPOTENCY_MS = 86_400_000;
 
 /** Two hashes that identify a repeated request. Neither reveals its input. */
 export type Idempotency = {
-  /** Hash of the API key and its Idempotency-Key. */
   readonly name: string;
-  /** Hash of organization, path and body. */
   readonly body: string;
 };
 

@@ -11,13 +11,11 @@ export type InFlightLimits = {
   readonly leaseMs: number;
 };
 
-/** The load of one organization. */
 type Load = { readonly owner: string; requests: number; bytes: number };
 
 /** Bodies up to this size only need free capacity, whatever their organization holds. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 const KEYS_MAX = 10_000;
-/** The owner of requests with unknown organization. */
 const UNKNOWN = "";
 
 /**
@@ -28,7 +26,6 @@ const UNKNOWN = "";
 export class InFlight {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, Load>();
-  /** In order of acquisition. */
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
   #bytes = 0;
@@ -166,7 +163,6 @@ export class Slot {
     this.#inFlight.dropBody(this, kept);
   }
 
-  /** Releases the slot. Repeats do nothing. */
   release(): void {
     this.#inFlight.release(this);
   }

@@ -8,7 +8,6 @@ type Path = readonly PropertyKey[];
 export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
-/** Codes that can also mean an absent value. */
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
 /** `problem` follows the field's name; null if the field is missing. */
@@ -37,7 +36,6 @@ export function paramOf(path: readonly PropertyKey[]): string | null {
   return text === "" ? null : text.slice(0, PARAM_SHOWN_MAX);
 }
 
-/** Returns the requirement without the parameter's name. */
 function predicate(issue: Issue, received: unknown): string {
   const { code } = issue;
   if (code === "too_big") return bound(issue, Number(issue.maximum), "at most", "less than");
@@ -77,7 +75,6 @@ function mustBe(expected: readonly string[], received: unknown): string {
   return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }
 
-/** Returns the accepted values as nouns: `a string`, `"auto"`. */
 function expectations(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
   if (issue.code === "invalid_value") return issue.values.map(quoted);
@@ -130,7 +127,6 @@ function narrowest(issue: Issue, path: Path): Found {
   return { ...first, issue: merged(first, past) };
 }
 
-/** Merges branches that expect different constants in the same place. */
 function merged(first: Found, branches: readonly Found[]): Issue {
   if (first.issue.code !== "invalid_value") return first.issue;
   const values = branches.flatMap(({ issue, path }) =>

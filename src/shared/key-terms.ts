@@ -10,7 +10,6 @@ import { storedJson } from "./stored-json.ts";
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
-/** The limits of a key besides requests per minute. */
 type Limits = {
   /** Micro-credits per period. */
   readonly budgetMicro: Micros;
@@ -42,25 +41,19 @@ export const NO_TERMS: KeyTerms = {
   expiresAt: null,
 };
 
-/** A database value. */
 type Stored = string | number;
 
-/** One limit in each of its forms. */
 type Term<Kept, Said> = {
   /** The schema of its value in bodies, besides null. */
   readonly said: z.ZodMiniType<Said>;
-  /** Converts a body's value. Null if invalid. */
   readonly read: (said: Said) => Kept | null;
-  /** Converts to a record's value. */
   readonly show: (kept: Kept) => Said;
   readonly store: (kept: Kept) => Stored;
-  /** Reads a stored value. */
   readonly recall: (stored: Stored) => Kept | null;
 };
 
 const same = <T>(value: T): T => value;
 
-/** Returns a limit with the same form everywhere. */
 function alike<T extends Stored>(
   said: z.ZodMiniType<T>,
   recall: (stored: Stored) => T | null,
@@ -144,7 +137,6 @@ export const TERMS = {
 };
 type Rows = typeof TERMS;
 type Sayings = { readonly [K in TermName]: z.infer<Rows[K]["said"]> };
-/** The list of limits, typed for loops. */
 const EACH: { readonly [K in TermName]: Term<Limits[K], Sayings[K]> & Named<Sayings[K]> } = TERMS;
 type Named<T> = {
   readonly stored: string;
@@ -154,7 +146,6 @@ type Named<T> = {
 const isTerm = (name: string): name is TermName => name in TERMS;
 export const TERM_NAMES: readonly TermName[] = Object.keys(TERMS).filter(isTerm);
 
-/** Returns a value per limit by API name. */
 function byField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {

@@ -10,7 +10,6 @@ export const LIVE_SECRETS_MAX = 5;
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
-/** An update can't return a join. */
 const TERMS = [...TERM_COLUMNS, "more"]
   .map((column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`)
   .join(", ");

@@ -1,6 +1,4 @@
-/** The properties of a kind of call. */
 type KindRow = {
-  /** Its function, after "The model 'x'". */
   readonly does: string;
   /** Its main path. A kind can have other endpoints. */
   readonly path: `/v1/${string}`;

@@ -15,7 +15,6 @@ const LOOK_MS = 10;
 /** Ms after which an abandoned statement's slot is free. */
 const LEASE_MS = 30_000;
 
-/** Start times of running statements by organization. */
 const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**

@@ -13,7 +13,6 @@ export type StoredAdmission = { readonly slot: number; readonly at: number };
 type WindowDecision =
   | {
       readonly admitted: true;
-      /** The slot and time to store before responding. */
       readonly entry: StoredAdmission;
       readonly remaining: number;
       readonly resetMs: number;
@@ -30,7 +29,6 @@ export class RateWindow {
   readonly #times: number[];
   #next: number;
 
-  /** Loads stored admissions in any order. */
   constructor(stored: readonly StoredAdmission[] = []) {
     this.#times = stored.toSorted((a, b) => a.slot - b.slot).map((admission) => admission.at);
     // In a full ring, the next slot is the oldest, where times step down.
@@ -70,7 +68,6 @@ export class RateWindow {
     };
   }
 
-  /** Adds a stored admission. */
   append(entry: StoredAdmission): void {
     assert(entry.slot === this.#next, "an admission must go into the next slot");
     this.#times[entry.slot] = entry.at;

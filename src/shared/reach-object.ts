@@ -8,7 +8,6 @@ import type { After } from "./timers.ts";
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
-/** `after`: the request's timers. `budgetMs`: for an object that waits for others. */
 type ReachOptions = {
   readonly after?: After;
   readonly attemptsMax?: number;
@@ -69,10 +68,8 @@ export async function readObject<T>(
   return reached.unanswered ? refuse(reached.failure) : reached.result;
 }
 
-/** The time budget of all attempts. */
 type Budget = { isSpent: boolean; onSpent: (() => void) | null };
 
-/** Makes one attempt. Returns null when the budget ends first. */
 function attempted<T>(call: () => Promise<Result<T>>, budget: Budget): Promise<Reached<T> | null> {
   return new Promise((resolve) => {
     const lost = (error: unknown): void => {
@@ -97,7 +94,6 @@ async function paused(ms: number, budget: Budget): Promise<void> {
   await Promise.race([scheduler.wait(ms), spent]);
 }
 
-/** Handles a response after a lost attempt, whose effect a rejection leaves open. */
 function sinceLost<T>(result: Result<T>): Reached<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }

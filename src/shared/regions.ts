@@ -1,4 +1,3 @@
-/** The hosts that may run a region's requests. */
 type Hosts = readonly string[];
 
 /** A region. Adding one needs a row here, an `[env.<id>]` in wrangler.toml and its secrets. */
@@ -7,7 +6,6 @@ type RegionRow = {
   readonly id: string;
   /** Cloudflare's data jurisdiction; null for none. */
   readonly jurisdiction: string | null;
-  /** Allowed host tags: strict, and with RESIDENCY=relaxed. */
   readonly hosts: { readonly strict: Hosts; readonly relaxed: Hosts };
   /** AWS regions within it: the default, a pattern and the place in words; null for none. */
   readonly aws: { readonly usual: string; readonly pattern: RegExp; readonly place: string } | null;

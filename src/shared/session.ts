@@ -13,11 +13,9 @@ export type Session = {
   readonly endUser: string | null;
   /** Total micro-credits it may spend of its key's. */
   readonly budgetMicro: Micros | null;
-  /** As for a key. */
   readonly allowedModels: readonly string[] | null;
   /** Requests in any 60 s, in all regions together. */
   readonly rpmLimit: number | null;
-  /** Origins that may use it. */
   readonly origins: readonly string[] | null;
 };
 

@@ -1,6 +1,5 @@
 import type { Failure } from "./failure.ts";
 
-/** Properties of Durable Object call errors (Cloudflare docs, "Error handling"). */
 type CallError = { readonly retryable?: unknown; readonly overloaded?: unknown };
 
 /**

@@ -4,11 +4,9 @@ import { reachObject } from "./reach-object.ts";
 
 const ROUNDS_MAX = 20;
 
-/** How to sync an object with its database row. */
 type Following<Row> = {
   /** Sends the row to the object. Can be repeated. */
   readonly tell: (row: Row) => Promise<Result<unknown>>;
-  /** Returns the current row, or null. */
   readonly reread: () => Promise<Row | null>;
   /** Reports whether two rows mean the same for the object. */
   readonly isSame: (one: Row, other: Row) => boolean;

@@ -33,7 +33,6 @@ export class Timers {
     };
   };
 
-  /** Cancels all deadlines. */
   close(): void {
     this.#due.clear();
     this.#disarm();
@@ -110,7 +109,6 @@ export class Stop implements StopSignal {
     this.#listeners.delete(run);
   }
 
-  /** Notifies all listeners once. */
   abort(): void {
     if (this.#aborted) return;
     this.#aborted = true;

@@ -84,10 +84,8 @@ function pieceTokens(text: string, start: number, end: number): number {
   return isGreekOrCyrillic(unit) ? length / 2.6 : wideTokens(unit);
 }
 
-/** Maximum equal spaces, tabs or newlines per token. */
 const BLANKS_A_TOKEN = 16;
 
-/** Counts spaces and tabs. A token contains only one kind. */
 function spaceTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -113,7 +111,6 @@ function newlineTokens(text: string, start: number, end: number): number {
   return Math.max(1, tokens);
 }
 
-/** Returns the end of a run of one character. */
 function likeEnd(text: string, start: number, end: number): number {
   const unit = text.charCodeAt(start);
   let at = start + 1;

@@ -5,13 +5,10 @@ import type { Usage } from "./usage.ts";
 
 /** A sum of tokens. */
 type TokenSum = {
-  /** Its API name. */
   readonly shown: string;
-  /** Returns a request's contribution. */
   readonly of: (usage: Usage) => number;
   /** SQL expression over a settled row (`Rest` of request-rows.do.ts). */
   readonly inRow: string;
-  /** Column in a wallet's daily totals. */
   readonly column: string;
 };
 

@@ -127,7 +127,6 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
   return price.units === undefined ? tokens : [...tokens, ...unitLines(price.units, usage)];
 }
 
-/** Returns the lines of priced units. */
 function unitLines(prices: UnitPrices, counted: UnitCounts): readonly ChargeLine[] {
   return UNITS.flatMap((unit): readonly ChargeLine[] => {
     const price = prices[unit];

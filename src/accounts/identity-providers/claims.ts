@@ -12,13 +12,11 @@ export type Claims = {
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;
-  /** Addresses that the issuer confirms. */
   readonly proven: readonly string[];
   /** Time of the person's last login at the issuer (Unix ms); null if not provided. */
   readonly authenticatedAt: number | null;
 };
 
-/** The reason a login failed. The page turns it into a sentence. */
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
 /** Thrown only within this folder, like the library's errors. */

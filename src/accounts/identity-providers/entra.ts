@@ -82,14 +82,12 @@ function isYes(proof: unknown): boolean {
   return proof === true || proof === 1 || proof === "1" || proof === "true";
 }
 
-/** The tenant of private accounts, allowed only with `common` and `consumers`. */
 const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
 function mayCome(tenant = "organizations", tid = ""): boolean {
   return tid !== PRIVATE || tenant === "common" || tenant === "consumers" || tenant === PRIVATE;
 }
 
-/** Unverified token fields, used only to select the issuer and key. */
 type Unverified = { readonly tid: string; readonly kid: string | undefined };
 const part = z.object({ id_token: z.string() });
 const payload = z.object({ tid: z.string().check(z.regex(GUID)) });
@@ -110,7 +108,6 @@ function decoded(text: string): unknown {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** A key that names its issuer signs for that issuer only. */
 function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: string): void {
   if (kid === undefined) throw new LoginRejected("refused");
   const { jwks } = keys as {

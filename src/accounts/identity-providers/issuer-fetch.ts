@@ -27,7 +27,6 @@ export async function issuerFetch(url: string, init: Sending, isKeySet = false):
   }
 }
 
-/** Rejects redirects, server errors and empty responses. */
 function isAnswer(status: number): boolean {
   return status === 200 || status === 201 || (status >= 400 && status < 500);
 }

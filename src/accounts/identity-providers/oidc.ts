@@ -7,12 +7,10 @@ import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** Maximum issuers per isolate. Customers can add theirs. */
 const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
 /** Minimum ms between key refreshes for an unknown key. */
 const KEYS_AGAIN_MS = 10_000;
-/** Maximum clock difference for a token's time. */
 const ISSUED_SKEW_S = 60;
 /** Seconds that a login counts as recent. */
 const RECENT_S = 600;
@@ -45,13 +43,11 @@ const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true 
 export class Oidc {
   readonly #known = new Map<string, CachedIssuer>();
 
-  /** Returns the URL of the login page. */
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
     const { as } = await this.known(at);
     return authorizationUrl(as, at, ticket);
   }
 
-  /** Returns the verified person. Throws `LoginRejected` or `IssuerUnavailable`. */
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.known(at);
     const token = await exchangeCode({ known, as: known.as, at, ticket, url });
@@ -150,7 +146,6 @@ type Exchange = {
   readonly at: LoginContext;
   readonly ticket: Ticket;
   readonly url: URL;
-  /** Selects the issuer by unverified claims. */
   readonly issuerOf?: (response: Response) => Promise<oauth.AuthorizationServer>;
 };
 

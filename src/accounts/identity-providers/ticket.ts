@@ -7,21 +7,17 @@ import { seal, unseal } from "../../shared/seal.ts";
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type Purpose = (typeof PURPOSES)[number];
 
-/** A login in progress, sealed in a browser cookie. Nothing is stored here. */
 const ticket = z.object({
   purpose: z.enum(PURPOSES),
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
-  /** The console route at the end. */
   go: z.string(),
-  /** The invitation to accept. */
   invitation: z.nullable(z.string()),
   /** The domain of the company to join; absent in older releases. */
   company: z.nullish(z.string()),
   /** The company's issuer as it was at the start; absent for others. */
   connection: z.nullish(z.string()),
-  /** The person whose session is linked or confirmed. */
   personId: z.nullable(z.string()),
   /** Unix ms. */
   at: z.number(),

@@ -58,7 +58,6 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
   };
 }
 
-/** Records the caller for the log of a failure. */
 function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
   const met = knownCallers(c.get("config")).met(key);
   if (met !== undefined) c.set("met", met);

@@ -40,15 +40,11 @@ export async function mintKey(options: {
   return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
 }
 
-/** The input of a derived secret. The same input gives the same secret. */
 type Rotated = {
   readonly home: Region;
   readonly scope: Scope;
-  /** The key's hash. */
   readonly root: string;
-  /** Its number among the key's secrets. */
   readonly number: number;
-  /** Hash of its Idempotency-Key. */
   readonly name: string;
   readonly signedBy: KeySecret;
 };
@@ -103,7 +99,6 @@ export async function verifyKey(
   return verified;
 }
 
-/** Maximum remembered keys per configuration. */
 const PROVEN_MAX = 2000;
 const proven = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
 

@@ -21,12 +21,9 @@ const REGISTER_TIMEOUT_MS = 6000;
 
 /** The input of key verification. */
 export type Verification = {
-  /** The `Authorization` header, or null. */
   readonly authorization: string | null;
-  /** The `x-api-key` header. */
   readonly apiKey?: string | null;
   readonly keySecrets: readonly KeySecret[];
-  /** The called region. */
   readonly region: Region;
   /** Returns the `Origin` header, or null. Used for sessions only. */
   readonly origin?: () => string | null;
@@ -40,10 +37,8 @@ const SESSION_SPARE_MS = 60_000;
 /** The objects that admit a verified key. */
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
-    /** The called region. */
     readonly region: Region;
     readonly callers: KnownCallers;
-    /** The request's timers. */
     readonly after?: After;
   };
 
@@ -138,7 +133,6 @@ async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns the caller with the rest of its minute. */
 function admittedFor(
   caller: Caller,
   {
@@ -174,12 +168,10 @@ export function bearerToken(authorization: string | null): string | null {
 
 const SCHEME = "bearer ".length;
 
-/** Reports whether a token is a session's, by its length. */
 function isSession(token: string): boolean {
   return token.startsWith(SESSION_TOKEN);
 }
 
-/** Prefix of all our credentials. */
 const OURS = "svc_";
 
 /**
@@ -203,7 +195,6 @@ export function readCredential(authorization: string | null, apiKey: string | nu
     : { token: bearer, twoHeaders: "authorization" };
 }
 
-/** The credential, and which of two headers is wrong. */
 type Credential = {
   readonly token: string | null;
   readonly twoHeaders?: Extract<Failure, { kind: "invalid_api_key" }>["twoHeaders"];
@@ -228,7 +219,6 @@ export class KnownCallers {
   readonly #ended = new Set<string>();
   /** The owners of revoked keys, for their error responses. */
   readonly #died = new Map<string, Omit<Caller, "shown">>();
-  /** Secrets and sessions that can't become valid again. */
   readonly #dead = new Set<string>();
   /** Time of the last reported use by another region (Unix ms). */
   readonly #heard = new Map<string, number>();
@@ -239,7 +229,6 @@ export class KnownCallers {
     return caller === undefined || shown === undefined ? caller : { ...caller, shown };
   }
 
-  /** Returns the owner, also of a revoked key. */
   met({ hash, shown }: KeyName): Caller | undefined {
     const name = nameOf({ hash, shown });
     return this.#callers.get(name) ?? this.#died.get(name);
@@ -281,12 +270,10 @@ export class KnownCallers {
     this.#died.set(name, caller);
   }
 
-  /** Reports whether the key can't become valid again. */
   isDead({ hash, shown }: KeyName): boolean {
     return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
   }
 
-  /** Remembers and returns the owner of a key. */
   learn({ hash, home, shown }: Learned, said: Key): Caller {
     const { keyId, orgId, memberId, scope } = said;
     // during a rollout an older object may respond differently, which isn't remembered

@@ -10,10 +10,8 @@ import type { KeyServices } from "./revocation.ts";
 import { changedTerms, isTighter } from "./terms.ts";
 import type { TermsContext } from "./terms.ts";
 
-/** Tries to write a row that no concurrent change has touched. */
 const ROUNDS_MAX = 5;
 
-/** A key change: the key, its owner and whether limits may rise. */
 type KeyChanging = {
   readonly find: () => Promise<StoredKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;

@@ -23,7 +23,6 @@ export async function mintConsoleKey(mint: {
   return { keyId: mintId("key_", now), keyHash: hash, prefix };
 }
 
-/** The key's member, or the member created by an acceptance in this batch. */
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
 /** Returns a batch statement after the member: inserts the console key unless there is one. */

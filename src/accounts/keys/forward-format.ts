@@ -16,16 +16,13 @@ export type ForwardedRequest = {
   readonly body: string | null;
   readonly called: RequestCredential;
 };
-/** Home's response. */
 type ForwardedAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
-/** Headers needed to handle a management request. */
 const REQUEST_HEADERS = ["content-type", "content-encoding", "idempotency-key"];
-/** Headers that belong to the response, not to its region. */
 const ANSWER_HEADERS = [
   "content-type",
   "allow",
@@ -91,7 +88,6 @@ export function answerHeaders(from: Headers): Record<string, string> {
   return picked(from, ANSWER_HEADERS);
 }
 
-/** Returns null for an invalid header name or value. */
 function pickedFrom(
   given: Readonly<Record<string, string>>,
   names: readonly string[],

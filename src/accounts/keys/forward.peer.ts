@@ -20,7 +20,6 @@ type Dispatch = (
   context: ExecutionContext,
 ) => Promise<Response> | Response;
 
-/** How home answers forwarded requests, and which paths it accepts. */
 type Surface = {
   readonly dispatch: Dispatch;
   readonly isAnsweredAtHome: (routedPath: string) => boolean;

@@ -36,7 +36,6 @@ export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   return c.json({ ok: false, failure: key.failure });
 }
 
-/** Concurrent key lookups (Workers limit per invocation). */
 const AT_ONCE = 6;
 const REGISTER_TIMEOUT_MS = 1000;
 

@@ -12,7 +12,6 @@ import {
   insertFailure,
 } from "./keys.store.ts";
 
-/** The calling key, its secret and its Idempotency-Key. */
 type NamedCaller = {
   readonly keyId: string;
   readonly secret: string;
@@ -43,7 +42,6 @@ export async function insertKeyOnce(
   return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
 }
 
-/** Inserts both rows. Throws if the Idempotency-Key is taken. */
 async function insertBoth(
   db: D1Database,
   key: StoredKey,

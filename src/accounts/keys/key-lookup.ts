@@ -64,7 +64,6 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-/** Returns the source of keys in another home region, which records uses itself. */
 function homeBook(home: PeerConfig | undefined, clock: () => number): KeyLookup {
   const find = async (keyHash: string): Promise<FoundKey | null> => {
     if (home === undefined) throw new HomeUnreachable("no such peer is configured");

@@ -38,7 +38,6 @@ import type { Region } from "../../shared/regions.ts";
 /** Ms between two writes of `last_used_at` and refreshes of the record. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
-/** A permanently revoked key. */
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 /** Ms between retries to store a revocation. */
 const BOOK_RETRY_MS = 15_000;
@@ -83,7 +82,6 @@ export class KeyRegister extends DurableObject<Env> {
     return this.whose();
   }
 
-  /** Decides with the stored or looked-up key. */
   async #known<T>(decide: () => T | Refusal): Promise<T | Refusal> {
     try {
       const { key, revokedAt } = this.#remember();
@@ -269,7 +267,6 @@ export class KeyRegister extends DurableObject<Env> {
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }
 
-  /** Records the last use if needed. */
   async #tellUse(): Promise<void> {
     const { owedUse, key } = this.#remember();
     if (owedUse === null || key === null) return;
@@ -309,13 +306,11 @@ export class KeyRegister extends DurableObject<Env> {
     this.#memory = { ...this.#remember(), owedUse: null };
   }
 
-  /** Forgets a key that the database doesn't have. */
   #forget(): void {
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM record");
   }
 
-  /** Stores changes and updates memory. */
   #amend(change: Partial<RegisteredKey>): void {
     const memory = this.#remember();
     if (memory.key === null) return;

@@ -72,7 +72,6 @@ export function keysQuery(url: string): Result<KeysQuery> {
   return fields.ok ? success(fields.value) : fields;
 }
 
-/** A page of keys, and the position of further revoked ones. */
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
 
 /** Lists keys from the database. Throws when D1 fails. */
@@ -248,7 +247,6 @@ async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): P
   return success({ id, region: c.var.config.region, scope, rpm_limit: rpmLimit, revoked: true });
 }
 
-/** Returns the dependencies of key calls. */
 function keyServices(c: AppContext): KeyServices {
   const { region, peers, keySecrets } = c.var.config;
   return {
@@ -262,7 +260,6 @@ function keyServices(c: AppContext): KeyServices {
   };
 }
 
-/** Returns whose keys the caller manages: a `member` its own, others the organization's. */
 function ownerOf(c: AppContext): KeyOwner {
   const { admitted, member } = c.var;
   return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };

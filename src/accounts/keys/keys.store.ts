@@ -20,7 +20,6 @@ export const LISTED_REVOKED = 100;
 
 const TERM_VALUES = [...TERM_COLUMNS, "more"];
 const TERMS = TERM_VALUES.join(", ");
-/** A key with its limits, secrets and published spend. */
 const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
@@ -115,7 +114,6 @@ export function keyCreatedStatement(
   });
 }
 
-/** Additional facts about the caller: the secret, or an operator's name. */
 type Asking = { readonly callerSecret?: string | null; readonly actor?: Actor };
 
 /** Returns the caller: a key by ID; null for operators. */
@@ -234,7 +232,6 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
     .first<Role>("role");
 }
 
-/** The new values of a key. */
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
 /**

@@ -14,7 +14,6 @@ import { newTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A key's name. */
 const keyNameSchema = label(100);
 
 const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
@@ -43,7 +42,6 @@ type Mint = {
   readonly names: ModelNames;
 };
 
-/** A key that isn't stored yet. `key` is shown once. */
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
 /**

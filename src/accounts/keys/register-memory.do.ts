@@ -70,7 +70,6 @@ export function readMemory(storage: DurableObjectStorage): RegisterMemory {
   };
 }
 
-/** Maximum ended secrets per region. Home knows older ones. */
 const RETIRED_MAX = 10;
 
 /** Ends a secret at `retiresAt`, or earlier if known. */
@@ -174,7 +173,6 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
 /** An unrecorded use (Unix ms) with the key's hash, which an alarm doesn't provide. */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
-/** Returns the unrecorded use, or null. */
 function owedUse(sql: SqlStorage): OwedUse | null {
   return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }

@@ -12,23 +12,19 @@ import { revokeKey } from "./keys.store.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Attempts per object, each on its own stub. */
 const ATTEMPTS = 2;
 
 /** The dependencies of key calls. */
 export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "consoles"> & {
   readonly db: D1Database;
   readonly region: Region;
-  /** Regions where a global key also works. */
   readonly peers: readonly Region[];
   readonly keySecrets: readonly KeySecret[];
   /** The request's time (Unix ms). */
   readonly now: number;
-  /** The caller. */
   readonly actor: Actor;
 };
 
-/** The fields needed to revoke a key. */
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**

@@ -20,7 +20,6 @@ import { insertSecret, isActiveCaller, listSecrets, ROTATIONS_MAX } from "./secr
 import type { NewSecret, SecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
-/** Tries for a number that no concurrent rotation takes. */
 const ROUNDS_MAX = 5;
 
 /**
@@ -62,7 +61,6 @@ type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];
   readonly overlapMs: number;
-  /** Whether the key's earlier sessions end. */
   readonly endsSessions: boolean;
   readonly idempotency: Idempotency;
 };
@@ -112,7 +110,6 @@ export async function rotateKeyEverywhere(
   return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
 }
 
-/** Ends console sessions. A retry also ends those opened after the first call. */
 function endConsoles(
   { consoles }: KeyServices,
   { keyHash }: StoredKey,
@@ -134,7 +131,6 @@ type MadeSecret = {
   readonly key: string;
 };
 
-/** Returns the stored secret, created now or by an earlier attempt. */
 async function secretOfBook(
   services: KeyServices,
   { find, caller, overlapMs, endsSessions, idempotency }: Rotating,
@@ -174,7 +170,6 @@ function earlierOf(
   return secrets.find(isKnown) ?? null;
 }
 
-/** Derives the secret of an earlier attempt again. */
 async function again(
   services: KeyServices,
   booked: StoredKey,

@@ -45,7 +45,6 @@ export type NewSecret = {
   readonly now: number;
   /** Time at which others end, unless earlier. */
   readonly retiresAt: number;
-  /** Whether earlier sessions end, for the log. */
   readonly endsSessions: boolean;
 };
 

@@ -12,7 +12,6 @@ const SESSIONS_MAX = 500;
  * own limit. Home counts all regions.
  */
 export class SessionRateWindows {
-  /** By session ID, the latest start last. */
   readonly #windows = new Map<string, RateWindow>();
 
   /** Returns null if a request fits at `clockMs` (Unix ms) or the session has no limit. */

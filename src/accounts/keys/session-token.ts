@@ -75,7 +75,6 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
 export type SessionMint = {
   readonly home: Region;
   readonly scope: Scope;
-  /** The key's hash. */
   readonly keyHash: string;
   readonly orgId: string;
   readonly secrets: readonly KeySecret[];

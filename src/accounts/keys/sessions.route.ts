@@ -121,7 +121,6 @@ function termsOf(
   };
 }
 
-/** Returns why a session may not have these terms, or null. */
 function wideness(
   terms: Omit<Session, "id">,
   of: { readonly standing: KeyStatus; readonly names: ModelNames },
@@ -233,7 +232,6 @@ export async function sessionEnding(
 /** Maximum clock difference in ms. */
 const SPARE_MS = 60_000;
 
-/** Returns whose sessions the caller manages. */
 function ownerOf(c: AppContext): SessionQuery["owner"] {
   const { admitted, member } = c.var;
   if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
@@ -244,7 +242,6 @@ function walletOf(c: AppContext): WalletCalls {
   return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }
 
-/** Returns the JSON of a session. */
 function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): object {
   const { budgetMicro } = session;
   return {

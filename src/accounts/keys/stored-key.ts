@@ -21,7 +21,6 @@ export type StoredKey = Key & {
   readonly revokedAt: number | null;
   /** Last change of its terms; null if it never had any. */
   readonly changedAt: number | null;
-  /** Published spend. */
   readonly spend: KeySpend;
 };
 
@@ -39,7 +38,6 @@ export type KeyRow = KeyTermsRow & {
   readonly last_used_at: number | null;
   readonly revoked_at: number | null;
   readonly changed_at: number | null;
-  /** As `secretsOfText` reads it. */
   readonly secrets: string | null;
 } & { readonly [K in "day" | "week" | "month"]: string | null } & {
   readonly [K in `${"daily" | "weekly" | "monthly" | "total"}_spend_micro`]: number | null;
@@ -70,7 +68,6 @@ export function keyFromRow(row: KeyRow): StoredKey {
   };
 }
 
-/** Returns zero spend if nothing was published. */
 function slot(since: string | null, spent: number | null): KeySpend["day"] {
   return { since: since ?? "", spent: micros(spent ?? 0) };
 }
@@ -85,7 +82,6 @@ export const NO_SPEND: KeySpend = {
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
-/** The JSON of a key. */
 type KeyRecord = {
   readonly id: string;
   readonly member_id: string;

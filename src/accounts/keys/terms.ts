@@ -75,7 +75,6 @@ export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames):
   return TERM_NAMES.every((name) => isNoWider(name, before, { after, names }));
 }
 
-/** Compares one limit: numbers may fall, others stay. */
 function isNoWider(
   name: TermName,
   before: KeyTerms,

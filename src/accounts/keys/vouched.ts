@@ -10,7 +10,6 @@ import type { After } from "../../shared/timers.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A request made internally: `admitted` needs no admission, `key` does. */
 type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
 /**

@@ -178,7 +178,6 @@ type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 export type RemovedMember = {
   readonly keys: readonly EndedKey[];
   readonly personId: string | null;
-  /** The person's confirmed address, or null. */
   readonly email: string | null;
 };
 type RemovedRow = EndedKey & {

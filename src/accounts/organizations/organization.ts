@@ -72,7 +72,6 @@ export type StoredMember = {
   readonly createdAt: number;
 };
 
-/** The JSON of an organization. */
 type OrganizationRecord = {
   readonly id: string;
   readonly name: string;

@@ -9,11 +9,8 @@ import type { StoredMember, StoredOrganization, OrganizationChange } from "./org
 export type NewOrganization = {
   readonly organization: StoredOrganization;
   readonly owner: StoredMember;
-  /** Epoch of its wallet. */
   readonly epoch: string;
-  /** Additional statements of the batch, after the owner. */
   readonly also: readonly D1PreparedStatement[];
-  /** The creator. */
   readonly actor: Actor;
 };
 
@@ -81,7 +78,6 @@ type ChangedBy = {
   readonly nowMs: number;
 };
 
-/** Returns the changed row, with its event in the batch, or null. */
 async function updated(
   db: D1Database,
   id: string,
@@ -127,7 +123,6 @@ async function updated(
   return rows?.results[0] ?? null;
 }
 
-/** Values `first` and six on are the ID and the calling key. */
 function mayChange(first: number): string {
   return `id = ?${first} AND (?${first + 6} IS NULL OR EXISTS
     (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id

@@ -61,7 +61,6 @@ export async function endOrganization(
     readonly actor: Actor;
     readonly memberId: string | null;
     readonly givesUp?: boolean | undefined;
-    /** Only if nobody else is a member. */
     readonly isAlone?: boolean;
   },
 ): Promise<Result<null>> {

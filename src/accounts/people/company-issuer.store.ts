@@ -10,7 +10,6 @@ export type CompanyIssuer = {
   readonly id: string;
   readonly issuer: string;
   readonly clientId: string;
-  /** Sealed. */
   readonly clientSecret: string;
   readonly createdAt: number;
   /** Null for a draft. */

@@ -34,7 +34,6 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-/** Public account providers, which don't prove employment. */
 const ANYBODYS =
   /^(?:accounts\.google\.com|appleid\.apple\.com|github\.com|(?:login\.microsoftonline\.com\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)\/.*))$/;
 
@@ -134,7 +133,6 @@ function noIssuer(): Answer {
   });
 }
 
-/** Records the change and notifies the owners. */
 async function told(call: MemberCall): Promise<void> {
   call.takeEvents(call.as.orgId);
   await mailSettings(call, call.as.orgId);

@@ -66,7 +66,6 @@ export async function listDomains(
 
 type Told = { readonly actor: Actor; readonly nowMs: number };
 
-/** Returns a batch statement for the event of a proven or lost domain. */
 function domainEvent(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,

@@ -27,7 +27,6 @@ import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 import { ownersOf } from "./team.store.ts";
 
-/** Concurrent lookups. */
 const AT_ONCE = 6;
 
 export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
@@ -139,7 +138,6 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
   };
 }
 
-/** The company of a person according to the issuer. */
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
 /** Returns the organization that a person can join by the issuer's claims, or null. */

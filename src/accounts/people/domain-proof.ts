@@ -8,7 +8,6 @@ const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
 const TXT = 16;
 
-/** Public mail domains, which belong to no company. */
 const FREE_MAIL = new Set(
   `gmail.com googlemail.com outlook.com hotmail.com live.com msn.com yahoo.com ymail.com icloud.com me.com mac.com aol.com
    gmx.de gmx.net gmx.com gmx.at gmx.ch web.de t-online.de freenet.de posteo.de mailbox.org proton.me protonmail.com pm.me
@@ -32,7 +31,6 @@ export function proofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }
 
-/** The result of a lookup. */
 type Seen = "there" | "missing" | "away";
 
 /** Reports whether both resolvers return the record. Never throws. */
@@ -49,7 +47,6 @@ export async function hasProof(domain: string, nonce: string): Promise<Seen> {
   return seen.every((one) => one === "there") ? "there" : "missing";
 }
 
-/** The JSON form of DNS over HTTPS, which both resolvers share. */
 const answer = z.object({
   Status: z.int(),
   TC: z.boolean(),
@@ -57,7 +54,6 @@ const answer = z.object({
 });
 const NO_SUCH_NAME = 3;
 
-/** Returns the texts at a name, or null without a response. */
 async function textsOf(resolver: string, name: string): Promise<readonly string[] | null> {
   const response = await fetch(`${resolver}?name=${encodeURIComponent(name)}&type=TXT`, {
     headers: { accept: "application/dns-json" },
@@ -76,7 +72,6 @@ async function textsOf(resolver: string, name: string): Promise<readonly string[
     .map(({ data }) => unquoted(data));
 }
 
-/** Joins quoted strings: `"one" "two"` is `onetwo`. One resolver omits the quotes. */
 function unquoted(data: string): string {
   if (!data.startsWith('"')) return data;
   const strings = data.matchAll(/"((?:[^"\\]|\\.)*)"/g);

@@ -10,7 +10,6 @@ type Closed = {
 };
 
 const IS_CLOSED = "EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = ?1)";
-/** Replacement for an erased address. */
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 /**
@@ -25,7 +24,6 @@ export async function closeOrganization(
     readonly actor: Actor;
     readonly memberId: string | null;
     readonly nowMs: number;
-    /** Only if nobody else is a member. */
     readonly isAlone?: boolean;
   },
 ): Promise<Closed | null> {
@@ -66,7 +64,6 @@ export async function closeOrganization(
   return { keys: keys?.results ?? [], persons: persons?.results ?? [] };
 }
 
-/** Returns batch statements that empty a closed organization. */
 function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1PreparedStatement[] {
   return [
     db
@@ -147,7 +144,6 @@ export async function erasePerson(
 
 const EXPORTED_MAX = 10_000;
 
-/** The exported tables of an organization, without hashes and sealed secrets. */
 const TABLES: Readonly<Record<string, string>> = {
   organization: "SELECT * FROM organizations WHERE id = ?1",
   members: "SELECT id, email, role, created_at, removed_at FROM members WHERE org_id = ?1",

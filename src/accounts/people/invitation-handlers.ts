@@ -27,7 +27,6 @@ import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 
 const ADDRESSED_DAYS = 7;
-/** Days that an open link is valid. */
 const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
@@ -39,7 +38,6 @@ export const newInvitationBody = z.object({
 });
 export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
 
-/** The dependencies of invitations. */
 type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "origin"> & {
   readonly actor: Actor;
 };
@@ -73,7 +71,6 @@ export function sendInvitation(
   return true;
 }
 
-/** The JSON of an invitation for its creator. */
 type MadeInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
 
 /** Creates an invitation by a member, or by an operator (null). */
@@ -166,7 +163,6 @@ export async function joinByInvitation(
   asked: {
     readonly token: string;
     readonly person: Person;
-    /** Their confirmed addresses. */
     readonly proven: readonly string[];
   },
 ): Promise<Result<Pick<Membership, "memberId" | "orgId">>> {
@@ -205,7 +201,6 @@ async function heldBy(services: PeopleServices, body: unknown): Promise<Result<I
   return found === null ? refuse({ kind: "not_found", message: NONE }) : success(found);
 }
 
-/** Returns why an invitation can't be accepted, or null. */
 function whyOver(invitation: InvitationDetails, nowMs: number): Refusal | null {
   const { acceptedAt, endedAt, expiresAt, isSuspended, isGiven } = invitation;
   if (acceptedAt !== null) return over("This invitation was used.");

@@ -10,7 +10,6 @@ import { addressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { grantsRoleSql } from "./rights.ts";
 
-/** Maximum open invitations per organization, and new ones per inviter and hour. */
 const OPEN_MAX = 50;
 const HOURLY_MAX = 20;
 
@@ -24,7 +23,6 @@ function mayInvite(by: string, role: string): string {
     AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
 }
 
-/** SQL for the role: a member who gets a login keeps theirs. */
 function roleFor(member: string, role: string): string {
   return `coalesce((SELECT role FROM members WHERE id = ${member}), ${role})`;
 }
@@ -110,7 +108,6 @@ export type InvitationDetails = Invitation & {
   readonly inviter: string | null;
   readonly acceptedAt: number | null;
   readonly endedAt: number | null;
-  /** Whether the inviter can still grant the role. */
   readonly isGiven: 0 | 1;
 };
 
@@ -181,7 +178,6 @@ type Accepting = {
 const NO_MEMBERSHIP = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS own ON own.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND own.removed_at IS NULL)`;
 
-/** A removed person can rejoin only by a later invitation. */
 const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS gone ON gone.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 

@@ -36,7 +36,6 @@ export function mailSender(
 
 const NAME_MAX = 60;
 
-/** Returns a name for a subject line: letters, digits, spaces and `.-_`. */
 function plainName(name: string): string {
   const plain = name.replaceAll(/[^\p{L}\p{N} ._-]/gu, "").trim();
   return plain.slice(0, NAME_MAX) || "an organization";

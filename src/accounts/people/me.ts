@@ -41,7 +41,6 @@ export async function getMe(call: PeopleCall): Promise<Answer> {
   return view.ok ? success(view.value) : view;
 }
 
-/** A person from a company's issuer sees only that company's data. */
 async function meView({ db, person, sessions, realm }: PeopleCall): Promise<Result<View>> {
   const [known, places] = await Promise.all([
     listIdentities(db, person.id),
@@ -193,7 +192,6 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
   return acting.ok ? created({ id: orgId, member_id: memberId, is_personal: isPersonal }) : acting;
 }
 
-/** Creates the personal organization, or another if it exists. */
 async function makeOwn(
   call: PeopleCall,
   name: string,
@@ -262,15 +260,12 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   return ended.ok ? success({ id: person.id, deleted: true }) : ended;
 }
 
-/** Events searched per organization and page. */
 const PAGE = 1000;
 const PAGES_MAX = 10;
-/** Maximum organizations searched, newest memberships first. */
 const ASKED_MAX = 50;
 
 type Of = { readonly memberId: string; readonly orgId: string };
 
-/** Returns events by or about the person from the logs of their organizations. */
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],

@@ -39,7 +39,6 @@ function slugOf(name: string): string | null {
   return slug.length < 3 || RESERVED.has(slug) ? null : slug;
 }
 
-/** Yields slugs to try: the name, then with a number, then with four letters. */
 function* slugsOf(name: string): Generator<string> {
   const own = slugOf(name);
   const base = own ?? "org";
@@ -55,10 +54,8 @@ function trimmed(text: string): string {
   return text.replaceAll(/^-+|-+$/g, "");
 }
 
-/** The owner and name of a new organization, and whether it is personal. */
 type NewOrganization = {
   readonly person: Person;
-  /** Identity of a person created with it. */
   readonly identity: Identity | null;
   readonly name: string;
   readonly isPersonal: boolean;
@@ -121,7 +118,6 @@ export async function createOrganizationWithWallet(
   return success({ orgId, memberId: owner.id });
 }
 
-/** Returns the additional rows of the batch. */
 function rowsOf(
   { db, now: nowMs, signUp }: PeopleServices,
   { person, identity, isPersonal, promoted }: NewOrganization,

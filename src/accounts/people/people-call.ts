@@ -7,7 +7,6 @@ import type { Result } from "../../shared/failure.ts";
 import type { SendMail } from "./mail.ts";
 import type { ActingPerson } from "./people.store.ts";
 
-/** The sign-up settings. */
 type SignUpRules = {
   readonly mode: "off" | "approve" | "on";
   readonly anHour: number;
@@ -25,9 +24,7 @@ export type PeopleServices = KeyServices &
     readonly companyDomains: "off" | "approve" | "on";
     /** Null if links are shown but not sent. */
     readonly mail: SendMail | null;
-    /** Whether an issuer on this machine is allowed. */
     readonly isSandbox: boolean;
-    /** Checks an issuer, or returns `issuer_unreachable`. */
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
     /** The console's origin, such as `https://eu.example.com`. */
     readonly origin: string;
@@ -46,7 +43,6 @@ export type SessionSummary = {
 
 /** The caller's sessions. */
 export type OwnSessions = {
-  /** The calling session. */
   readonly id: string;
   list(): Promise<Result<readonly SessionSummary[]>>;
   /** Null for all. */
@@ -64,7 +60,6 @@ export type PeopleCall = PeopleServices &
      * session to it.
      */
     readonly realm: string;
-    /** The session's Entra tenant, or null. */
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;
     readonly body: unknown;

@@ -3,7 +3,6 @@ import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
-/** Condition: the organization requires its own issuer. */
 const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
@@ -166,7 +165,6 @@ export async function unlinkIdentity(
   return row !== null;
 }
 
-/** An identity as shown to its person. */
 type OwnIdentity = Identity & { readonly createdAt: number; readonly usedAt: number };
 
 export async function listIdentities(

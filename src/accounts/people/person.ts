@@ -26,7 +26,6 @@ export type Membership = {
   readonly slug: string;
   readonly status: OrganizationStatus;
   readonly isPersonal: 0 | 1;
-  /** The organization requires its own issuer. */
   readonly isCompanys: 0 | 1;
 };
 

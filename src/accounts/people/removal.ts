@@ -8,7 +8,6 @@ import { reachObject } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
 import type { EndedKey, MemberName, RemovedMember } from "../organizations/members.store.ts";
 
-/** Concurrent revocations (Workers limit per invocation). */
 const AT_ONCE = 6;
 
 /**

@@ -1,6 +1,5 @@
 import type { Role } from "../../shared/caller.ts";
 
-/** The roles that each role may grant. */
 const GIVES: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner", "admin", "billing", "member"],
   admin: ["admin", "billing", "member"],

@@ -1,6 +1,5 @@
 import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 
-/** Sign-up limits: all per hour, and per network address and day. */
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
 /** Takes one of the hour's sign-up slots. Returns false if none. Deletes old ones. */
@@ -113,7 +112,6 @@ export async function convertToTeam(db: D1Database, orgId: string): Promise<bool
   return row !== null;
 }
 
-/** Maximum organizations that a person owns. */
 const OWNED_MAX = 20;
 
 /** Reports whether a person may create another. */

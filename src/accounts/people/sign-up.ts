@@ -15,7 +15,6 @@ import { promotionSalt, takeSignUpSlot } from "./sign-up.store.ts";
 /** Minimum account age in ms for the sign-up credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
-/** A sign-up: issuer data, confirmed address and network address. */
 type SigningUp = {
   readonly identity: Identity;
   readonly name: string;
@@ -98,7 +97,6 @@ async function promotionTag(db: D1Database, words: string): Promise<string> {
   ).toHex();
 }
 
-/** Returns a hash of a value that isn't stored. */
 async function tagOf(
   { keySecrets, region }: PeopleServices,
   label: string,

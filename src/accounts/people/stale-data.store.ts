@@ -4,7 +4,6 @@ import { DAY_MS } from "../../shared/clock.ts";
 const INVITED_MS = 30 * DAY_MS;
 /** Ms without login after which a person without organizations is erased. */
 const LONE_MS = 90 * DAY_MS;
-/** Rows per sweep. */
 const BATCH = 500;
 
 /**

@@ -9,9 +9,7 @@ type TeamMember = {
   /** The person's name; null for a member with API keys only. */
   readonly name: string | null;
   readonly personId: string | null;
-  /** Last login or key use. */
   readonly seenAt: number | null;
-  /** Active keys. */
   readonly keys: number;
 };
 

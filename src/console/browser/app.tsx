@@ -176,7 +176,6 @@ function Rail({
   );
 }
 
-/** The pages that a phone's four tabs leave out. */
 function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const webhooks = isManager(useSession())
     ? [["Webhooks", hrefOf(["events"], { tab: "Webhooks" })] as const]
@@ -201,7 +200,6 @@ function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void 
   );
 }
 
-/** The bar while an operator views an organization. */
 function ViewingBar() {
   const { organization } = useSession();
   const id = organization?.id ?? "";
@@ -303,7 +301,6 @@ function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => v
   }, [pages.length]);
 }
 
-/** Returns whether Ctrl-K (or the Mac's key) was pressed without an open dialog. */
 function isChordOfBox(event: KeyboardEvent): boolean {
   if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return false;
   event.preventDefault();

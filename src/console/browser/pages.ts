@@ -9,7 +9,6 @@ export type Page = {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
-  /** The key after `g`. */
   readonly key: string;
   /** Returns whether a session has it. Other sessions see their first page. */
   readonly forWhom: (session: Session) => boolean;
@@ -17,7 +16,6 @@ export type Page = {
   readonly load: () => Promise<FunctionComponent>;
 };
 
-/** Returns a check for a call's permission. */
 const who =
   (call: Call) =>
   (session: Session): boolean =>

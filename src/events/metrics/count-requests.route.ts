@@ -32,7 +32,6 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
   if (status !== 401) flushCounts(c);
 }
 
-/** A route's series, shared by its answers. */
 type RouteSeries = {
   readonly answers: (status: number) => string;
   readonly headers: Histogram;

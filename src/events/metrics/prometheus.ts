@@ -28,7 +28,6 @@ function textOf(metric: Metric, names: readonly string[], series: Series): strin
   return `${[...head, ...lines].join("\n")}\n`;
 }
 
-/** Returns each label set's cumulative buckets, sum and count. */
 function histogramLines(metric: Metric, names: readonly string[], series: Series): string[] {
   const bucket = `${metric.name}_bucket`;
   const counted = names.filter((name) => isOf(name, bucket)).map((name) => read(name, series));
@@ -49,7 +48,6 @@ function histogramLines(metric: Metric, names: readonly string[], series: Series
   return lines;
 }
 
-/** Reads a bucket's series: its labels without `le`, which comes last. */
 function read(name: string, series: Series): Bucket {
   const inside = name.slice(name.indexOf("{") + 1, -1);
   const at = inside.lastIndexOf('le="');

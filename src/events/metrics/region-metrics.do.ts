@@ -9,7 +9,6 @@ import type {
 } from "../../shared/contracts/metrics.ts";
 import { VIEW_MS } from "./views.ts";
 
-/** The most series. Labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
 
 const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };

@@ -3,7 +3,6 @@ export type Metric = {
   readonly name: string;
   readonly type: "counter" | "histogram" | "gauge";
   readonly help: string;
-  /** The upper bounds of a histogram's buckets, ascending. */
   readonly buckets?: readonly number[];
 };
 

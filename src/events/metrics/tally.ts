@@ -42,12 +42,10 @@ export class Tally {
     return this.#series.size === 0;
   }
 
-  /** Adds to a counter. */
   count(metric: MetricName, labels: Labels = {}, by = 1): void {
     this.add(counterSeries(metric, labels), by);
   }
 
-  /** Adds to a counter by its series (`counterSeries`). */
   add(series: string, by = 1): void {
     if (by === 0) return;
     const known = this.#series.get(series);
@@ -55,7 +53,6 @@ export class Tally {
     this.#series.set(series, (known ?? 0) + by);
   }
 
-  /** Adds a value to a histogram. */
   observe(histogram: Histogram, value: number): void {
     const { bounds, buckets, sum } = histogram;
     let at = 0;
@@ -64,7 +61,6 @@ export class Tally {
     this.#addSum(sum, value);
   }
 
-  /** Adds to a sum, also zero. */
   #addSum(series: string, value: number): void {
     if (value !== 0) return this.add(series, value);
     if (!this.#series.has(series) && this.#series.size < SERIES_MAX) this.#series.set(series, 0);

@@ -9,9 +9,7 @@ import type {
 } from "../../shared/contracts/deliveries.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** The most waiting deliveries of a webhook. Beyond it the oldest are given up. */
 const PENDING_MAX = 10_000;
-/** The finished deliveries kept per webhook, and up to a batch more. */
 const KEPT_MAX = 1000;
 export const DELETE_BATCH = 100;
 
@@ -171,7 +169,6 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
 
 const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 
-/** Attempts without their answers. */
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /** Rewrites kept events. Answers may repeat the old text and signatures cover it, so both are deleted. */

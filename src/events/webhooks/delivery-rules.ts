@@ -1,5 +1,4 @@
 import type { Attempt } from "../../shared/contracts/deliveries.ts";
-/** The waits after failed attempts: ten attempts in all, over two days. */
 const RETRIES_MS: readonly number[] = [
   5_000,
   5 * 60_000,
@@ -14,7 +13,6 @@ const RETRIES_MS: readonly number[] = [
 /** The pauses of a failing receiver by number of failures. Then one message tests it. */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
 const PAUSE_MAX_MS = 15 * 60_000;
-/** The longest pause that a receiver may request. */
 const RETRY_AFTER_MAX_MS = 3_600_000;
 /** The time of failures in ms after which a receiver is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;

@@ -64,7 +64,6 @@ function forgetHealth(sql: SqlStorage, webhookId: string): void {
   );
 }
 
-/** Updates resealed secrets, which change nothing else of a webhook. */
 function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
   const text = JSON.stringify(webhook);
   if (JSON.stringify(before) === text) return;

@@ -43,7 +43,6 @@ import type { Webhook } from "./webhooks.store.ts";
 const BOOK_TIMEOUT_MS = 5000;
 /** The interval of checks in ms of a delivery in progress, and of a receiver that couldn't be disabled. */
 const WATCH_MS = 60_000;
-/** The most tests of a webhook per minute. */
 const TESTS_MAX = 5;
 
 /**
@@ -53,7 +52,6 @@ const TESTS_MAX = 5;
  * one. `DeliveriesCalls` has its calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
-  /** Webhooks with a running queue. */
   readonly #moving = new Set<string>();
   /** One read of the database at a time, so that an older never replaces a newer. */
   #reloading: Promise<unknown> = Promise.resolve();

@@ -39,7 +39,6 @@ export async function resealedSecret(
   return sealed === null ? null : { ...secret, sealed };
 }
 
-/** A signed message: the event's id, its second, its JSON. */
 type SignedMessage = {
   readonly id: string;
   readonly seconds: number;

@@ -25,7 +25,6 @@ export function webhookView(webhook: Webhook, nowMs: number): View {
   };
 }
 
-/** Nothing was sent yet. */
 const UNTRIED: ReceiverHealth = {
   failingSince: null,
   waiting: 0,

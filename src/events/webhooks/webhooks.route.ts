@@ -35,7 +35,6 @@ import type { WebhookChangeActor, Webhook, WebhookChange } from "./webhooks.stor
 const WEBHOOK_ID = "whk_";
 const OVERLAP_DAY_S = 86_400;
 const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
-/** The most events of one replay call. */
 const REPLAY_MAX = 1000;
 /** More than an organization's changes in one millisecond: it has at most 1,000 active keys. */
 const MILLISECOND_MAX = 10_000;
@@ -226,7 +225,6 @@ export async function replay(steps: {
   });
 }
 
-/** Returns a list without duplicates. */
 function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
   return list && [...new Set(list)];
 }
@@ -292,7 +290,6 @@ export function deliveriesOf<T>(
   return readObject(() => call(objectsOf(c.env).deliveries(orgId)));
 }
 
-/** Asks for the webhooks' health once. An unavailable object isn't waited for. */
 function healthOf(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
   const { orgId } = c.var.admitted.caller;
   return readObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });

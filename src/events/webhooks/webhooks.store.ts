@@ -170,7 +170,6 @@ export async function deleteWebhook(
   return (deleted?.results.length ?? 0) > 0;
 }
 
-/** The most webhooks that one call reseals. */
 const RESEALED_MAX = 500;
 
 /**

@@ -40,7 +40,6 @@ export type CallerCatalog = {
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
 
-/** The catalog's part of the configuration. */
 type CatalogConfig = Pick<
   Config,
   "region" | "residency" | "sandbox" | "providers" | "models" | "sellEnded" | "aliases" | "numbers"
@@ -78,7 +77,6 @@ export function buildCatalog(options: {
   return { span, models, aliases, bareNames: bareNamesOf(models, aliases), region };
 }
 
-/** Maps names without their author to models. Ambiguous and existing names are left out. */
 function bareNamesOf(
   models: Catalog["models"],
   aliases: Catalog["aliases"],
@@ -174,7 +172,6 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Returns a model's current and next prices for a caller. */
 function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel {
   const now = pricedModel(model, pricing);
   const shown = JSON.stringify(listedPrice(now));

@@ -37,14 +37,12 @@ export type LongPromptRule = {
 export type DatedPrice = {
   readonly from: string;
   readonly price: Price;
-  /** The day on which a source showed it. */
   readonly seenOn: string;
 };
 
 /** A route to a model at the provider's list prices. */
 export type RouteEntry = {
   readonly provider: ProviderId;
-  /** The provider's own name of the model. */
   readonly upstreamId: string;
   /**
    * Oldest first. The first also holds before its day. After a promotion comes the most expensive known
@@ -53,18 +51,14 @@ export type RouteEntry = {
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   /** The last announced UTC day of the last price or of the model. */
   readonly until?: string;
-  /** The promises of its hosts. */
   readonly regions: readonly HostTag[];
-  /** The percentage that a regional host adds. */
   readonly uplift?: number;
   readonly longPrompt?: LongPromptRule;
-  /** Its limits below the model's, beside `limitsOfProvider`. */
   readonly limits?: RouteLimits;
 };
 
 /** A model: the abilities of its best route, and its routes in order of preference. */
 export type CatalogEntry = {
-  /** author/model */
   readonly id: string;
   readonly kind: Kind;
   /** The day of its first public release. For a few only the month is known. */
@@ -228,7 +222,6 @@ export function limitsOfProvider(
   return LIMITS[provider as ProviderId] ?? {};
 }
 
-/** xAI's models without reasoning. */
 const NO_REASONING = /^grok-.*non-reasoning/;
 
 /** Returns whether a model accepts one text: Gemini's on Vertex, and Amazon's own on Bedrock. */

@@ -9,7 +9,6 @@ import type { Region } from "../../shared/regions.ts";
 export type ListedModel = {
   readonly id: string;
   readonly object: "model";
-  /** Its name without the author, for pickers. */
   readonly display_name: string;
   /** Unix seconds. */
   readonly created: number;
@@ -27,15 +26,11 @@ export type ListedModel = {
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
   /** The region of this list. Other regions may sell the model too. */
   readonly regions: readonly Region[];
-  /** Its providers in order of preference. */
   readonly providers: readonly string[];
-  /** For an alias: its current model. */
   readonly alias_of?: string;
-  /** For a model: its current aliases. */
   readonly aliases?: readonly string[];
 };
 
-/** Dollars per token, and per other unit if it costs. */
 type ListedPrice = {
   readonly prompt: string;
   readonly completion: string;
@@ -49,7 +44,6 @@ export type PricedModel = {
   readonly next: { readonly from: number; readonly model: Model } | null;
 };
 
-/** The parameters that an ability adds. */
 const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   tools: ["tools", "tool_choice", "parallel_tool_calls"],
   vision: [],

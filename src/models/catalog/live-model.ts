@@ -20,7 +20,6 @@ type Terms = {
   readonly sellEnded: readonly string[];
 };
 
-/** `created` of an operator's model, which is unknown but required. */
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
 /** Returns a built-in model with the abilities of its best active route; null without any. */
@@ -106,7 +105,6 @@ function routeOfOperator(
   };
 }
 
-/** Returns the promise of the called host: the region's own, else none. */
 function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): HostTag | undefined {
   const possible = tags.filter((tag) => route.regions.includes(tag));
   return possible.includes(region) ? region : possible[0];
@@ -146,7 +144,6 @@ function routeSold(
   };
 }
 
-/** Returns a route's purchase price on a day, with the region's surcharge. */
 function boughtAt(
   { prices, longPrompt }: RouteEntry,
   uplift: number,
@@ -162,7 +159,6 @@ function boughtAt(
   };
 }
 
-/** Returns the limits that are below the model's here. */
 function shortOf(best: Best, { context, maxOutput, lacks = [] }: RouteLimits): RouteLimits {
   const lacking = lacks.filter((ability) => best.abilities.includes(ability));
   return {

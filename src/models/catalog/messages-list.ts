@@ -20,7 +20,6 @@ type MessagesModel = {
   readonly capabilities: null;
 };
 
-/** A page of that list. Clients continue while `has_more` is set. */
 type MessagesList = {
   readonly data: readonly MessagesModel[];
   readonly has_more: boolean;

@@ -25,9 +25,7 @@ export type RouteLimits = {
   readonly context?: number;
   /** The most output tokens of one choice. A larger cap is lowered to it. */
   readonly maxOutput?: number;
-  /** The most choices of one request (`n`). */
   readonly choices?: number;
-  /** The most inputs of one embeddings request. */
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
   /** The ratio of billed output to the cap: xAI bills reasoning beyond its cap. */
@@ -39,7 +37,6 @@ export type RouteLimits = {
 /** A route of a model here, and the customer's price (markup included). */
 export type Route = {
   readonly provider: string;
-  /** The provider's own name of the model. */
   readonly upstreamId: string;
   readonly price: Price;
   /** Its limits below the model's; absent without any. */

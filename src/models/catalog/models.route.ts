@@ -29,10 +29,8 @@ export function isMessagesClient(request: Asking): boolean {
   return !isBearer && (request.header("x-api-key") ?? "").trim() !== "";
 }
 
-/** The headers of a request. */
 type Asking = { header(name: string): string | undefined };
 
-/** Returns whether the asking session may use a model under a listed name. */
 function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean {
   const { session } = c.get("admitted").caller.shown ?? {};
   return (

@@ -11,7 +11,6 @@ export type PriceCopies = {
   readonly find: (list: string) => Promise<PriceCopy | null>;
 };
 
-/** The cache of the isolate's location. */
 type CopyCache = Pick<Cache, "match" | "put">;
 
 /** The length of a copy's leading signature, in hex. */

@@ -10,28 +10,23 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /** The age at which a used list is read again. */
 export const READ_EVERY_MS = 120_000;
-/** The wait after a failed attempt. */
 const RETRY_MS = 15_000;
 /** The margin below the lead time, for clock differences and late database writes. */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;
-/** How long requests are rejected at once after a list couldn't be read. */
 const MISSED_MS = 1000;
 const LISTS_MAX = 1000;
 const ORGANIZATIONS_MAX = 10_000;
 
-/** The read of a list, and a request's services. */
 type Reader = {
   readonly now: () => number;
-  /** Throws if the database fails. */
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
   /** The copies of other isolates for when the database fails; null without any. */
   readonly copies: PriceCopies | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** `readAt`: the start of the read. `triedAt`: the newest attempt. */
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
@@ -55,7 +50,6 @@ export class PriceListCache {
     return this.#own.get(orgId) ?? null;
   }
 
-  /** Records the list of an organization's wallet. */
   heard(orgId: string, list: string | null): void {
     if (list === null) {
       this.#own.delete(orgId);
@@ -140,7 +134,6 @@ export class PriceListCache {
   }
 }
 
-/** Leaves a copy after the answer. A failure doesn't matter while the database answers. */
 function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader): void {
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }

@@ -44,9 +44,7 @@ export type Pricing = {
 
 /** The current prices of an organization, by the list of its wallet. Error: prices_unavailable. */
 export type PricingFor = {
-  /** As far as this isolate knows. */
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
-  /** As the organization's wallet reports, which is remembered. */
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
@@ -76,7 +74,6 @@ function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   return null;
 }
 
-/** Returns the items that may name a model, the most specific first. */
 function itemsOf({ id, isConfigured }: Model): readonly string[] {
   return isConfigured === true ? [id] : [id, `${id.slice(0, id.indexOf("/"))}/*`, "*"];
 }
@@ -100,7 +97,6 @@ function dearer(long: NonNullable<Route["longPrompt"]>, price: Price) {
     : { ...long, price: longPromptPrice(price, long.percents) };
 }
 
-/** Returns the later start of a percentage and of its base price. */
 function since({ origin }: Route, { from, list }: { from: number; list: string }): PriceOrigin {
   return { from: Math.max(from, origin?.from ?? from), list };
 }

@@ -7,7 +7,6 @@ import { storedJson } from "../../shared/stored-json.ts";
 export type PriceRecord = PriceRow & {
   readonly id: string;
   readonly list: string;
-  /** The operator who posted it. */
   readonly postedBy: string;
   readonly createdAt: number;
 };

@@ -4,7 +4,6 @@ import type { CatalogEntry } from "./entry.ts";
 
 /** They echo; one thinks first, one says a word and calls any tool. */
 const PLAIN = ["echo", "think", "agent"] as const;
-/** The forced result of each magic model, for the sandbox provider. */
 const MAGIC = [
   "slow-first-byte",
   "slow-stream",

@@ -4,9 +4,7 @@ import type { JsonObject } from "../core/provider.ts";
 export type ClaudeRules = {
   /** The form of thinking. "always": adaptive, and it cannot be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
-  /** Whether it thinks by default. */
   readonly thinksByDefault: boolean;
-  /** The `thinking.type` that turns the default off. */
   readonly off: "disabled" | "between_tools";
   /** The known `output_config.effort` values, ascending; none if it knows no effort. */
   readonly efforts: readonly string[];
@@ -77,7 +75,6 @@ export type Reasoning = {
   readonly thinks: boolean;
 };
 
-/** The percentage of the output cap that a model may think in. */
 const BUDGET_PERCENT: Readonly<Record<string, number>> = {
   minimal: 2,
   low: 10,
@@ -116,7 +113,6 @@ function adaptive(rules: ClaudeRules, asked: string | null): Reasoning {
   return { thinking, ...effortOf(rules, asked), thinks: true };
 }
 
-/** Without thinking no effort above high is accepted. */
 function withoutThinking(rules: ClaudeRules, asked: string | null): Reasoning {
   const bounded = asked === "xhigh" || asked === "max" ? "high" : asked;
   return {
@@ -133,7 +129,6 @@ function budgeted(asked: string | null, cap: number, mayThink: boolean): Reasoni
   return { thinking: { type: "enabled", budget_tokens: budget }, thinks: true };
 }
 
-/** Returns the nearest effort that the model knows. */
 function effortOf(
   { efforts }: ClaudeRules,
   asked: string | null,

@@ -17,10 +17,8 @@ export type Part = {
  */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];
-  /** The open part, or the next. */
   #current = 0;
 
-  /** Returns all started parts, including waiting ones. */
   get parts(): readonly P[] {
     return this.#parts;
   }
@@ -48,7 +46,6 @@ export class BlockSequencer<P extends Part> {
     }
   }
 
-  /** Opens and closes all remaining parts. */
   end(isCut: (part: P) => boolean = () => false): string {
     let said = "";
     for (const part of this.#parts.slice(this.#current)) {

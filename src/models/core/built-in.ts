@@ -10,13 +10,10 @@ export type { HostTag };
 /** A built-in provider, active when its variables are set. */
 export type BuiltInProvider = {
   readonly id: string;
-  /** Its secrets or bindings, for messages and docs. */
   readonly variables: readonly string[];
-  /** Reports whether they are set. */
   isSet(config: ProviderConfig): boolean;
   /** Returns the promise of the host called from this region; empty without a host. */
   tags(config: ProviderConfig): readonly HostTag[];
-  /** Returns problems of its variables. */
   problems(config: ProviderConfig): readonly ConfigProblem[];
   /** Called only if set, with tags and without problems. */
   build(config: ProviderConfig): Provider;

@@ -5,7 +5,6 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
 import { finishMeaning, isCut } from "./finish-reason.ts";
 
-/** Maximum nesting of passed-on values. OpenAI's have six levels. */
 const LEVELS_MAX = 8;
 /**
  * Returns an OpenAI finish reason; `tool_calls` if a call was made, because clients run tools only then; null
@@ -52,7 +51,6 @@ export function extraFields(raw: JsonObject): Delta {
   };
 }
 
-/** Reports whether a message has what OpenRouter wants back in the next turn. */
 function hasDetails(details: unknown): details is readonly JsonObject[] {
   return (
     Array.isArray(details) &&
@@ -99,10 +97,6 @@ function partOf(raw: unknown): Part {
   return isObject(raw) ? raw : {};
 }
 
-/**
- * Returns Mistral's reasoning among the parts:
- * `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}`.
- */
 function thinkingText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return null;
   return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");

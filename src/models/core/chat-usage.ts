@@ -3,7 +3,6 @@ import type { JsonObject } from "./provider.ts";
 import { asIs, shape } from "./shape.ts";
 import { countedUsage, tokenCount } from "./token-count.ts";
 
-/** The counts of OpenAI-compatible hosts. */
 const counts = shape({
   prompt_tokens: asIs,
   completion_tokens: asIs,
@@ -23,7 +22,6 @@ export type UsageShape = {
    * Reasoning isn't included in `completion_tokens`, nor cached tokens in `prompt_tokens` if they exceed it.
    */
   readonly apart?: boolean;
-  /** An object that may contain `usage`. */
   readonly inside?: string;
 };
 
@@ -81,7 +79,6 @@ export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
   return usage ?? (inside === undefined ? null : place(raw[inside]).usage);
 }
 
-/** Reads OpenAI's name first, then DeepSeek's and Mistral's. */
 function cachedTokens(read: Counts): number {
   const said =
     read.prompt_tokens_details.cached_tokens ??

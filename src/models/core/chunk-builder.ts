@@ -17,7 +17,6 @@ export class ChunkBuilder {
   #begun = false;
   #finished = false;
 
-  /** `index` of the choice. */
   constructor(index = 0) {
     this.#index = index;
   }

@@ -9,11 +9,9 @@ export type Delta = {
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string;
-  /** Data the provider needs in the next turn. */
   readonly reasoning_details?: readonly JsonObject[];
   readonly annotations?: readonly unknown[];
   readonly tool_calls?: readonly DeltaCall[];
-  /** Legacy functions. */
   readonly function_call?: DeltaFunction;
 };
 

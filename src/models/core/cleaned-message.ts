@@ -5,10 +5,8 @@ const REMOVED = "[removed]";
 
 const HOST_ENDINGS =
   "com|net|org|ai|io|dev|co|cloud|app|xyz|eu|us|run|sh|tech|site|de|fr|uk|cn|jp|svc|lan|corp|intranet|local|internal|localhost";
-/** Words before a colon and number that aren't a host and port. */
 const COUNTS =
   "(?:tokens?|limit|max|min|maximum|minimum|length|count|index|line|column|position|offset|size|code|status|messages?|got|value|seed|total|used|requested)";
-/** Identifiers of ours before a slash or colon. */
 const OWNERS =
   "accounts?|projects?|organi[sz]ations?|orgs?|teams?|tenants?|subscriptions?|resourceGroups|workspaces?|deployments?";
 const REST = "[^\\s\"'`),;]";
@@ -40,7 +38,6 @@ const SECRETIVE: readonly RegExp[] = [
   /\S{0,100}\*{3,}\S*/g, // masked key
   /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // file and line of a stack trace
 ];
-/** Keys, hashes and IDs: longer than words, with a digit. */
 const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
 
 /**

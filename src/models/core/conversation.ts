@@ -23,7 +23,6 @@ export type Part =
       readonly id: string;
       readonly name: string;
       readonly input: JsonObject;
-      /** `extra_content` as the client sent it. */
       readonly extra: JsonObject | null;
     }
   | {
@@ -120,7 +119,6 @@ function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void
   else turns.push({ role, parts: [...parts] });
 }
 
-/** Puts tool results first, as providers require. */
 function inOrder(parts: readonly Part[]): readonly Part[] {
   return [
     ...parts.filter((part) => part.kind === "result"),

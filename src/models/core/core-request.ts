@@ -20,7 +20,6 @@ const nonempty = z.string().check(z.minLength(1));
 /** An object forwarded unchanged. A zod copy would lose a property `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
 
-/** An item of `reasoning_details`, forwarded unchanged. */
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
   (value) => isObject(value) && isTyped(value),
   "must be an object with a 'type'",
@@ -46,7 +45,6 @@ const imagePart = z.object({
   cache_control,
 });
 const NO_FILES = "must be absent: files are not stored here, send the file itself";
-/** An inline PDF. */
 const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
@@ -137,7 +135,6 @@ const tool = z.discriminatedUnion("type", [
   }),
   z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
 ]);
-/** A tool choice. The adapter checks that the tool exists. */
 const named = z.looseObject({ name: z.string().check(z.minLength(1)) });
 const toolName = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("function"), function: named }),
@@ -240,7 +237,6 @@ export function parseChatRequest(value: object): Result<ChatBody> {
   return undeclared(body) ?? parsed;
 }
 
-/** Returns the failure of a tool choice that isn't declared, which hosts report inconsistently. */
 function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
   if (typeof choice !== "object") return null;
   const declared = new Set((tools ?? []).map(nameOf));
@@ -249,7 +245,6 @@ function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
   return invalid("'tool_choice' names a tool that 'tools' lacks.", "tool_choice");
 }
 
-/** Returns a tool's kind and name. */
 function nameOf(one: z.infer<typeof toolName>): string {
   return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
 }
@@ -292,7 +287,6 @@ const isWithin = (value: unknown, most: number): boolean =>
   typeof value === "number" && value >= 0 && value <= most;
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 
-/** Common fields and their checks. */
 const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ["model", (value) => typeof value === "string" && isModelName(value)],
   ["messages", areTexts],
@@ -326,7 +320,6 @@ function areTexts(messages: unknown): boolean {
   return messages.length <= MESSAGES_MAX && messages.every(isText);
 }
 
-/** Reports whether a message has only a role and a text. */
 function isText(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content }: Named<"role" | "content"> = message;

@@ -58,7 +58,6 @@ export function reportUnsent(
   onDropped([...left, ...lostMarks(body, sendsMarks)]);
 }
 
-/** Reports whether a field has an effect. */
 function asks(body: JsonObject, field: string): boolean {
   const value = body[field];
   if (field === PARALLEL) return value === false && hasTools(body);

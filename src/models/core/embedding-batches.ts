@@ -13,9 +13,7 @@ import type {
 import { countedUsage } from "./token-count.ts";
 import { inputUsage } from "./openai-usage.ts";
 
-/** Concurrent requests of one call. */
 const BATCHES_AT_ONCE = 4;
-/** Concurrent requests of one text each (Workers limit). */
 const TEXTS_AT_ONCE = 6;
 /** Maximum numbers in a call's response: 20 MB. */
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
@@ -70,7 +68,6 @@ export function inBatchesOf(size: number) {
     inBatches(call, size, send);
 }
 
-/** Returns all results in order, or the first failure, after which nothing is sent. */
 async function answersOf(
   call: EmbeddingsCall,
   { texts, size, send }: Slices,
@@ -98,7 +95,6 @@ async function answersOf(
     : [{ kind: "failure", failure: withDone(failure, answers) }];
 }
 
-/** Charges the other slices if the request caused the failure. */
 function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]): ProviderFailure {
   const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), said: "" });
@@ -114,7 +110,6 @@ function valuesIn(body: JsonObject): number {
   return values;
 }
 
-/** Reports whether a retry may save the cost of the other slices. */
 function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boolean {
   if (answer.kind !== "failure" || signal.aborted) return false;
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";

@@ -2,7 +2,6 @@ import { toBase64 } from "./base64.ts";
 
 const BYTES_PER_FLOAT = 4;
 
-/** An item of a provider's embedding list. */
 type Item = { readonly index?: unknown; readonly embedding?: unknown };
 
 /**

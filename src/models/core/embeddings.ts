@@ -9,7 +9,6 @@ import type { PromptSize } from "./prompt-size.ts";
 import { needOf } from "./route-needs.ts";
 import type { Need } from "./route-needs.ts";
 
-/** OpenAI's limits (openapi.yaml, CreateEmbeddingRequest). */
 const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
 const TOKEN_ID_MAX = 10_000_000;

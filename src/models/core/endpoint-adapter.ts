@@ -17,13 +17,11 @@ import type { Weights } from "./prompt-size.ts";
  */
 export type EndpointAdapter = {
   readonly name: string;
-  /** The path of its POST. */
   readonly path: `/v1/${string}`;
   /** Returns the error format, also for paths below `path`; null for OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
   /** Without a cap, its clients expect the model's maximum (Codex). Absent: DEFAULT_MAX_OUTPUT. */
   readonly asksForAll?: true;
-  /** Prefix of response IDs, also listed in shared/generation.ts. */
   readonly idPrefix: string;
   /**
    * Parses a JSON object into a core request. Pure; never throws for client input. Fails with 400 and `param`
@@ -48,7 +46,6 @@ export type ParsedRequest = {
   readonly request: CoreRequest;
   /** The end user in the body. The path reads `x-end-user`. */
   readonly user: string | null;
-  /** Dropped fields without effect, listed in `x-dropped`. */
   readonly dropped: readonly string[];
   /** The region that the client requires, and its field; absent or null for none. */
   readonly place?: { readonly name: string; readonly param: string } | null;
@@ -69,7 +66,6 @@ export type ParsedRequest = {
 
 /** A request's addition to a conversation. */
 export type ConversationAddition = {
-  /** The previous response. */
   readonly previous: string | null;
   readonly input: readonly JsonObject[];
 };
@@ -97,7 +93,6 @@ export type ResponseWriter =
 export type ResponseHead = {
   /** The endpoint's prefix and the request's 24 characters. */
   readonly id: string;
-  /** The concrete model's ID. */
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
@@ -110,9 +105,7 @@ export type ResponseHead = {
 /** The facts of a finished response. */
 export type Receipt = ResponseHead & {
   readonly usage: Usage;
-  /** The charge. */
   readonly costMicro: number;
-  /** The usage is our estimate. */
   readonly estimated: boolean;
   /** OpenAI's reason (`stop`, `length`, ...) or the native one; null if incomplete. */
   readonly finishReason: string | null;
@@ -131,9 +124,7 @@ export type StreamWriter = {
   readonly ping: string;
   /** Returns the first events. `usage` is what the provider has reported, without output. */
   begin(usage: Usage | null): string;
-  /** Returns the events of a chunk without usage. */
   chunk(chunk: Chunk): string;
-  /** Returns the events of a native event. */
   native?(event: JsonObject): string;
   /**
    * Returns the last chunk with another text in choice (natively: block) `index`. `json` is the text as a
@@ -147,7 +138,6 @@ export type StreamWriter = {
   end(receipt: Receipt): string;
   /** Returns the final events of an incomplete response. `receipt` is null without a charge. */
   fail(failure: Failure, receipt: Receipt | null): string;
-  /** Returns the response to store, after `end`. */
   kept?(receipt: Receipt): JsonObject | null;
 };
 
@@ -157,9 +147,7 @@ export type StreamWriter = {
  */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
-  /** Fields dropped on native routes. */
   readonly dropped: readonly string[];
-  /** Writes the native response or events. */
   readonly reply: ResponseWriter;
   /** Parts of the body that aren't sized by their text: images, documents and known tools. */
   readonly weights: Weights;

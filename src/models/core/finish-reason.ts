@@ -1,7 +1,6 @@
 /** OpenAI's reasons to end a choice that a native provider can mean. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-/** OpenAI's finish reasons by provider names, in lower case. */
 const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([
   ...named("stop", "stop stop_sequence end end_turn pause_turn compaction eos eos_token"),
   ...named("stop", "complete completed"),
@@ -13,7 +12,6 @@ const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([
   ...named("content_filter", "model_armor image_safety image_prohibited_content image_recitation"),
 ]);
 
-/** Reasons that mean the provider gave up. */
 const BROKEN = /^(?:abort|error|timeout|malformed_|insufficient_system_resource|network_error)/;
 
 function named(reason: FinishReason, names: string): [string, FinishReason][] {

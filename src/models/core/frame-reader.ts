@@ -4,7 +4,6 @@ import { failureEvents } from "./failed-usage.ts";
 
 /** The event of a complete stream. */
 export const END: StreamEvent = { kind: "end" };
-/** OpenAI's final marker. */
 const DONE = "[DONE]";
 
 /**
@@ -22,7 +21,6 @@ export abstract class FrameReader {
   #ended = false;
   #hasUnreadable = false;
 
-  /** Reports whether an `end` or `error` was returned. */
   get ended(): boolean {
     return this.#ended;
   }
@@ -61,7 +59,6 @@ export abstract class FrameReader {
   /** Reports whether as many choices as were asked for have finished. */
   protected abstract get isFinished(): boolean;
 
-  /** Converts one frame. */
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
   /** Returns the text of a frame that repeats the previous one with another text, else null. */

@@ -4,7 +4,6 @@ export const READ_BYTES = 4 * 1024;
 export const AHEAD_BYTES = 16 * 1024;
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
-/** Available in workerd only. */
 type Drain = {
   readAtLeast(bytes: number, buffer: Uint8Array): Promise<Filled>;
   cancel(): Promise<void>;
@@ -26,7 +25,6 @@ export type ByteSource = {
    * full. Returns false if there is nothing to wait for.
    */
   gather(wake: () => void): boolean;
-  /** Ends the body. A waiting read returns null. */
   cancel(): void;
 };
 
@@ -92,7 +90,6 @@ export class GatheringBody implements ByteSource {
   }
 }
 
-/** Returns a buffer reader for runtime streams, else a default one. */
 function readerOf(body: ReadableStream<Uint8Array>) {
   try {
     return body.getReader({ mode: "byob" });

@@ -27,7 +27,6 @@ import type {
 export type StreamReader = {
   /** Returns the events that these bytes complete. */
   push(bytes: Uint8Array): StreamEvent[];
-  /** Returns the events at the end of file. */
   flush(): StreamEvent[];
   /** After an `end` or `error`, nothing more is read. */
   readonly ended: boolean;
@@ -42,20 +41,17 @@ export type Handler<Call extends ProviderCall> = {
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx; null if invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  /** Splits a call that one request can't hold. */
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
 /** A provider's protocol: handlers per kind and shared functions. */
 export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly id: string;
-  /** Media type of its streams. */
   readonly streamType: string;
   /** Returns the failure inside a 2xx, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
   /** Converts a response outside 2xx. */
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
-  /** Returns a reader for the call's stream. */
   reader(call: ChatCall): StreamReader;
 };
 
@@ -110,7 +106,6 @@ async function sendBy<Call extends ProviderCall>(
   }
 }
 
-/** A POST with JSON and provider headers. */
 type Post = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -149,7 +144,6 @@ export function trimmedUrl(url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-/** A running call and its protocol. */
 type Under<Call extends ProviderCall> = {
   readonly wire: ProviderProtocol;
   readonly handler: Handler<Call>;
@@ -261,7 +255,6 @@ export function eventStream(
   return { next, cancel };
 }
 
-/** Reports whether an event contains output. */
 function saysSomething(event: StreamEvent): boolean {
   if (event.kind === "native") return event.said !== "";
   if (event.kind !== "chunk") return event.kind === "text";
@@ -270,7 +263,6 @@ function saysSomething(event: StreamEvent): boolean {
   );
 }
 
-/** Returns a stream of complete events. */
 function oneBatch(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return {

@@ -5,9 +5,7 @@ export type Image =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };
 
-/** Maximum length of a data URL's head. */
 const HEAD_MAX = 256;
-/** Maximum length of a URL that isn't a data URL. */
 const URL_MAX = 2048;
 
 /** Parses a data URL (RFC 2397) as browsers and SDKs write it. */

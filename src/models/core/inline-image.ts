@@ -10,7 +10,6 @@ import type { Image } from "./image-url.ts";
 import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
-/** Downloads images for providers that only accept them inline. */
 type InlineImage = Extract<Image, { readonly base64: string }>;
 export type InlinePart =
   | Exclude<Part, { readonly kind: "image" }>
@@ -40,7 +39,6 @@ const DOWNLOAD_MS = 10_000;
 /** Maximum ms for all downloads of a request, whose servers the client chooses. */
 const ALL_DOWNLOADS_MS = 20_000;
 
-/** Media types by the name hosts use, such as `image/jpg`. */
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/png", "image/png"],
   ["image/jpeg", "image/jpeg"],
@@ -49,7 +47,6 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/webp", "image/webp"],
 ]);
 
-/** The call fields that downloads need. */
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
@@ -109,13 +106,10 @@ function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 
-/** A downloaded image in pieces. */
 type Download = { readonly mediaType: string; readonly parts: readonly Uint8Array[] };
 
-/** The remaining download budget of a request and the isolate's capacity. */
 type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
 
-/** Downloads several images concurrently. The first failure ends all. `places` are their positions. */
 async function allOf(
   places: ReadonlyMap<string, string>,
   { signal, onDownload, room = () => true }: Downloading,
@@ -150,7 +144,6 @@ async function allOf(
   return failures[0];
 }
 
-/** Downloads one image within its time. */
 async function download(
   url: string,
   signal: AbortSignal,
@@ -165,7 +158,6 @@ async function download(
   }
 }
 
-/** Follows redirects manually, checking each URL. */
 async function fetched(
   first: string,
   signal: AbortSignal,

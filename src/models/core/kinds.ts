@@ -4,7 +4,6 @@ import { EMBEDDINGS } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
 import type { InputKindOf } from "./input-kind.ts";
 
-/** The body of each kind. */
 type Bodies = {
   readonly chat: ChatBody;
   readonly embeddings: EmbeddingsBody;

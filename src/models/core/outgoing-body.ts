@@ -18,7 +18,6 @@ export function outgoingBody(value: object, downloads: Downloads): OutgoingBody 
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
 }
 
-/** JSON whose markers are replaced while sending, repeatably. */
 class BodyInPieces {
   readonly #texts: readonly string[];
   readonly #downloads: Downloads;

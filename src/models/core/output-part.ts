@@ -24,7 +24,6 @@ export type OutputCall = {
   /** JSON text, "" without arguments. For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
-  /** Fields beside `function`, such as `extra_content`. */
   readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
@@ -77,7 +76,6 @@ function messageOf(
   };
 }
 
-/** Returns a message's call. If it was `cut`, empty arguments may be incomplete. */
 function callOf(
   { id: given, name, arguments: text, isCustom, more }: OutputCall,
   cut: boolean,

@@ -11,7 +11,6 @@ type Waiter = {
   readonly reject: (reason: unknown) => void;
 };
 
-/** Consecutive batches of several chunks after which a body is read only when due. */
 const FAST_AFTER = 2;
 
 /**
@@ -28,7 +27,6 @@ export class PacedReader {
   /** Initially long ago, so data is due. */
   #handedOnMs = -Infinity;
   #askedMs = 0;
-  /** Consecutive batches of several chunks. */
   #streak = 0;
   /** Reads happen when due; reset when a read had to wait. */
   #isFast = false;
@@ -135,7 +133,6 @@ export class PacedReader {
     );
   }
 
-  /** Forwards without waiting. */
   readonly #hurry = (): void => {
     this.#handedOnMs = -Infinity;
     this.#serve();

@@ -18,7 +18,6 @@ export function pagesIn(base64: string): number | null {
   return isTree ? kids.length : null;
 }
 
-/** Returns the object numbers in all `/Kids` lists, or null for another form. */
 function kidsOf(file: string): readonly number[] | null {
   const kids: number[] = [];
   for (const { index } of file.matchAll(/\/Kids/g)) {
@@ -30,11 +29,9 @@ function kidsOf(file: string): readonly number[] | null {
   return kids;
 }
 
-/** `/Kids` with an inline list of references. */
 const KIDS = /^\/Kids\s*\[\s*((?:\d{1,10}\s+\d{1,5}\s+R\s*)*)\]/;
 const KIDS_MAX = 65_536;
 
-/** Reports whether all objects are plain, under one table. */
 function isPlain(file: string): boolean {
   if (/ObjStm|XRef|\/Prev/.test(file)) return false;
   for (const [name] of file.matchAll(/\/[\w#]*#[\dA-Fa-f]{2}[\w#]*/g)) {
@@ -43,7 +40,6 @@ function isPlain(file: string): boolean {
   return ["startxref", "trailer"].every((word) => file.split(word, 3).length === 2);
 }
 
-/** Returns the object numbers that the table locates correctly, or null. */
 function objectsOf(file: string): ReadonlySet<number> | null {
   const [, start] = /startxref\s{1,4}(\d{1,10})/.exec(file) ?? [];
   const at = Number(start);
@@ -52,7 +48,6 @@ function objectsOf(file: string): ReadonlySet<number> | null {
   return foundBy(file, file.slice(at + "xref".length, end).split(/[\r\n]+/));
 }
 
-/** Checks the table's lines. */
 function foundBy(file: string, lines: readonly string[]): ReadonlySet<number> | null {
   const objects = new Set<number>();
   let next = 0;

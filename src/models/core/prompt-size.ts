@@ -80,7 +80,6 @@ export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   return sum;
 }
 
-/** Core fields of any length that aren't messages. */
 const TUNING = [
   "function_call",
   "logit_bias",
@@ -151,7 +150,6 @@ export class PromptTally {
   /** Bytes of keys and punctuation. */
   #syntax = 0;
   readonly #pages = { most: 0, likely: 0 };
-  /** Call names as JSON, by call ID. */
   readonly #called = new Map<string, string>();
   #isBegun = false;
 
@@ -165,7 +163,6 @@ export class PromptTally {
     this.#estimate += estimateTokens(text);
   }
 
-  /** Counts a value sent unchanged. */
   any(value: unknown): void {
     if (typeof value === "string") this.text(value);
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
@@ -197,7 +194,6 @@ export class PromptTally {
     return MESSAGE_OVERHEAD;
   }
 
-  /** Counts an assistant's fields besides content. */
   #said(message: Assistant): void {
     this.text(message.reasoning_content ?? "");
     this.text(message.refusal ?? "");
@@ -238,7 +234,6 @@ export class PromptTally {
     }
   }
 
-  /** Counts every string and key of a value. */
   walk(value: unknown): void {
     if (typeof value === "string") {
       this.#syntax += STRING_SYNTAX;
@@ -321,10 +316,8 @@ function tokensOf(bytes: number): number {
 const GROWING_NUMBER = /\de\+?\d/i;
 const NUMBER_GROWS = 5;
 
-/** `,"additionalProperties":false` */
 const CLOSED_BYTES = 29;
 
-/** Counts object schemas without `additionalProperties`. */
 function openObjects(value: unknown): number {
   if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + openObjects(one), 0);
   if (!isObject(value)) return 0;
@@ -337,7 +330,6 @@ function openObjects(value: unknown): number {
 
 /** Maximum text tokens per page (platform.claude.com, PDF support: 1,500 to 3,000), besides its image. */
 const PAGE_TEXT_TOKENS = 3000;
-/** Maximum pages per request, by context window. */
 const PAGES_MOST = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
 /** Guess for a charge without usage: a minimum, and tokens per base64 character. */

@@ -12,7 +12,6 @@ export type Prompt = {
   readonly format: OutputFormat;
   /** Stop sequences; none is blank. */
   readonly stops: readonly string[];
-  /** The client wants its prompt cached. */
   readonly caches: boolean;
 };
 
@@ -33,7 +32,6 @@ export function promptOf(body: ChatBody): Prompt | ProviderFailure {
 
 const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;
 
-/** Returns `stop` without blank texts. */
 function stopsOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }

@@ -19,35 +19,28 @@ export type NativeProtocol = "responses" | "messages";
  */
 export type NativeBody = {
   readonly body: JsonObject;
-  /** Client headers to forward, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 };
 
 /** The metered facts of a native response or event. */
 export type NativeOutput = {
-  /** Everything that counts as output. */
   readonly said: string;
-  /** The protocol's finish reason, if present. */
   readonly finish: string | null;
 };
 
 /** The request's owner. Providers see only hashes. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
-/** The context of an attempt. */
 type Attempting = {
-  /** The provider's name of the model. */
   readonly upstreamId: string;
   readonly customer?: Customer;
   /** Minimum ms between forwarded batches; 0 or absent for every chunk. */
   readonly paceMs?: number;
   /** Reserves isolate bytes until the response; false without capacity. Negative bytes release. */
   readonly room?: (bytes: number) => boolean;
-  /** Ends the attempt. */
   readonly signal: AbortSignal;
   /** Called before each request to the provider, which may bill from then on. */
   readonly onDispatch?: () => void;
-  /** Called with effective fields that the request omits. */
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /** Called before downloads from the client's servers, whose time isn't the provider's. */
   readonly onDownload?: () => void;
@@ -66,7 +59,6 @@ export type ChatCall = Attempting &
     readonly cap: number;
   };
 
-/** One attempt without output at one route. */
 type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
 
@@ -116,7 +108,6 @@ export type ProviderFailure = {
   readonly fault?: "request";
   /** Usage at the failure, if the request caused it. */
   readonly spent?: FailedUsage;
-  /** For refused: cleaned text, param and code. */
   readonly message?: string;
   readonly param?: string | null;
   readonly code?: string | null;
@@ -151,7 +142,6 @@ export type ProviderResult =
       readonly kind: "json";
       readonly body: JsonObject;
       readonly usage: Usage | null;
-      /** The facts of a native response. */
       readonly native?: NativeOutput;
     }
   /** `isLate`: its first event is still to come. */
@@ -164,7 +154,6 @@ export type Provider = {
   readonly kinds?: readonly Kind[];
   /** Reports whether a model accepts a native protocol; absent for none. */
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
-  /** Whether it reads inline PDFs with vision models. */
   readonly readsFiles?: boolean;
   /** Whether a model that can think does so unasked; absent: each does. */
   readonly thinksUnasked?: (upstreamId: string) => boolean;

@@ -49,7 +49,6 @@ export async function sendPromptsSeparately(
 
 const NO_JSON: ProviderFailure = { kind: "retry", reason: "bad_answer" };
 
-/** Reports whether a retry may save the cost of the others. */
 function isWorthAgain(answer: ProviderResult, { signal }: ChatCall): boolean {
   return answer.kind === "failure" && answer.failure.again === true && !signal.aborted;
 }

@@ -11,11 +11,9 @@ export type TextFrame = { readonly name: string; readonly data: string };
 export type FrameSource = {
   /** Returns the frames that these bytes complete. */
   events(bytes: Uint8Array): readonly TextFrame[];
-  /** Returns the last open frame. */
   flushEvents(): readonly TextFrame[];
   /** Why no more frames can be read; null while they can. */
   readonly broken: ProviderFailure | null;
-  /** Lines outside frames. */
   readonly foreign?: string;
 };
 

@@ -19,7 +19,6 @@ export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" }
 
 /** The version; a checksum at the end detects damage. */
 const VERSION = "tk1";
-/** Maximum characters. No reasoning comes near. */
 const CHARACTERS_MAX = 4_000_000;
 
 /** Reports whether there is nothing to keep. */

@@ -8,10 +8,8 @@ export type TextTemplate = {
   readonly index: number;
 };
 
-/** Start of the content, with or without spaces. */
 const CONTENT = /"delta":\s?\{"content":\s?/;
 
-/** Mismatches after which comparison stops. */
 const MISSES_MAX = 8;
 
 /** Recognizes chunks that repeat the previous one with another text. */
@@ -32,7 +30,6 @@ export class RepeatedText {
     return json === null ? null : { kind: "text", index: this.#template.index, json };
   }
 
-  /** Learns a payload that contains only this text. */
   learn(payload: string, index: number, text: string): void {
     this.#template =
       this.#misses < MISSES_MAX ? textTemplate(payload, index, text, this.#at) : null;
@@ -72,7 +69,6 @@ export function textOf(payload: string, template: TextTemplate): string | null {
 }
 
 /* oxlint-disable no-control-regex -- JSON forbids control characters in a string */
-/** A backslash or control character. */
 const SPECIAL = /\\|[\u0000-\u001f]/;
 /** RFC 8259 section 7. */
 const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;

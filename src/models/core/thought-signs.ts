@@ -17,7 +17,6 @@ export function sealedTokens(sealed: unknown): number {
   return sealedCharacters(sealed) / SEALED_CHARACTERS_A_TOKEN;
 }
 
-/** A provider nests a seal at most this deep: `extra_content.google.thought_signature`. */
 const DEPTH_MAX = 3;
 
 function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {

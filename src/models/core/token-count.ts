@@ -1,7 +1,6 @@
 import { promptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 
-/** Maximum plausible count. Costs stay exact below it. */
 const TOKENS_MAX = 1_000_000_000;
 
 /** Returns a provider's token count, or null. */

@@ -1,6 +1,5 @@
 import { hashedBase62 } from "../../shared/hash.ts";
 
-/** Maximum name length at every host. */
 const NAME_MAX = 64;
 const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -13,7 +12,6 @@ export function fittingName(name: string): string {
 
 /** Unique accepted names of a request's tools. */
 export class ToolNames {
-  /** Client names by sent name, where they differ. */
   readonly origins = new Map<string, string>();
   readonly #fitting = new Map<string, string>();
 
@@ -30,7 +28,6 @@ export class ToolNames {
     }
   }
 
-  /** Returns the name to send. */
   fitting(name: string): string {
     return this.#fitting.get(name) ?? name;
   }

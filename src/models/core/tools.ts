@@ -6,7 +6,6 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 /** A function tool. */
 export type Tool = {
   readonly name: string;
-  /** "" without one. */
   readonly description: string;
   /** Its JSON schema; an empty object without parameters. */
   readonly parameters: JsonObject;
@@ -19,7 +18,6 @@ export type Tool = {
 export type Tools = {
   readonly list: readonly Tool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
-  /** False for at most one call per turn. */
   readonly parallel: boolean;
 };
 
@@ -59,7 +57,6 @@ function choose(list: readonly Tool[], asked: ToolWish): Chosen | ProviderFailur
 
 type Allowed = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
 
-/** Returns the tools that a choice allows. */
 function someOf(list: readonly Tool[], { mode, tools }: Allowed): Chosen | ProviderFailure {
   const names = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

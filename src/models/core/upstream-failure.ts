@@ -3,7 +3,6 @@ import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { Named } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
 
-/** A provider's error, as raw text. */
 type Complaint = {
   readonly message: string;
   readonly code: string;
@@ -31,7 +30,6 @@ export function httpFailure(
   });
 }
 
-/** A host's error object or its container. */
 type Complained = Named<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
 
 /** Converts an error event, or an error inside a 200. */
@@ -60,10 +58,8 @@ function failureOf(status: number, complaint: Complaint, hints: Hints): Provider
   return { kind: "retry", reason, ...wait, again: meant === 408 || meant >= 500 };
 }
 
-/** Requests that no host of the model can serve (OpenRouter). */
 const NO_ENDPOINT = /^no endpoints found that /i;
 
-/** Reports whether another route may serve this request while this route serves others. */
 function isBlameless(status: number, { message, code, type }: Complaint): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
   if (status === 404) return NO_ENDPOINT.test(message);
@@ -79,7 +75,6 @@ function isAboutContent(status: number, { message }: Complaint): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
 
-/** xAI's message continues with our team and key. */
 function contentRefusal(
   reason: string,
   complaint: Complaint,
@@ -90,7 +85,6 @@ function contentRefusal(
   return { ...failure, code: failure.code ?? "content_filter" };
 }
 
-/** Returns the status that fits, if the host chose another. */
 function meantStatus(status: number, complaint: Complaint): number {
   if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
   const isBroken = status === 500;
@@ -124,7 +118,6 @@ function isAboutUs({ code, type, message }: Complaint): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
 }
 
-/** Advice to whoever runs the server, and LiteLLM's list of its own models. */
 const TO_OPERATOR =
   /\s{0,3}(?:- )?\bhint: .*|\s{0,3}\bincrease the physical batch size.*|\s{0,3}\bReceived Model Group=.*/is;
 const TOO_LARGE = "413";
@@ -157,7 +150,6 @@ const LENGTH =
   "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
 const EXCESS =
   "(?:exceed|too (?:long|large|many)|longer than|larger than|maximum|must be|should be (?:\\[|at most|less)|while limit is)";
-/** Patterns of prompts that are too long. */
 const CONTEXT_PATTERNS = new RegExp(
   [
     `${LENGTH}.{0,80}${EXCESS}`,
@@ -176,7 +168,6 @@ function isAboutContext(complaint: Complaint): boolean {
   return !complaint.code.endsWith("_above_max_length") && CONTEXT_PATTERNS.test(complaint.message);
 }
 
-/** Reads every known error format: OpenAI's, without envelope, plain text, FastAPI's. */
 function complaintOf(raw: Complained | null): Complaint {
   const error = raw?.error;
   const inner: Complained = isObject(error) ? error : (raw ?? {});
@@ -274,7 +265,6 @@ export function hintedWaitMs(headers: Headers, message: string): number | null {
 
 const DURATION =
   /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(?:s|seconds?))?(?:(\d+(?:\.\d+)?) ?ms)?$/;
-/** Larger bare numbers are dates. */
 const SECONDS_MAX = 86_400;
 
 /** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds", "11.5"; otherwise null. */

@@ -19,7 +19,6 @@ export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
   return [...events, END];
 }
 
-/** Splits a message into deltas: everything but calls, then each call. */
 function deltasOf({ tool_calls: calls = [], refusal, ...message }: Delta): Delta[] {
   const first = refusal === null || refusal === undefined ? message : { ...message, refusal };
   return [first, ...calls.map((call, index) => ({ tool_calls: [{ index, ...call }] }))];

@@ -9,7 +9,6 @@ const CALL = fields("id index type function custom extra_content");
 const TOOL = fields("type function custom cache_control");
 const CALLED = fields("name arguments input");
 const DECLARED = fields("name description parameters strict format");
-/** More names than anybody reads. */
 const NAMES_MAX = 100;
 
 /** Returns the names of fields inside messages and tools that no provider is sent, for `x-dropped`. */
@@ -41,7 +40,6 @@ function calledIn({ function: called }: Named<"function">): unknown {
   return called;
 }
 
-/** Clients send back the empty fields of a response. */
 function asksSomething(value: unknown): boolean {
   return value !== null && !(Array.isArray(value) && value.length === 0);
 }

@@ -42,7 +42,6 @@ function parse(value: object): Result<ParsedRequest> {
   });
 }
 
-/** Returns the route's completion with our id and model, and usage that adds up. */
 function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
   return {
     ...answer,

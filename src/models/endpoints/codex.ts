@@ -35,7 +35,6 @@ export function isCodex(at: EndpointContext): boolean {
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;
 }
 
-/** The value of a field that wasn't read before the error. */
 const UNREAD = "unknown";
 const ASKING = {
   wanted: {

@@ -26,7 +26,6 @@ export const completionsEndpoint: EndpointAdapter = {
   parse,
 };
 
-/** OpenAI's own default (openapi.yaml, CreateCompletionRequest). */
 const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
@@ -102,7 +101,6 @@ function parse(value: object): Result<ParsedRequest> {
 
 type Asking = z.infer<typeof completionsBody>;
 
-/** Rejects fields that don't work with several prompts. */
 function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
   if (prompts > 1 && stream === true) {
     return invalid("stream must be false for several prompts: send a request for each.", "stream");
@@ -111,7 +109,6 @@ function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null 
   return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
 }
 
-/** Returns the text of each choice, refusals included. The legacy format has one text. */
 function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
   const { choices } = answer as Completion;
   return {
@@ -129,9 +126,7 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
   };
 }
 
-/** Writes only the text of chunks. */
 class TextStream extends OpenAiStream implements StreamWriter {
-  /** The JSON around a text, by choice. */
   readonly #around = new Map<number, EventTemplate>();
 
   constructor(head: ResponseHead, includeUsage: boolean) {

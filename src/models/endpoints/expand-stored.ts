@@ -13,7 +13,6 @@ import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 /** A body with its stored responses expanded. */
 export type ExpandedBody = {
   readonly body: object;
-  /** The number of items before its own. */
   readonly before: number;
   /** Its own items with references replaced; null without any that could be stored. */
   readonly own: readonly JsonObject[] | null;
@@ -53,7 +52,6 @@ export function expandStored(
   return success({ body: { ...body, input: whole }, before: before.length, own: own.value });
 }
 
-/** Returns a request's own items with references replaced. */
 function withNamed(
   items: readonly unknown[],
   recalled: RecallResult | undefined,
@@ -102,7 +100,6 @@ function saidBy(content: string): JsonObject {
   return { type: "message", role: "user", content };
 }
 
-/** Clients send the whole conversation after this code. */
 const NOT_FOUND = "previous_response_not_found";
 const KEPT_FOR =
   "Answers are kept for as long as the organization's setting keep_responses_hours says, which is 0 at first, and for the key that asked";

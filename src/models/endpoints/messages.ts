@@ -70,7 +70,6 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   });
 }
 
-/** The cache setting for other routes. Claude and Nova apply it. */
 const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
 /** Returns the region that the client requests; `global` is anywhere. */
@@ -89,7 +88,6 @@ export function versionOf(at: EndpointContext): Result<Version> {
   return invalid(`anthropic-version: must be ${VERSIONS.join(" or ")}`, "anthropic-version");
 }
 
-/** Fields with another name in the core. */
 const PARAMS: Readonly<Record<string, string>> = {
   max_completion_tokens: "max_tokens",
   parallel_tool_calls: "tool_choice",
@@ -117,7 +115,6 @@ function convertedReply(isStream: boolean, names: Names): ResponseWriter {
     : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
 }
 
-/** Converts the core's answer to a message. */
 function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
   return {
     ...envelope(receipt),
@@ -126,7 +123,6 @@ function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): J
   };
 }
 
-/** Returns Claude's own message with our id and model, without names of our account. */
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
   const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {

@@ -122,7 +122,6 @@ const NO_CUT = {
   message: "'truncation' must be disabled: this model's input is never cut here.",
 };
 
-/** Flattens tools. Agents send some of them among their items in each turn. */
 function flattened(body: ResponsesBody): Result<Flattened> {
   const lists = [{ tools: body.tools ?? [], at: "tools" }];
   for (const [index, item] of itemsOf(body).entries()) {

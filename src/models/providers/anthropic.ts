@@ -25,7 +25,6 @@ import { messagesRequest } from "../protocols/messages/host-request.ts";
 const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
 
-/** A host of the Messages API. */
 type AnthropicHost = {
   /** Ends in the version, e.g. `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
@@ -95,7 +94,6 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
   };
 }
 
-/** Returns the headers with the one API version that this adapter is tested with. */
 function headersOf(secret: string, beta: string | null): Readonly<Record<string, string>> {
   return {
     "x-api-key": secret,
@@ -104,14 +102,12 @@ function headersOf(secret: string, beta: string | null): Readonly<Record<string,
   };
 }
 
-/** Returns the tool that carries this call's JSON answer, if any. */
 function jsonToolOf({ body, upstreamId }: ChatCall): string | null {
   const json = jsonAnswerOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
 }
 
 const COUNT_BYTES_MAX = 4096;
-/** Fields for generation only. */
 const UNCOUNTED = new Set(["max_tokens", "stop_sequences", "temperature", "top_p", "top_k"]);
 
 type Count = {

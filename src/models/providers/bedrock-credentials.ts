@@ -39,7 +39,6 @@ export function secretsOf(credentials: Credentials): readonly string[] {
   return [accessKeyId, secretAccessKey, ...(sessionToken === undefined ? [] : [sessionToken])];
 }
 
-/** Returns the headers that authorize one POST of this body to this URL. */
 type Authorize = (url: string, body: OutgoingBody) => Promise<Readonly<Record<string, string>>>;
 
 const ALGORITHM = "AWS4-HMAC-SHA256";

@@ -35,7 +35,6 @@ const ID = "bedrock";
 const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
-/** Bedrock's runtime in one AWS region. */
 type BedrockHost = {
   /** Its promised location. Models that may leave it are not served. */
   readonly tag: HostTag;
@@ -123,7 +122,6 @@ function hostIn(awsRegion: string): string {
   return `bedrock-runtime.${awsRegion}.amazonaws.com`;
 }
 
-/** Returns whether an AWS address names another region. */
 function isElsewhere(address: string, { region }: ProviderConfig): boolean {
   const host = hostOf(address);
   if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;

@@ -15,7 +15,6 @@ const ID = "cohere";
 const SECRET = "COHERE_API_KEY";
 const BASE_URL = "COHERE_BASE_URL";
 const TEXTS_MAX = 96;
-/** Cohere's status of a prompt with a denied token. */
 const DENIED = 498;
 
 /** Cohere's API v2. It has no regional host. */

@@ -5,7 +5,6 @@ import { numberOf, parseObject, textOf } from "../core/json-value.ts";
 import { shape } from "../core/shape.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 
-/** The needed fields of a service account's JSON key. */
 type ServiceAccount = {
   readonly email: string;
   /** PKCS 8 in PEM. */
@@ -62,7 +61,6 @@ export class AccessTokens {
   #token: Token | null = null;
   #exchange: Promise<Token | ProviderFailure> | null = null;
 
-  /** `nowMs`: the real time, for the signed request. */
   constructor(account: ServiceAccount, url: string, nowMs: () => number) {
     this.#account = account;
     this.#url = url;
@@ -74,7 +72,6 @@ export class AccessTokens {
     return this.#token?.text ?? "";
   }
 
-  /** Returns a token, or the failure. */
   async get(): Promise<string | ProviderFailure> {
     const known = this.#token;
     if (known !== null && this.#nowMs() < known.untilMs) return known.text;

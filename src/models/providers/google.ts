@@ -21,13 +21,11 @@ import { BATCH_EMBED_CONTENTS, PREDICT } from "../protocols/gemini/embeddings.ts
 
 type Credential = Readonly<Record<string, string>>;
 
-/** One of Google's two services: the Gemini API or Vertex. */
 type Service = {
   readonly id: string;
   /** The address of models, without a slash at its end. */
   readonly models: string;
   readonly embeddings: EmbeddingMethod;
-  /** Returns the authorization header, or the failure. */
   credential(): Promise<Credential | ProviderFailure>;
   /** Handles a 401. Returns true if another credential may work. */
   renew?(refused: Credential): boolean;
@@ -69,7 +67,6 @@ function wireOf(service: Service): ProviderProtocol {
   };
 }
 
-/** Sends a request, and once more with another credential after a rejection. */
 async function asked(
   service: Service,
   call: ProviderCall,
@@ -90,7 +87,6 @@ const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
 const KEY = "GEMINI_API_KEY";
 const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
 
-/** The Gemini API: a key, one host for the world, no promised region. */
 const GEMINI: BuiltInProvider = {
   id: "google",
   variables: [KEY],
@@ -115,7 +111,6 @@ const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   us: "https://aiplatform.us.rep.googleapis.com/v1",
 };
 
-/** Vertex: a service account, and a host that keeps prompts in its region. */
 const VERTEX: BuiltInProvider = {
   id: "vertex",
   variables: [CREDENTIALS],

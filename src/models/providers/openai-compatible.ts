@@ -13,7 +13,6 @@ import type { Profile } from "../protocols/chat/profile.ts";
 import { chatRequest, embeddingsRequest } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
-/** A host with OpenAI's API. */
 type OpenAiHost = {
   readonly id: string;
   /** Ends in the version, e.g. `https://api.openai.com/v1`. */

@@ -3,7 +3,6 @@ import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.
 import { openAiCompatible } from "./openai-compatible.ts";
 import { PROFILE_OF } from "./profile.ts";
 
-/** A host with OpenAI's API: its address, key and profile. */
 type Host = {
   /**
    * `<ID>_BASE_URL` replaces the address and keeps the region's promise, so it must be in the same domain.
@@ -14,13 +13,11 @@ type Host = {
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /** The variable that must be `on` for the region's own host, which needs another plan. */
   readonly ownHostIf?: string;
-  /** Keys with this prefix belong to another address. */
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
 };
 
 const anywhere = (url: string): Host["baseUrls"] => ({ global: url });
 
-/** Hosts and their promises, from their own documentation. */
 const HOSTS: readonly Host[] = [
   {
     id: "openai",

@@ -21,7 +21,6 @@ export const BUILT_IN: readonly BuiltInProvider[] = [
   WORKERS_AI,
 ];
 
-/** A configured provider, and the promise of its hosts. */
 type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
 /** Returns every provider of this deployment by id. Those without their variables are left out. */
@@ -72,7 +71,6 @@ export function providerProblems(config: ProviderConfig): readonly ConfigProblem
   return [...problems, ...webOnly, ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config))];
 }
 
-/** Returns built-in providers that are set, valid and callable from this region. */
 function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
   return BUILT_IN.filter(
     (builtIn) =>
@@ -103,14 +101,12 @@ function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   return [...named, ...inHeaders].every((name) => config.secret(name) !== undefined);
 }
 
-/** A secret's place in the value of a header: `Bearer $CF_AIG_TOKEN`. */
 const SECRET_PLACE = /\$([A-Z][A-Z0-9_]*)/g;
 
 function secretsIn(value: string): string[] {
   return [...value.matchAll(SECRET_PLACE)].map(([, name = ""]) => name);
 }
 
-/** Returns the extra headers of an entry with its secrets in their places. */
 function headersOf(
   { headers = {} }: ProviderEntry,
   config: ProviderConfig,

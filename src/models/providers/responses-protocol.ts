@@ -16,14 +16,10 @@ import { responseFailure } from "../protocols/responses/host-rules.ts";
 import { ChunkReader, NativeReader } from "../protocols/responses/host-stream.ts";
 import { toBase64Url } from "../core/base64.ts";
 
-/** A host of OpenAI's Responses. */
 type ResponsesHost = {
   readonly id: string;
-  /** Its endpoint. */
   readonly url: string;
-  /** Its authorization headers. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The key in them, which errors may quote. */
   readonly secret?: string;
 };
 
@@ -64,7 +60,6 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Prov
 }
 
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Reasoning is bound to the account that made it, and it was another one. */
 const NOT_OURS = "invalid_encrypted_content";
 
 const kindOf = shape({ type: asIs });
@@ -72,7 +67,6 @@ const complaint = shape({ error: shape({ code: asIs }) });
 
 type Answered = Response | ProviderFailure;
 
-/** Asks once more without any reasoning if the history's is unreadable there. */
 async function againWithoutReasoning(
   answer: Answered,
   body: JsonObject & { readonly input?: unknown },
@@ -99,7 +93,6 @@ class Identity {
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
-  /** `secret`: our key at the host. */
   constructor(secret: string) {
     this.#secret = secret;
   }

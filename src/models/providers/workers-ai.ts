@@ -60,7 +60,6 @@ function wireOf(ai: AiBinding): ProviderProtocol {
   };
 }
 
-/** Runs a model. With `returnRawResponse` the binding answers like fetch, also for failures. */
 async function run(
   ai: AiBinding,
   call: ProviderCall,

@@ -34,7 +34,6 @@ type Sold = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
-  /** The customer's prices. Left out: the catalog's own. */
   readonly pricing?: Pricing;
 };
 
@@ -124,7 +123,6 @@ function wantedOutput(body: ChatBody, asked: ParsedRequest, native: NativeReques
   };
 }
 
-/** Rejects several separate prompts that together enter a higher price tier. */
 function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
   const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
   return isLong
@@ -141,20 +139,17 @@ function routesFor(
   return reading.ok ? nativeIfOnly(reading.value, asked.native, sold.providers) : reading;
 }
 
-/** Rejects images and files for models without vision. */
 function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
   const shown = SHOWN.find(([type]) => hasParts(body, type));
   if (shown === undefined || abilities.includes("vision")) return null;
   return invalid(`The model '${id}' does not accept ${shown[1]}.`, "messages");
 }
 
-/** Parts that need a model with vision, and their names. */
 const SHOWN = [
   ["image_url", "images"],
   ["file", "files"],
 ] as const;
 
-/** Returns the routes whose protocol has files. */
 function readers(
   routes: readonly Route[],
   { id }: Model,
@@ -209,7 +204,6 @@ function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold
   };
 }
 
-/** Returns whether a route of the model accepts the client's own format. */
 function isSpoken(
   { routes }: Model,
   native: NativeRequest | null,
@@ -236,7 +230,6 @@ function promptSize(
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
-/** Returns the native routes if no other can serve the request. */
 function nativeIfOnly(
   routes: readonly Route[],
   native: NativeRequest | null,
@@ -277,7 +270,6 @@ type Words = {
   readonly native: NativeRequest | null;
 };
 
-/** A chat request with the facts that choose its routes. */
 type ChatNeeds = {
   readonly chat: ChatBody;
   readonly prompt: PromptSize;
@@ -328,7 +320,6 @@ function longEnough(routes: readonly Route[], model: Model, tokens: number): rea
   return routes.filter((route) => contextOf(route) >= enough);
 }
 
-/** Returns whether a chat request offers tools or its conversation used them. */
 function usesTools(chat: ChatBody): boolean {
   if ((chat.tools?.length ?? 0) > 0 || chat["functions"] !== undefined) return true;
   return chat.messages.some(

@@ -59,10 +59,8 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
 /** The route that received the request last. A client that disconnects pays for its work. */
 type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
-/** Usage of an attempt whose answer the request itself prevented. */
 type SpentThere = { readonly asked: Tried; readonly spent: FailedUsage };
 
-/** The attempts that somebody may have to pay for. */
 type Last = { asked: Tried | null; spent: SpentThere | null };
 
 function triedAt(
@@ -76,7 +74,6 @@ function triedAt(
   return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
 }
 
-/** Returns the failed attempts as receipts list them. */
 function failedThere(
   routes: readonly PaidRoute[],
   failed: ActiveRoute["failed"],
@@ -189,7 +186,6 @@ function refusing(run: Run, failure: Failure, outcome: Outcome): EndedResponse {
   };
 }
 
-/** Statuses with their own label. Others share one per hundred. */
 const STATUSES: ReadonlySet<string> = new Set(
   "400 401 402 403 404 408 409 413 415 422 424 429 498 499 500 501 502 503 504 520 521 522 523 524 525 526 529 530".split(
     " ",
@@ -222,7 +218,6 @@ export function reportFailedAttempt(
   });
 }
 
-/** Records an attempt for later readers of the request. */
 function noteAttempt(
   { progress, services, startedMs }: Run,
   route: string,

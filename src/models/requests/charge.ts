@@ -57,7 +57,6 @@ export function chargeFor(
   return priced({ route, usage, estimated: true, finishReason });
 }
 
-/** Prices a request. No other code does. */
 function priced(charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
   const { route, usage, estimated, finishReason } = charge;
   const prompt = promptTokens(usage);
@@ -193,11 +192,9 @@ export function receiptHeaders(run: Run, route: ServingRoute): Record<string, st
   return headers;
 }
 
-/** The most names that a header may list. */
 const DROPPED_MAX = 32;
 const WORD_MAX = 64;
 
-/** Returns the dropped fields in the client's format: the endpoint's, then the route's. */
 function droppedBy({ request }: Run, route: ServingRoute): string[] {
   const { droppedNatively, paramOf } = request;
   const dropped = route.isNative ? droppedNatively : request.dropped;
@@ -207,12 +204,10 @@ function droppedBy({ request }: Run, route: ServingRoute): string[] {
   return [...new Set(all)].slice(0, DROPPED_MAX);
 }
 
-/** Makes the client's own names safe for a header. */
 function asHeaderWord(name: string): string {
   return name.slice(0, WORD_MAX).replaceAll(/[^\w.:[\]-]/g, "_");
 }
 
-/** Returns whether the balance allowed less output than requested. */
 function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
   return cap !== null && request.cap !== null && cap < request.cap.whole;
 }

@@ -26,7 +26,6 @@ import type { CountBody } from "../protocols/messages/client-request.ts";
 const RAISED = 1.1;
 /** Tokens around each message and around all of them (OpenAI's cookbook). */
 const AROUND = 3;
-/** Clients that wait longer count by themselves. */
 const UPSTREAM_MS = 3000;
 
 /**
@@ -93,7 +92,6 @@ function closely({ messages, tools, response_format: format }: ChatBody, model: 
   );
 }
 
-/** Returns the text of an assistant's message beside its content. */
 function spoken(message: Extract<ChatMessage, { role: "assistant" }>): readonly string[] {
   const calls = (message.tool_calls ?? []).flatMap((call) =>
     call.type === "function" ? [call.function.name, call.function.arguments] : [],
@@ -105,7 +103,6 @@ function betasOf(c: Context<AppEnv>): readonly string[] {
   return betasIn(c.req.header("anthropic-beta"));
 }
 
-/** Returns the first native route and its provider, or null. */
 function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
   const { providers } = deploymentOf(c.var.config);
   for (const { provider: id, upstreamId } of routes) {

@@ -21,7 +21,6 @@ import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 export type Deployment = {
   /** Returns the catalog at a time (Unix ms). Its prices stay with its holder. */
   readonly catalogAt: (nowMs: number) => Catalog;
-  /** Returns the announced later catalogs, oldest first. */
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
@@ -95,5 +94,4 @@ function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAft
   return { catalogAt, catalogsAfter };
 }
 
-/** The most announced changes that a list searches for a model's next price. */
 const LATER_MAX = 20;

@@ -26,9 +26,7 @@ import type { Run } from "./paid-request.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The organization and its home. */
 type Told = { readonly orgId: string; readonly home: Region };
-/** Reports to a wallet once. Throws if the wallet didn't receive it. */
 type Tell = (to: Told, batch: FailedBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
@@ -118,10 +116,8 @@ export type RequestSummary = {
   readonly streamed: boolean;
 };
 
-/** The parts of a run that are recorded. */
 type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "timer">;
 
-/** The form of a model name. Other values of `model` are not stored. */
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
 /** Returns the summary of a parsed request, without any of its prompt. */
@@ -155,7 +151,6 @@ export function recordFailedRequest(
 
 const NOTHING_ASKED = { model: null, externalId: null, streamed: null };
 
-/** Returns the further fields of a request that reached its hold. */
 function runFields(run: NotedRun | null) {
   if (run === null) return {};
   const { leftMs } = run.timer;
@@ -166,7 +161,6 @@ function runFields(run: NotedRun | null) {
   };
 }
 
-/** Returns the caller, as far as this isolate knows, also of a revoked key. */
 function callerOf(c: Context<AppEnv>): Caller | undefined {
   return c.get("admitted")?.caller ?? c.get("met");
 }
@@ -225,7 +219,6 @@ export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<
   await next();
 }
 
-/** Returns the call to the wallet here or at its home. */
 function tellerOf(c: Context<AppEnv>): Tell {
   const { config, requestId } = c.var;
   const { env } = c; // not c: a waiting report must not keep its request

@@ -9,7 +9,6 @@ const SILENCE_MS = 1000;
 
 /** A model as far as its thoughts are concerned. */
 export type ThinkingModel = {
-  /** It may think during this request. */
   readonly mayThink: boolean;
   /** Its provider shows at most a summary of its thoughts. */
   readonly summarizes: boolean;
@@ -29,7 +28,6 @@ export class HiddenThought {
   /** Since when the model may be thinking; null while it writes. */
   #sinceMs: number | null;
   #thoughtMs = 0;
-  /** Its thoughts arrive whole, as text or sealed. */
   #isShown = false;
 
   constructor(model: ThinkingModel) {
@@ -49,13 +47,11 @@ export class HiddenThought {
     return hiddenTokens(this.#thoughtMs + (sinceMs === null ? 0 : nowMs - sinceMs));
   }
 
-  /** Something arrives. */
   hear(nowMs: number): void {
     this.#sinceMs = this.#silentSince(nowMs);
     this.#nowMs = nowMs;
   }
 
-  /** The model begins to think. */
   begin(): void {
     this.#isShown = false;
     this.#sinceMs ??= this.#nowMs;
@@ -73,7 +69,6 @@ export class HiddenThought {
     this.#sinceMs = null;
   }
 
-  /** The model writes its answer. */
   end(): void {
     if (this.#sinceMs !== null) this.#thoughtMs += this.#nowMs - this.#sinceMs;
     this.#sinceMs = null;

@@ -19,7 +19,6 @@ const LEAST_OUTPUT_TOKENS = 64;
 export type OutputCap = {
   /** The requested or default output, at most the model's maximum. */
   readonly whole: number;
-  /** Below this the request is rejected, not truncated. */
   readonly least: number;
   readonly choices: number;
   /** Whether the client set the maximum. A default may be lowered to the balance. */
@@ -32,11 +31,9 @@ export type OutputCap = {
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
-/** The output fields of a chat request. `thinks`: it requests reasoning. */
 type AskedOutput = {
   readonly cap: number | null;
   readonly choices: number;
-  /** The default. Infinity is the model's maximum. */
   readonly defaultCap: number;
   readonly thinks?: boolean;
   /** The least useful output in tokens. Absent: no minimum. */
@@ -56,7 +53,6 @@ export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput):
   return { whole, least, choices: asked.choices, isAsked: asked.cap !== null };
 }
 
-/** The number of final events in which a response's stream repeats log probabilities. */
 const RESPONSES_REPEATS = 4;
 
 /**
@@ -145,12 +141,10 @@ function capAt(
   return Math.min(most, Math.max(cap.least, limits.context - prompt.estimate));
 }
 
-/** Returns the most expensive price tier that the request can reach. */
 function heldPrice(route: Route, prompt: PromptSize): Price {
   return priceAt(route, prompt.bound);
 }
 
-/** The scale of a route's outputFactor, rounded up to a thousandth. */
 const FACTOR_SCALE = 1000;
 
 /** Returns the output that a route may bill for these choices and cap, with separate reasoning. */

@@ -9,7 +9,6 @@ import { decideStoring } from "./store-response.ts";
 import type { GrantedHold, PaidRoute, Run, WalletAt } from "./paid-request.ts";
 import { releaseHold } from "./settle.ts";
 
-/** The attempts to hold while a client waits. */
 const ATTEMPTS = 2;
 
 /**
@@ -33,7 +32,6 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
-/** Holds again by the wallet's prices if it names another price list. */
 async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
   const reached = await asked(run);

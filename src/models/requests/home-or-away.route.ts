@@ -87,7 +87,6 @@ export async function requireLiveAtHome(
   return undefined;
 }
 
-/** Calls of this isolate that are grouped. */
 const makeGroups = () => ({
   wallets: new WalletGroups(),
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
@@ -112,7 +111,6 @@ export function walletsOf(config: Config, env: Env, after: After): WalletAt {
 
 const STORED = { kind: "answered", answer: null } as const;
 
-/** Returns this region's outboxes by name. */
 function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {

@@ -71,7 +71,6 @@ type RunSeries = ReturnType<typeof runSeries>;
 type ByStream = { readonly streamed: RunSeries; readonly whole: RunSeries };
 const seriesOfModels = new WeakMap<Model, Map<string, ByStream>>();
 
-/** Returns the series of a model at a provider, written once. */
 function seriesOfRuns(model: Model, provider: string): ByStream {
   const byProvider = seriesOfModels.get(model) ?? new Map<string, ByStream>();
   seriesOfModels.set(model, byProvider);
@@ -101,7 +100,6 @@ function runSeries({ id: model, kind }: Model, provider: string, stream: boolean
   };
 }
 
-/** Returns the routes in cooldown of this isolate as gauges. */
 function routeGauges(health: RouteHealth, nowMs: number): Series {
   const { name } = METRICS.routesLeftOut;
   const left = health.standings(nowMs);
@@ -127,7 +125,6 @@ function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   };
 }
 
-/** Adds a paid request's fields to its log line. */
 function logRun(
   run: Run,
   answered: { readonly route: string; readonly status: number; readonly failure: string | null },
@@ -166,7 +163,6 @@ function chargeFields({ route, usage, estimated, finishReason }: Charge, charged
   };
 }
 
-/** Returns a reason as a label of a small set. */
 function wordOf(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }

@@ -31,27 +31,22 @@ import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
 import { recallStored } from "./store-response.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 
-/** One request before its body is understood. `slot` is absent for an invalid key. */
 type Visit = {
   readonly c: Context<AppEnv>;
   readonly door: EndpointAdapter;
   readonly slot: Slot | undefined;
   readonly answered: PromiseWithResolvers<Response>;
-  /** Set once its body is understood. */
   asked: RequestSummary | null;
 };
 
-/** The caller and the parsed request. */
 type Read = {
   readonly caller: Caller;
   readonly asked: ParsedRequest;
   /** Its Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
-  /** The size of the body. */
   readonly bytes: number;
 };
 
-/** An invalid request, or one shed for lack of room. */
 type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
@@ -129,7 +124,6 @@ export async function runPaidRequest(run: Run): Promise<void> {
   }
 }
 
-/** Returns the caller, from this isolate or from the key's register and wallet. */
 async function admit({ c }: Visit): Promise<Result<Caller>> {
   const presumed = c.get("presumed");
   if (presumed !== undefined) return success(presumed.caller);
@@ -137,7 +131,6 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
   return admission.ok ? success(admission.value.caller) : admission;
 }
 
-/** Starts to read the body, as far as there is room. */
 function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
   return readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
@@ -147,7 +140,6 @@ function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
   });
 }
 
-/** Parses the request. The Idempotency-Key is checked first, then the body. */
 async function read(
   visit: Visit,
   caller: Caller,
@@ -172,7 +164,6 @@ async function read(
 
 type Understood = { readonly ok: true; readonly value: ParsedRequest } | NotRead;
 
-/** Replaces stored responses in the body, which are read once the key is admitted. */
 async function understood(
   { c, door, slot }: Visit,
   { json, bytes: { length: bytes } }: JsonBody,
@@ -193,7 +184,6 @@ async function understood(
   return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }
 
-/** Parses the body and the end user. */
 function parsed(
   c: Context<AppEnv>,
   door: EndpointAdapter,
@@ -265,7 +255,6 @@ function refused({ c, answered }: Visit, refusal: NotRead): null {
   return null;
 }
 
-/** Runs the path, handles exceptions, and frees the slot. */
 async function toItsEnd(visit: Visit): Promise<void> {
   const { c, answered, slot } = visit;
   try {

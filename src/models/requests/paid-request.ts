@@ -39,7 +39,6 @@ import type { PromptSize } from "../core/prompt-size.ts";
 export type PaidRequest = {
   /** The request for routes; null once one has answered, so that a long stream doesn't keep its prompt. */
   core: CoreRequest | null;
-  /** At the catalog's own prices. */
   readonly model: Model;
   /** The customer's prices. They are read again if the wallet has another price list. */
   pricing: Pricing;
@@ -47,9 +46,7 @@ export type PaidRequest = {
   routes: readonly Route[];
   readonly stream: boolean;
   readonly user: string | null;
-  /** In the client's format. */
   readonly dropped: readonly string[];
-  /** The same on a native route. */
   readonly droppedNatively: readonly string[];
   readonly reply: ResponseWriter;
   readonly paramOf: ParsedRequest["paramOf"];
@@ -70,14 +67,12 @@ export type PaidRequest = {
 export type Home = {
   /** Authorizes and holds in one call, which is repeated once under its id. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
-  /** Reads or stores responses there. */
   askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
 
 /** A counter of requests that were shed for lack of room. */
 export type ShedCounters = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
-/** The outbox calls of a run. */
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 /** Returns an outbox by name, for one attempt. */
 export type OutboxAt = (name: string, attempt: number) => Outbox;
@@ -102,7 +97,6 @@ export type RunServices = MoneyPlace & {
   /** The keys that this isolate knows. A rejected key may be revoked. */
   readonly callers: KnownCallers;
   readonly sheds: ShedCounters;
-  /** The organization's stored responses at its home. */
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
@@ -110,7 +104,6 @@ export type RunServices = MoneyPlace & {
   readonly corrected: PricingFor["corrected"];
 };
 
-/** The progress of a run. */
 type Progress = {
   /** Its key's place in the minute and its remaining tokens; null before they are known. */
   admitted: Admitted | null;
@@ -120,7 +113,6 @@ type Progress = {
   outcome: Outcome | null;
   /** The place of the outcome. Another outcome is stored only if it is known to be nowhere. */
   stored: StoredOutcome | null;
-  /** Whether a bug ended it. */
   isBroken: boolean;
   /** Micro-credits charged, and those beyond the balance, as far as known. */
   charged: Micros;
@@ -131,7 +123,6 @@ type Progress = {
   keepHours: number;
   /** The time of the newest attempt, in ms since the request. */
   askedMs: number;
-  /** The failed attempts in order. */
   attempts: readonly FailedAttempt[];
   /** The failure sent within a stream; null without one. */
   told: Failure | null;
@@ -143,7 +134,6 @@ type Progress = {
 export type OpenCall = {
   /** Returns the charge so far. */
   owed(): Outcome;
-  /** Ends the call and tells the reader. */
   close(failure: Failure): Promise<void>;
 };
 
@@ -171,10 +161,8 @@ export type Run = {
   readonly startedMs: number;
   readonly door: EndpointAdapter;
   readonly caller: Caller;
-  /** Whether the hold's call also admits its key. */
   readonly isPresumed: boolean;
   readonly request: PaidRequest;
-  /** The size of the received body. */
   readonly bodyBytes: number;
   /** Its Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
@@ -204,9 +192,7 @@ export type ServingRoute = {
   readonly route: Route;
   /** The output cap in tokens per choice; null for a kind without output. */
   readonly cap: number | null;
-  /** Whether it answers in the client's own format. */
   readonly isNative: boolean;
-  /** Fields that it dropped, in the core's names. */
   readonly dropped: readonly string[];
   readonly attempts: number;
   /** The failed attempts before it; left out if there are none. */
@@ -222,7 +208,6 @@ export type Charge = {
   /** The route's price at the final prompt size, and the cost. */
   readonly price: Price;
   readonly cost: Micros;
-  /** As in a generation. */
   readonly origin?: PriceOrigin;
   readonly bought?: Price;
   readonly estimated: boolean;

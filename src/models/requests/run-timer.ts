@@ -11,7 +11,6 @@ type RunLimits = {
 
 type Listening = { run: RunTimer | null };
 
-/** The reason why we stopped a run. */
 type StopReason = "deadline" | "drained";
 
 /**
@@ -68,12 +67,10 @@ export class RunTimer {
     else this.#whenGone.push(run);
   }
 
-  /** Stops all upstream work. */
   stop(): void {
     this.#stop.abort();
   }
 
-  /** Starts the drain. Repeated calls do nothing. */
   clientLeft(): void {
     if (this.clientGone) return;
     this.#leftMs = this.#now();

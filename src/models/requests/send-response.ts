@@ -106,10 +106,8 @@ function outputOf({ body, native }: JsonAnswer): number {
 
 /** A reader that delays a write this long shares the responsibility for an upstream failure. */
 const SLOW_READER_MS = 5000;
-/** An upstream that exceeds its output cap by this factor is stopped. */
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
-/** The wait for usage after the last choice, and then for the terminal marker. */
 const USAGE_LINGER_MS = 5000;
 const END_LINGER_MS = 1000;
 
@@ -131,7 +129,6 @@ type Streaming = {
   failure: ProviderFailure | null;
 };
 
-/** Keeps a connection alive before the first event, in every endpoint's format. */
 const COMMENT = ": keep-alive\n\n";
 const BEGINNING = { hasBegun: false, failure: null };
 const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
@@ -234,13 +231,11 @@ function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
   };
 }
 
-/** Returns a failed stream's error in the client's format. */
 function toldBy({ run: { request }, failure }: Streaming): Failure {
   if (failure === null) return { kind: "upstream_error" };
   return withClientParam(refuse(failureOf(failure)), request).failure;
 }
 
-/** Ends a stream after a bug and tells its reader the charge. */
 async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   const { client, writer, events } = streaming;
   events.cancel();
@@ -269,7 +264,6 @@ function isNotWorthReading(streaming: Streaming): boolean {
   return isDrained || isEndFar(streaming);
 }
 
-/** The time after which a pace is known. */
 const PACE_KNOWN_MS = 1000;
 
 /** Returns whether the answer, at its pace, will not reach its cap within the drain. */
@@ -323,7 +317,6 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
   }
 }
 
-/** Writes the opening events once the first batch is read, which may report usage. */
 function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   if (streaming.hasBegun) return "";
   streaming.hasBegun = true;
@@ -332,7 +325,6 @@ function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   return writer.begin(meter.usage ?? meter.partial);
 }
 
-/** Writes a batch and returns the stream's ending if it was in it. */
 function digest(
   streaming: Streaming,
   batch: readonly StreamEvent[],

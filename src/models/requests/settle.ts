@@ -178,7 +178,6 @@ function chargedBy(run: Run, answer: SettleAnswer): Micros {
   return micros(0);
 }
 
-/** Returns the failed attempts with their times, if known. */
 function failedBefore(
   { progress }: Run,
   failed: readonly FailedAttempt[] | undefined,

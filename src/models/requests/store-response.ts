@@ -50,7 +50,6 @@ export async function recallStored(
   return slot?.grow(more) === "bytes" ? { ok: false, shed: "bytes" } : success(found.value);
 }
 
-/** Pauses between the attempts to store, within the platform's limit after the last byte. */
 const PAUSES_MS: readonly number[] = [500, 3000];
 
 /** Decides after the hold whether the answer will be stored, which the answer tells from its start. */
@@ -105,7 +104,6 @@ function keptAnswer(run: Run, ended: EndedResponse): Keepable | null {
   };
 }
 
-/** Stores at the organization's home. */
 function stores({ caller, services }: Run, keep: Keepable): Promise<Result<unknown>> {
   const { home, kept: objects } = services;
   if (home !== null) return home.askKept({ recall: null, keep });

@@ -46,7 +46,6 @@ const requestSchema = z.object({
   ),
 });
 
-/** Returns the body of `kept`, without its version. */
 function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
   const shown = { key_hash: called.keyHash, ...presentedToJson(called), recall };
   if (keep === null) return { ...shown, keep };
@@ -98,7 +97,6 @@ export function storedAnswerBody(result: Result<RecallResult | null>): object {
   return { ok: true, recalled };
 }
 
-/** Reads home's answer. Returns null if it is invalid. */
 function readKeptAnswer(body: unknown): Result<RecallResult | null> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;

@@ -8,7 +8,6 @@ import { outputText } from "../core/output-text.ts";
 import { HiddenThought } from "./hidden-thought.ts";
 import type { ThinkingModel } from "./hidden-thought.ts";
 
-/** Text is counted in pieces of this many characters. */
 const COUNT_EVERY = 8192;
 
 /** A running count of a text's tokens. */
@@ -32,7 +31,6 @@ class TextCount {
   }
 }
 
-/** A model that doesn't think. */
 const THOUGHTLESS: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
 /** The usage of a stream so far, for the charge and for knowing when the stream is over. Pure bookkeeping. */
@@ -59,7 +57,6 @@ export class StreamMeter {
     return this.#usage;
   }
 
-  /** The last usage before the answer's end. */
   get partial(): Usage | null {
     return this.#partial;
   }
@@ -89,7 +86,6 @@ export class StreamMeter {
     return this.#finishReason;
   }
 
-  /** Whether every choice has its finish_reason. */
   get finished(): boolean {
     return this.#finished.size >= this.#choices;
   }
@@ -109,7 +105,6 @@ export class StreamMeter {
     this.#hidden.hear(nowMs);
   }
 
-  /** The model thinks and shows nothing of it. */
   think(): void {
     this.#hidden.begin();
   }

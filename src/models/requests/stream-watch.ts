@@ -61,7 +61,6 @@ export class StreamClient {
     this.leave();
   };
 
-  /** Ends the response after `text`. */
   async end(text: string): Promise<void> {
     await this.write(text);
     if (this.#gone) return;
@@ -87,7 +86,6 @@ type Watched = {
   readonly events: EventStream;
   readonly timer: RunTimer;
   readonly client: StreamClient;
-  /** The keep-alive of a silent stream. */
   readonly ping: () => string;
   readonly now: () => number;
   readonly numbers: NumberVars;
@@ -132,7 +130,6 @@ export class StreamWatch {
     if (watched.timer.signal.aborted) this.#stop();
   }
 
-  /** Whether we ended the upstream. */
   get stopped(): boolean {
     return this.#stopped;
   }
@@ -149,7 +146,6 @@ export class StreamWatch {
     if (last !== undefined) this.#isThinking = last.kind === "thinking";
   }
 
-  /** Records a write to the client. */
   sent(): void {
     this.#hasSent = true;
   }
@@ -163,7 +159,6 @@ export class StreamWatch {
     clearInterval(this.#tick);
   }
 
-  /** Stops the upstream. */
   stop(): void {
     this.#stop();
   }

@@ -82,7 +82,6 @@ type Input = EmbeddingsBody["input"];
  */
 class TokenTable {
   readonly #bytes: Uint8Array;
-  /** The position of each id's length. */
   readonly #starts: readonly number[] | Uint32Array;
 
   constructor(bytes: Uint8Array) {
@@ -92,7 +91,6 @@ class TokenTable {
     this.#starts = Uint32Array.from(starts);
   }
 
-  /** The number of ids. */
   get size(): number {
     return this.#starts.length;
   }
@@ -105,7 +103,6 @@ class TokenTable {
   }
 }
 
-/** Returns whether an input consists of token ids. */
 function isOfTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }

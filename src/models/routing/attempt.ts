@@ -48,7 +48,6 @@ export type AttemptOptions = {
   readonly after?: After;
   /** Called when the request is sent, unless the attempt was given up before. */
   readonly onDispatch?: () => void;
-  /** As in `ProviderCall`. */
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
@@ -144,7 +143,6 @@ function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null 
   return batch.length === 0 ? null : batch;
 }
 
-/** Stands for the first events of a connection that broke before them. */
 const BROKEN: readonly StreamEvent[] = [];
 
 /**
@@ -163,7 +161,6 @@ async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> 
   }
 }
 
-/** Returns the stream with its first batch. */
 function startingWith(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
   first.catch(() => undefined); // whoever reads it is told
   let isFirst = true;
@@ -186,7 +183,6 @@ function failed(reason: string): ProviderResult {
   return { kind: "failure", failure };
 }
 
-/** The limits of work: its timers, or the signal. */
 type Ends = { readonly signal: StopSignal; readonly after?: After };
 
 /** A time limit of one piece of work. It can be paused, and starts anew afterwards. */
@@ -202,7 +198,6 @@ class TimeLimit {
     this.#ends = ends;
   }
 
-  /** Pauses the limit, also before the work starts. */
   pause(): void {
     this.#isPaused = true;
     this.#stop();

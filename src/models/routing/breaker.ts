@@ -24,7 +24,6 @@ export const OPEN_MS_MAX = 300_000;
 /** The longest attempt. An older probe will never report. */
 export const PROBE_MS_MAX = 600_000;
 
-/** The requests of half a window. */
 type Tally = { half: number; served: number; faults: number };
 
 export class Breaker {
@@ -36,7 +35,6 @@ export class Breaker {
   #openUntilMs: number | null = null;
   /** How often it opened since it was last closed. */
   #opened = 0;
-  /** The probe in progress. */
   #probe: Probe | null = null;
 
   state(nowMs: number): BreakerState {

@@ -8,11 +8,9 @@ import type { BreakerPass } from "./breaker.ts";
 import { isInCooldown, routeName } from "./route-health.ts";
 
 const ATTEMPTS_MAX = 3;
-/** The longest wait for a route that named the length of its overload. */
 const SHORT_WAIT_MS = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
 
-/** A failed attempt: its candidate, and our word for the reason. */
 type FailedAttempt = { readonly index: number; readonly why: string };
 
 const NONE: readonly FailedAttempt[] = [];
@@ -31,7 +29,6 @@ class AskingOrder {
   attempts = 0;
   /** The last failure that is not our own fault, such as a bad key. The client is told it. */
   failure: ProviderFailure | null = null;
-  /** The reported failures in order. */
   failed: readonly FailedAttempt[] = NONE;
   readonly #candidates: readonly Candidate[];
   readonly #health: RouteHealth;
@@ -67,7 +64,6 @@ class AskingOrder {
     return this.attempts === 0 ? this.#lastResort() : this.#repeat();
   }
 
-  /** Records that the last route answered. */
   served(): void {
     this.#health.served(this.#route, this.#pass, this.#now());
   }
@@ -153,9 +149,7 @@ export function failureReason({ kind, reason }: ProviderFailure): string {
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
-  /** The failed attempts before it. */
   readonly failed: readonly FailedAttempt[];
-  /** The fields that it dropped. */
   readonly dropped: readonly string[];
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
@@ -164,7 +158,6 @@ export type FailoverResult = {
 export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
-  /** One per isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
   /** Called with the route that just received the request, and with null before each attempt. */
@@ -249,12 +242,10 @@ async function attempted(
   }
 }
 
-/** Returns whether nobody waits for another attempt. */
 function isOver({ attempts }: AskingOrder, options: FailoverOptions): boolean {
   return options.signal.aborted || (attempts > 0 && options.mayRetry?.() === false);
 }
 
-/** Returns the last failure, or the reason of the routes in cooldown. */
 function noRouteLeft({ failure, waitMs }: AskingOrder, { signal }: FailoverOptions): Refusal {
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
@@ -279,7 +270,6 @@ export function failureOf(failure: ProviderFailure): Failure {
   };
 }
 
-/** Returns true after the pause, and false if the run ended or nobody waits. */
 async function paused(ms: number, options: FailoverOptions): Promise<boolean> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(done, options.pauseMs?.(ms) ?? ms);

@@ -60,7 +60,6 @@ export class RouteHealth {
     return pass ?? { why: "open", untilMs: entry.breaker.openUntilMs ?? nowMs };
   }
 
-  /** Records an answer. */
   served(route: string, pass: BreakerPass, nowMs: number): void {
     const entry = this.#entryOf(route);
     entry.disabledTimes = 0;
@@ -89,7 +88,6 @@ export class RouteHealth {
     this.#entryOf(route).breaker.failed("free", false, nowMs);
   }
 
-  /** Releases an attempt that ended with its run. */
   released(route: string, pass: BreakerPass): void {
     this.#entries.get(route)?.breaker.released(pass);
   }

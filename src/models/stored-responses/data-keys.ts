@@ -4,7 +4,6 @@ import type { SealedFor, SealingSecret } from "../../shared/seal.ts";
 const PURPOSE = "turnpike kept responses 1";
 const KEY_BYTES = 32;
 
-/** An encryption key of stored responses, and its sealed form. */
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
 /** Makes a key for an object, sealed under the first of KEY_SECRETS. */

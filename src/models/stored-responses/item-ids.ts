@@ -1,7 +1,6 @@
 import { ID_CHARACTERS } from "../../shared/id.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 
-/** The place of a stored item: in the output, or in the request's additions. */
 type ItemPlace = {
   readonly responseId: string;
   readonly of: "output" | "input";

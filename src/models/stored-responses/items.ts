@@ -8,7 +8,6 @@ export type Item = Readonly<Record<string, unknown>>;
 /** A response as the client received it, plus hidden reasoning. */
 export type StoredResponse = {
   readonly response: Item & { readonly output: readonly Item[] };
-  /** Whether its client didn't request `reasoning.encrypted_content`. */
   readonly hidden: boolean;
 };
 

@@ -53,16 +53,13 @@ import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
 const ARRIVAL_MS = 1200;
 /** How late in ms a response may arrive after its request's time limit. */
 const LATE_MS = 60_000;
-/** The most responses deleted in one turn. */
 const FORGOTTEN_MAX = 200;
 /** The interval of key checks while anything is stored, because KEY_SECRETS may change. */
 const LOOK_MS = HOUR_MS;
 const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
 type Current = { readonly number: number; readonly key: CryptoKey };
-/** A text of a response, by its binding. */
 type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name: string };
-/** A call that waits for responses to arrive. */
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
@@ -205,7 +202,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Applies a change and recounts the amounts. */
   #change(change: () => void): void {
     this.#amounts = null;
     this.ctx.storage.transactionSync(change);
@@ -338,7 +334,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Waits for responses that may still arrive. */
   async #arrivalOf(ids: readonly string[]): Promise<void> {
     if (isStoringDisabled(this.#sql)) return;
     const earliest = now(this.env) - this.#lateMs();

@@ -9,7 +9,6 @@ import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** Maximum organizations per card before a person reviews the card. */
 const CARD_ORGANIZATIONS_MAX = 3;
 
 /** Credits the wallet until it confirms. The payment's reference makes retries safe. */

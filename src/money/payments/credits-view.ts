@@ -47,7 +47,6 @@ function creditView(row: CreditRow): View {
   };
 }
 
-/** Returns the kind of a credit from the prefix of its reference. */
 function kindOf({ reference, amountMicro }: CreditRow): string {
   if (reference.startsWith("rebuild:")) return "rebuild";
   if (reference.startsWith("owed:")) return "reversal";

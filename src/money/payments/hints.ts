@@ -14,7 +14,6 @@ import { bodyOf } from "./stripe.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** The objects that a hint has already led to. */
 type Looking = {
   readonly lookAt: (purchaseId: string) => Promise<void>;
   readonly readBack: (paymentId: string) => Promise<boolean>;
@@ -67,7 +66,6 @@ async function lookAtIntent(world: PaymentDeps, looking: Looking, id: string): P
   return lookAtPurchase(looking, found);
 }
 
-/** Handles a refund or its reversal. A pending credit comes first. */
 async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
   if (world.rows.payment(id)?.isCredited !== true) {
     const found = await ofIntent(world, id);

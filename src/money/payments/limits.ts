@@ -6,12 +6,10 @@ import type { Purchase } from "./purchase.ts";
 import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
-/** Maximum checkouts per organization and hour. */
 const CHECKOUTS_AN_HOUR = 5;
 /** Declined payments in a day after which an organization can't start checkouts for a day. */
 const DECLINES_A_DAY = 3;
 
-/** Reports whether a purchase was, or may still be, paid by hand. */
 function counts({ state, method }: Purchase): boolean {
   return method !== "auto" && state !== "declined" && state !== "expired";
 }

@@ -5,7 +5,6 @@ import { within } from "../../shared/timers.ts";
 
 /** Maximum number of paying organizations that one sweep pokes; the next sweep continues after them. */
 const PAYERS_MAX = 80;
-/** Maximum concurrent calls per invocation (Workers limit). */
 const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";

@@ -34,7 +34,6 @@ type Dispute = {
   readonly balance_transactions: readonly { readonly amount: number }[];
 };
 
-/** Dispute states in which no money has moved. */
 const INQUIRY = new Set([
   "warning_needs_response",
   "warning_under_review",

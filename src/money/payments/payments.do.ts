@@ -333,7 +333,6 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 }
 
-/** The configuration of a deployment that doesn't sell credits. */
 const OFF: PaymentsConfig = {
   secretKey: "",
   isLive: false,
@@ -347,7 +346,6 @@ function noSuchPurchase(): Result<never> {
   return refuse({ kind: "not_found", message: "No such purchase." });
 }
 
-/** Returns a failure if there is no saved card or it is being charged. */
 function refuseCharging(world: PaymentDeps): ReturnType<typeof refuse> | null {
   if (world.rows.head().card === null) {
     const message = "There is no saved card. Buy by checkout with save_card first.";

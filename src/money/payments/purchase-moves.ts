@@ -9,7 +9,6 @@ import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** The changed columns of a purchase. Each move is one write without an await. */
 type Change = Partial<Purchase>;
 
 /** Extra ms after a customer's deadline, because Stripe's clock may be behind. */
@@ -128,7 +127,6 @@ export function notifyWallet(
   return storePurchase(world, purchase, { untold, tellAt: world.now() });
 }
 
-/** Reasons for which automatic top-up is disabled. */
 const REASONS = {
   no_saved_card: "no_saved_card",
   card_removed: "card_removed",

@@ -34,7 +34,6 @@ const STEPS: Readonly<Record<Step, RunStep>> = {
   credit: creditStep,
 };
 
-/** Maximum steps per run. The next alarm does the rest. */
 const STEPS_MAX = 30;
 const AT_ONCE = 8;
 
@@ -73,7 +72,6 @@ export function newPurchase(
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
-/** Alerts an operator about a hint that can't be processed. */
 function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
   if (tries % STUCK_AGAIN_TRIES !== STUCK_TRIES) return;
   logAlert("payment_hint_stuck", { org_id: orgId, event_id: eventId, kind, object, tries });
@@ -138,7 +136,6 @@ export class PurchaseRunner {
     return this.#chains.run("restate", () => replayPayments(this.#world, madeAt));
   }
 
-  /** Stores a hint. Repeats change nothing. */
   note(hint: Hint): void {
     const { rows, now } = this.#world;
     if (rows.wasHeard(hint.eventId)) return;
@@ -146,7 +143,6 @@ export class PurchaseRunner {
     rows.putWaiting({ ...hint, tries: 0, nextAt: now() });
   }
 
-  /** Does all due work. */
   async work(): Promise<void> {
     const { rows, now } = this.#world;
     const isDue = (at: number | null): boolean => at !== null && at <= now();

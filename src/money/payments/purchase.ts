@@ -27,7 +27,6 @@ export type Step =
   | "discard"
   | "credit";
 
-/** A call as first sent. Retries are byte-identical. */
 type Sent = {
   readonly step: Step;
   readonly path: string;
@@ -47,7 +46,6 @@ export type Purchase = {
   readonly state: PurchaseState;
   readonly step: Step | null;
   readonly sent: Sent | null;
-  /** Consecutive calls of this step without a response. */
   readonly tries: number;
   /** Restarts of a step that moves no money, each with a new key. */
   readonly anew: number;
@@ -98,10 +96,8 @@ export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;
   readonly customer: { readonly id: string; readonly isBooked: boolean } | null;
-  /** Number of customers created before this one. */
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
-  /** Number of the newest reading that started. */
   readonly reading: number;
   /** Creation time of the wallet that has all payments; null if unknown. */
   readonly walletMadeAt: number | null;
@@ -117,7 +113,6 @@ export type PaymentRows = {
   /** Finds a purchase by the Stripe ID of its session, invoice or payment. */
   purchaseOf(object: string): Purchase | null;
   put(purchase: Purchase): void;
-  /** Unfinished purchases, oldest first. */
   open(): readonly Purchase[];
   since(ms: number): readonly Purchase[];
   payment(id: string): Payment | null;

@@ -132,7 +132,6 @@ export async function creditsRoute(c: AppContext): Promise<Answer> {
   return success(creditsView(found.value, { dollarsMin, dollarsMax, card: card.value }));
 }
 
-/** Returns the buyer and the console address that Stripe's pages link back to. */
 async function buyerOf(
   c: AppContext,
 ): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {

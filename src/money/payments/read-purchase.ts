@@ -60,7 +60,6 @@ async function readSessionStep(
   });
 }
 
-/** Handles an unpaid checkout: it waits or is closed. */
 function unpaidSession(world: PaymentDeps, purchase: Purchase, session: Session): Purchase {
   const { status, url = null } = session;
   if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
@@ -115,11 +114,9 @@ function intentsOf({ payments }: Invoice): readonly Intent[] {
   );
 }
 
-/** Reports whether the bank wants the customer to confirm. */
 const isAsked = ({ status, last_payment_error: error }: Intent): boolean =>
   status === "requires_action" || error?.code === "authentication_required";
 
-/** Handles an invoice without a captured payment: it continues, waits or is closed. */
 function unpaid(
   world: PaymentDeps,
   purchase: Purchase,
@@ -164,7 +161,6 @@ function openInvoice(
   return moveTo(world, purchase, ending === null ? "pay" : "void", { tries });
 }
 
-/** Stores the value of a captured payment before it is credited. */
 function paid(
   world: PaymentDeps,
   purchase: Purchase,
@@ -210,7 +206,6 @@ function paid(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-/** Ends a purchase whose Stripe object doesn't exist: it can't have been paid. */
 function gone(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
   return endMisconfigured(world, purchase, said);

@@ -8,7 +8,6 @@ import { refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** Operator messages for refunds that Stripe refuses, by Stripe's code. */
 const REFUSED: Readonly<Record<string, string>> = {
   charge_already_refunded: "All of this payment was refunded already.",
   charge_disputed: "This payment is disputed: it cannot be refunded meanwhile.",

@@ -35,7 +35,6 @@ import type { PaymentDeps } from "./payment-deps.ts";
 /** One step of a purchase: at most one call that changes something, stored before it is sent. */
 export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
-/** Stripe faults under one key after which the fault counts as stored by Stripe. */
 const FAULTS_STORED = 3;
 /** Lifetime of a Stripe idempotency key, with a margin. A checkout can't be created after half an hour. */
 const KEY_MS = 23 * 3_600_000;
@@ -109,7 +108,6 @@ export const customerStep: RunStep = async (world, purchase) => {
   return begin(world, rows.purchase(purchase.id) ?? purchase, id);
 };
 
-/** Creates the customer. The same step follows. */
 async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const { rows, region } = world;
   const { orgId, orgName, customers } = rows.head();
@@ -271,7 +269,6 @@ export const payStep: RunStep = async (world, purchase) => {
   return moveTo(world, now, "read", { ending });
 };
 
-/** Reads the invoice if a call's result is unknown. */
 async function byInvoice(
   world: PaymentDeps,
   purchase: Purchase,
@@ -297,7 +294,6 @@ function refusedByCustomer(world: PaymentDeps, purchase: Purchase, said: Refused
   return endPurchase(world, purchase, { state: "declined", error: "customer_gone", isHard: true });
 }
 
-/** Removes the saved card, which no longer exists. */
 function forgetCard(world: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = world;
   const head = rows.head();
@@ -308,7 +304,6 @@ function forgetCard(world: PaymentDeps, purchase: Purchase): Purchase {
     : moveTo(world, purchase, "read", { ending });
 }
 
-/** Handles a refusal with a draft invoice: the draft is deleted first. */
 function closeRefused(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   const isAddress = said.error.code === "customer_tax_location_invalid";
   const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";

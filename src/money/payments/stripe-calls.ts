@@ -7,7 +7,6 @@ const CENT_MICROS = 10_000;
 /** Ms after the request during which a checkout can be paid. */
 const CHECKOUT_MS = 3_600_000;
 
-/** Converts an amount to whole cents. */
 function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }

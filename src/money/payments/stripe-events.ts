@@ -50,7 +50,6 @@ export type EventBook = {
   /** Returns the customer's organization in this region, or null. */
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
-  /** Returns null before the first sweep. */
   cursor(): Promise<SweepCursor | null>;
   moveCursor(to: SweepCursor): Promise<void>;
 };
@@ -81,7 +80,6 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
   return !reached.unanswered && reached.result.ok ? "told" : "unsure";
 }
 
-/** Alerts about a customer with our organization's metadata that isn't in the database. */
 async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
   const orgId = data.object.metadata?.["org_id"];
   if (orgId !== undefined && (await book.isOrganization(orgId))) {
@@ -171,7 +169,6 @@ export async function sweepEvents(to: Dispatching, nowMs: number): Promise<numbe
   return listed;
 }
 
-/** `oldestS` is the time of the last listed event if older ones remain. */
 type Swept = {
   readonly listed: number;
   readonly isWhole: boolean;

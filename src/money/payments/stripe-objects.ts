@@ -3,7 +3,6 @@ import * as z from "zod/mini";
 /** Schemas of the fields we read from Stripe objects. Anything else isn't a Stripe response. */
 const whole = z.int().check(z.minimum(0));
 const id = z.string().check(z.regex(/^[a-z]+_[A-Za-z0-9_]{1,250}$/));
-/** An object or its ID. */
 const idOf = z.pipe(
   z.union([id, z.object({ id })]),
   z.transform((value) => (typeof value === "string" ? value : value.id)),

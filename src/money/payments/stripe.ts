@@ -132,7 +132,6 @@ function answerOf(
   return { kind: "refused", status, error: said.success ? said.data.error : {}, requestId };
 }
 
-/** Reports whether a retry can succeed. Stripe's own header takes precedence. */
 function mayPass(status: number, shouldRetry: string | null): boolean {
   if (shouldRetry === "true") return true;
   if (status < 400 || status >= 500 || status === 401 || status === 403) return true;

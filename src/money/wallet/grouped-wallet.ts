@@ -7,7 +7,6 @@ import type {
   WalletPart,
 } from "../../shared/contracts/wallet.ts";
 
-/** A wallet that accepts single and grouped calls. */
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
 /** The wallet calls of one isolate. Calls that arrive while one to the same wallet is running are grouped. */
@@ -27,7 +26,6 @@ export class WalletGroups {
   }
 }
 
-/** The result of a grouped call. */
 type ResultOf<K extends keyof GroupedCalls> = Awaited<ReturnType<GroupedCalls[K]>>;
 
 type AskPart = <K extends WalletPart["call"]>(

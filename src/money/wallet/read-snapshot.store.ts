@@ -39,7 +39,6 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
   };
 }
 
-/** Runs statements in one transaction and reads each row type. */
 function batchOf<Rows extends readonly unknown[]>(
   db: D1Database,
   statements: { readonly [At in keyof Rows]: D1PreparedStatement },
@@ -47,7 +46,6 @@ function batchOf<Rows extends readonly unknown[]>(
   return db.batch([...statements]) as Promise<{ [At in keyof Rows]: D1Result<Rows[At]> }>;
 }
 
-/** Database rows as a rebuilt wallet reads them. */
 type StoredSettings = {
   readonly default_user_monthly_quota_micro: number | null;
   readonly default_user_daily_quota_micro: number | null;
@@ -80,7 +78,6 @@ function settingsOf(row: StoredSettings | undefined): Settings | null {
   };
 }
 
-/** Debts with the amounts written off per reference. */
 type BookDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
 
 function debtsOf(row: StoredDebts | undefined): BookDebts | null {

@@ -22,7 +22,6 @@ export type Publication = {
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
-  /** Changed rows, read while sending. */
   readonly pages: Iterable<SnapshotPage>;
   /** Smallest alert ID to keep; null to keep all. */
   readonly alertsFrom: string | null;
@@ -38,9 +37,7 @@ export type Publication = {
 export type PublishResult = {
   /** The earlier state. `moved`: from an older publish of this wallet to this one. */
   readonly head: SnapshotHead | null | "moved";
-  /** Keys whose last use was stored. */
   readonly touched: readonly TouchedKey[];
-  /** Reports whether events may wait in the database. */
   readonly eventsWait: boolean;
 };
 
@@ -191,7 +188,6 @@ async function publishedBy(
   return { ...said, head };
 }
 
-/** Paged tables and their keys. */
 const PAGED = {
   end_users: "id",
   daily_usage: "day",

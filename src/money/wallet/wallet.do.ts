@@ -60,7 +60,6 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   /** The running read of waiting events and the next one, shared by concurrent callers. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
-  /** The running rebuild, shared by concurrent callers. */
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {

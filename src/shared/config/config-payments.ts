@@ -1,6 +1,5 @@
 const LOOPBACK = /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/;
 const STRIPE = "https://api.stripe.com";
-/** Stripe signs with the newest secret and, during a rotation, the previous one. */
 const WEBHOOK_SECRETS_MAX = 2;
 
 /** The Stripe account that sells credits, and its webhook secrets. */
@@ -8,7 +7,6 @@ export type PaymentsConfig = {
   /** A secret or restricted key. Never logged. */
   readonly secretKey: string;
   readonly isLive: boolean;
-  /** Newest first, including the `whsec_` prefix. */
   readonly webhookSecrets: readonly string[];
   readonly baseUrl: string;
   readonly hasTax: boolean;

@@ -9,12 +9,10 @@ export const issuers = z.array(
     /** Part of the callback URL registered at the issuer. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
-    /** The text of the login button. */
     name: z.optional(plain),
     /** The issuer of `oidc`, or the tenant of `entra`: `organizations`, `common` or a tenant ID. */
     issuer: z.optional(plain),
     client_id: plain,
-    /** The variable with the client secret. */
     secret: plain,
     /** Whether the issuer can be asked to log the person in again. */
     reauth: z._default(z.boolean(), false),

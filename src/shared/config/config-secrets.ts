@@ -132,7 +132,6 @@ export function parsePeers(
   });
 }
 
-/** Returns a direction's secret and the next one, if any. */
 function direction(
   name: string,
   servesAs: Map<string, string>,

@@ -27,7 +27,6 @@ const price = z.strictObject({
 });
 const url = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
 const peers = z.array(z.strictObject({ region, url }));
-/** The gateway sets these itself. */
 const headerName = z
   .string()
   .check(
@@ -115,7 +114,6 @@ export type AiBinding = {
   run(model: string, inputs: object, options: object): Promise<unknown>;
 };
 
-/** The mail binding of the platform. */
 type MailBinding = {
   send(mail: {
     readonly to: string;
@@ -157,7 +155,6 @@ export type Config = {
   /** How credits are sold; null if only the operator adds them. */
   readonly payments: PaymentsConfig | null;
   readonly version: string;
-  /** The Workers AI binding, if any. */
   readonly ai: AiBinding | undefined;
   /** Null if no mail is sent. */
   readonly mail: Mailing | null;

@@ -19,10 +19,8 @@ export type PersonSession = {
   /** The Entra tenant; absent otherwise. */
   readonly tenant?: string;
   readonly openedAt: number;
-  /** Time and proof of the last confirmed login. */
   readonly freshAt: number;
   readonly freshBy: "auth_time" | "exchange";
-  /** A short description of the browser. */
   readonly browser: string;
 };
 
@@ -56,11 +54,9 @@ export type ConsoleSessionCalls = {
   open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
   enter(name: string, isCounted: boolean): Promise<Result<EnteredSession>>;
   close(name: string | null): Promise<Result<null>>;
-  /** Ends the sessions that act as a member. */
   closeOf(memberId: string): Promise<Result<null>>;
   /** Changes a session's identity within its account: another member, or a confirmed login. */
   become(name: string, identity: ConsoleIdentity): Promise<Result<null>>;
-  /** Returns active sessions, newest first. */
   list(): Promise<Result<readonly ListedSession[]>>;
 };
 

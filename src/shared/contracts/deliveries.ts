@@ -8,7 +8,6 @@ export type Attempt = {
   readonly error: string | null;
   readonly answer: string;
   readonly durationMs: number;
-  /** The `retry-after` of a rejection, or null. */
   readonly retryAfterMs: number | null;
 };
 
@@ -34,7 +33,6 @@ export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
 };
 /** A delivery with its attempts. */
 export type DeliveryDetail = DeliveryRecord & {
-  /** The JSON sent, byte for byte. */
   readonly body: string;
   /** The last headers sent; null if nothing was sent or the end user was deleted. */
   readonly headers: Readonly<Record<string, string>> | null;
@@ -46,11 +44,9 @@ export type ReceiverHealth = {
   /** Null if the last attempt succeeded or there was none. */
   readonly failingSince: number | null;
   readonly waiting: number;
-  /** Successful and failed attempts. */
   readonly delivered24h: number;
   readonly failed24h: number;
   readonly lastSuccessAt: number | null;
-  /** Error of the last failed attempt. */
   readonly lastError: string | null;
 };
 
@@ -77,11 +73,9 @@ export type DeliveriesCalls = {
    * again.
    */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
-  /** Replaces events whose end user's name was erased. */
   rename(events: readonly EventRecord[]): Promise<void>;
   /** Does due work and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
-  /** Reloads the webhooks from the database. */
   refresh(orgId: string): Promise<Result<null>>;
   /**
    * Sends a test event once. Returns `not_found` for an unknown webhook, or `rate_limited` after five tests
@@ -89,7 +83,6 @@ export type DeliveriesCalls = {
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
-  /** Returns one delivery of a webhook, or `not_found`. */
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
   /** Returns the health of each webhook by ID. A webhook without events may be missing. */
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;

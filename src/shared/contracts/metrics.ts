@@ -15,14 +15,12 @@ export type RegionCounts = {
   readonly gauges: Moment | null;
   /** The gauges of the last good run of each frequent job. */
   readonly jobs: Readonly<Partial<Record<WatchJob, Moment>>>;
-  /** The latest gauges of each isolate. */
   readonly views: Readonly<Record<string, Moment>>;
 };
 type Moment = { readonly atMs: number; readonly series: Series };
 
 /** The calls of `RegionMetrics`, one per region. */
 export type MetricsCalls = {
-  /** Adds counts. `view` replaces the isolate's earlier gauges. */
   add(series: Series, view?: View): Promise<void>;
   /** Replaces the gauges of a job with those of its last good run; without `job`, those of the wallets' round. */
   setGauges(series: Series, job?: WatchJob): Promise<void>;

@@ -9,13 +9,9 @@ import type { WalletCalls } from "./wallet.ts";
 
 /** This region's objects by name. Each use creates a stub, because a failed stub stays broken. */
 export type Objects = {
-  /** By organization ID, like `kept`, `deliveries` and `payments`. */
   readonly wallet: (orgId: string) => WalletCalls;
-  /** By key hash. */
   readonly register: (keyHash: string) => RegisterCalls;
-  /** By a name of `outbox-schedule.ts`. */
   readonly outbox: (name: string) => OutboxCalls;
-  /** By `consoleAccount`. */
   readonly consoles: (account: string) => ConsoleSessionCalls;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly deliveries: (orgId: string) => DeliveriesCalls;

@@ -52,6 +52,5 @@ export type OutboxCalls = {
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
   /** Retries dead-lettered messages once and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
-  /** Returns the remaining messages, for operators. */
   depth(): Promise<Depth>;
 };

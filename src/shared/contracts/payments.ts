@@ -59,7 +59,6 @@ export type PurchaseRecord = {
   readonly error: PurchaseError | null;
   /** Credited amount, net of tax and fee; null before. */
   readonly creditedMicro: Micros | null;
-  /** Refunded part of the credit. */
   readonly returnedMicro: Micros;
   readonly card: Card | null;
   readonly actor: Actor;
@@ -67,7 +66,6 @@ export type PurchaseRecord = {
   readonly updatedAt: number;
   /** Deadline for the customer; null if no action is needed. */
   readonly expiresAt: number | null;
-  /** Stripe's IDs and the current step, for operators. */
   readonly customerId: string | null;
   readonly sessionId: string | null;
   readonly invoiceId: string | null;
@@ -131,7 +129,6 @@ export type PaymentsCalls = {
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
   /** Returns a purchase by its ID, or by Stripe's ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
-  /** Returns purchases, newest first. */
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
   /** Returns a short-lived link to Stripe's page for cards, addresses and invoices. */
@@ -141,7 +138,6 @@ export type PaymentsCalls = {
   savedCard(): Promise<Result<Card | null>>;
   /** Starts a top-up for the wallet. Repeats change nothing. */
   topUp(wish: TopUpRequest): Promise<Result<null>>;
-  /** Stores a hint durably. Repeats change nothing. */
   hint(hint: Hint): Promise<Result<null>>;
   refund(asked: RefundAsk): Promise<Result<PurchaseRecord>>;
   /** Restores a lost alarm and resends payments to a rebuilt wallet. */
@@ -208,7 +204,6 @@ export type PaymentsStatus = {
     readonly pausedUntil: number | null;
     readonly disabledReason: DisabledReason | null;
   };
-  /** Time the wallet was created or rebuilt. */
   readonly madeAt: number;
 };
 
@@ -235,13 +230,11 @@ export type WalletPaymentCalls = {
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(told: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
-  /** Writes off a debt, once per reference. */
   forgive(asked: {
     readonly amountMicro: Micros;
     readonly reference: string;
     readonly actor: Actor;
   }): Promise<Result<{ readonly owedMicro: Micros }>>;
   payments(): Promise<Result<PaymentsStatus>>;
-  /** Returns credits before ledger row `after`, newest first. */
   creditPage(limit: number, after: number | null): Promise<Result<CreditPage>>;
 };

@@ -28,15 +28,12 @@ export type Reconciliation = {
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
 /** The totals read so far, in micro-credits. The rows of `table` after the key `after` come next. */
 export type ReconcileRun = {
-  /** The wallet's mark and revision at the start. */
   readonly mark: string;
   readonly revision: number;
-  /** Lower bound for the IDs of open holds. */
   readonly floor: string;
   /** Null after the last table. */
   readonly table: "totals" | "entries" | "requests" | null;
   readonly after: readonly string[];
-  /** Charges by model, key and end user. */
   readonly usage: Readonly<Record<string, number>>;
   readonly holds: number;
   readonly held: number;

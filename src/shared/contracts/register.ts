@@ -12,7 +12,6 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
-  /** As in `Admitted`. */
   readonly isLimited?: boolean;
   /** The organization's price list, from the wallet; absent without one and from key objects. */
   readonly priceList?: string;
@@ -55,9 +54,7 @@ export type RegisterCalls = {
   tellBook(): Promise<void>;
   /** Applies a changed rate limit immediately, including earlier admissions. Throws when storage does. */
   setLimit(rpmLimit: number): Promise<void>;
-  /** Applies changed terms, like `setLimit`. */
   setTerms(terms: KeyTerms): Promise<void>;
-  /** Applies changed secrets, like `setLimit`. */
   setSecrets(secrets: KeySecrets): Promise<void>;
   /** Ends a secret at a time, away from its home region. Durable; throws when storage does. */
   retire(secret: string, retiresAt: number): Promise<void>;

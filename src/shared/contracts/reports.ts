@@ -21,7 +21,6 @@ export type UsageReport = {
   readonly nextAfter: string | null;
 };
 
-/** Dimensions of usage by request records. */
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
 /** Member IDs by key ID. */
 export type KeyMembers = Readonly<Record<string, string>>;
@@ -30,7 +29,6 @@ export type RowDimension = (typeof ROW_DIMENSIONS)[number];
 export type RowsQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
-  /** One or two dimensions. */
   readonly by: readonly RowDimension[];
   readonly models: readonly string[] | null;
   readonly providers: readonly string[] | null;
@@ -38,7 +36,6 @@ export type RowsQuery = {
   readonly externalIds: readonly string[] | null;
   /** The members of keys, if the query needs them. */
   readonly members: KeyMembers | null;
-  /** Whether latencies are included. */
   readonly latency: boolean;
 };
 /** `names` follows `by`; null for requests without an end user. Times are ms. */
@@ -74,7 +71,6 @@ export type CostGroup = {
   requests: number;
   chargedMicro: number;
   boughtMicro: number;
-  /** Requests whose provider price is unknown. */
   unknown: number;
 };
 /** `lessMicro`: see `CostQuery.price`. `completeFrom`: earlier requests (Unix ms) aren't included. */

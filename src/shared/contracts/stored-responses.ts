@@ -1,7 +1,6 @@
 import type { Result } from "../failure.ts";
 import type { Admitted, Member } from "../caller.ts";
 
-/** The owner of a stored response: key, member and session. */
 type KeptBy = {
   readonly memberId: string;
   readonly keyId: string;
@@ -15,12 +14,10 @@ export type VisibilityFilter = { readonly [K in keyof KeptBy]: string | null };
 export type ResponseToStore = {
   /** `resp_` and 24 characters. */
   readonly id: string;
-  /** The previous response of the conversation. */
   readonly previous: string | null;
   readonly by: KeptBy;
   /** Arrival time of its request (Unix ms). */
   readonly createdAt: number;
-  /** Hours it is stored from then on. */
   readonly hours: number;
   readonly input: Uint8Array;
   readonly response: Uint8Array;

@@ -24,9 +24,7 @@ export type GenerationRecord = Generation & {
   /** Admission time (Unix ms). */
   readonly createdAt: number;
   readonly costMicro: Micros;
-  /** The granted hold. */
   readonly heldMicro: Micros;
-  /** Cost above the charge, which nobody paid. */
   readonly absorbedMicro: Micros;
 };
 

@@ -71,7 +71,6 @@ export type HoldRequest = {
    * rejects.
    */
   readonly model: { readonly sent: string; readonly id: string } | null;
-  /** The request's `user`, or null. */
   readonly externalId: string | null;
   readonly keyId: string;
   /** A peer's request: it lives longer, and a refusal is remembered so that a late duplicate stays refused. */
@@ -168,7 +167,6 @@ export type Vitals = {
   readonly openHolds: number;
   /** Age of the oldest open hold; null without any. */
   readonly oldestHoldMs: number | null;
-  /** Whether the database lacks something. */
   readonly isUnpublished: boolean;
   /** Whether the database belongs to another wallet, so holds are rejected. */
   readonly isInConflict: boolean;
@@ -232,7 +230,6 @@ export type WalletCalls = WalletPaymentCalls & {
   revokeKey(keyHash: string, revokedAt: number, by?: KeyEnding): Promise<Result<null>>;
   /** Returns a key by ID if it was ever admitted here, else null. */
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
-  /** Applies a key's new rate limit immediately. */
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** Applies a key's new terms immediately, including earlier spend. */
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
@@ -260,7 +257,6 @@ export type WalletCalls = WalletPaymentCalls & {
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
   balance(): Promise<Result<BalanceAnswer>>;
-  /** Undoes `create`. Returns false if anything was recorded. */
   discard(): Promise<boolean>;
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
   /**
@@ -291,7 +287,6 @@ export type WalletCalls = WalletPaymentCalls & {
   ): Promise<Result<own.SettingsRecord>>;
   /** Returns rows with `seq > afterSeq` in order. `nextAfterSeq` continues. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
-  /** Returns rows with `seq < beforeSeq`, newest first. */
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   /** Returns a request by its `req_` ID, whatever its state. */
   request(id: string): Promise<Result<RequestRecord>>;
@@ -322,7 +317,6 @@ export type WalletCalls = WalletPaymentCalls & {
     groupBy: reports.UsageGroupBy,
     page?: reports.UsagePage,
   ): Promise<Result<reports.UsageReport>>;
-  /** Returns alerts, newest first. */
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
   /** Returns a page of the log, or `invalid_request` for an unknown `after`. */
   events(query: EventQuery): Promise<Result<EventPage>>;

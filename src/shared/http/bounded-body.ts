@@ -54,7 +54,6 @@ export async function readParts<T>(
 }
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
-/** Only workerd has `readAtLeast`. */
 type Reader = {
   read(buffer: Uint8Array): Promise<Filled>;
   readAtLeast?(bytes: number, buffer: Uint8Array): Promise<Filled>;
@@ -73,7 +72,6 @@ export function discardBody(response: Response): void {
   if (response.body !== null) discard(response.body.cancel());
 }
 
-/** Ignores the result of work on a discarded body. */
 function discard(work: Promise<unknown>): void {
   work.catch(() => undefined);
 }
@@ -93,7 +91,6 @@ export class Utf8Pieces {
     return this.#unmarked(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** Returns U+FFFD for an incomplete end. */
   end(): string {
     return this.#unmarked(this.#decoder.decode());
   }

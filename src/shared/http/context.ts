@@ -25,7 +25,6 @@ export type AppEnv = {
   Bindings: Env;
   Variables: {
     requestId: string;
-    /** The path's error format, if it isn't OpenAI's. */
     dialect?: Dialect;
     startedMs: number;
     config: Config;
@@ -49,7 +48,6 @@ export type AppEnv = {
     operator: { readonly name: string; readonly role: OperatorRole };
     /** Set by `readMember` instead of `member` if the database fails. */
     memberUnread: Failure;
-    /** The request's timers, closed after the response. */
     timers: Timers;
     /** On peer paths, the region that signed the request, and the signed body. */
     peer: Region;
@@ -58,7 +56,6 @@ export type AppEnv = {
     origins?: readonly string[];
     /** The failure for the log line, set by `fail` and for home's responses. */
     failure?: LoggedFailure;
-    /** The failure, if it is this region's. */
     failed?: Failure;
     /** The key's caller if this isolate knows it. The key may have been revoked since. */
     met?: Caller;
@@ -80,7 +77,6 @@ export function optionalVariables<Name extends keyof Variables>(
 /** A caller that isn't admitted yet, and how to admit it. */
 export type PresumedCaller = {
   readonly caller: Caller;
-  /** Admits the caller separately from the hold, once. */
   readonly admit: () => Promise<Result<Admitted>>;
   /** Null until requested; then the hold admits. */
   admission: Promise<Result<Admitted>> | null;
@@ -138,7 +134,6 @@ function isPlainHttp(url: string): boolean {
   return url.startsWith("http:") && !PRIVATE.test(url);
 }
 
-/** Returns a response that needs no route, or null. */
 function early(c: AppContext): Response | null {
   const parsed = configOf(c.env);
   if (!parsed.ok) {
@@ -158,7 +153,6 @@ function early(c: AppContext): Response | null {
   return fail(c, { kind: "invalid_request", message, param: null });
 }
 
-/** Catches thrown values that aren't `Error`s, which Hono doesn't pass to `onError`. */
 async function guarded(c: AppContext, next: Next): Promise<void> {
   try {
     await next();
@@ -230,7 +224,6 @@ function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted |
   for (const [name, value] of Object.entries(own)) headers.set(name, value);
 }
 
-/** Sets the headers of every response to an authenticated request. */
 function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted): void {
   headers.set("openai-organization", caller.orgId);
   setRateHeaders(headers, rate);

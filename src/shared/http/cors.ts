@@ -1,4 +1,3 @@
-/** Response headers that browser scripts can read. */
 const EXPOSED = [
   "x-request-id",
   "location",

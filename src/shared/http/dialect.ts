@@ -5,7 +5,6 @@ import type { Failure } from "../failure.ts";
 export type ErrorAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** An object is sent as JSON, text unchanged. */
   readonly body: object | string;
 };
 

@@ -42,7 +42,6 @@ function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged
 
 const CHARGED = "What it had used was charged, and a repeat is charged again.";
 
-/** Types and codes that add nothing to the status, or are a provider's. */
 const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
 const REFUSAL_CODES = new Set([
   "context_length_exceeded",
@@ -70,11 +69,9 @@ const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
 
 const RETRY_AFTER_MAX_S = 60;
-/** SDKs wait only for less than a minute. */
 const OVERLOAD_RETRY_MAX_S = 59;
 const MISCONFIGURED_RETRY_S = 30;
 
-/** The HTTP form of every failure. A failure without an entry doesn't compile. */
 const WIRES: Wires = {
   invalid_request: (failure) => ({
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
@@ -220,7 +217,6 @@ const WIRES: Wires = {
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
 };
 
-/** Which of the two headers is wrong. */
 const TWO_KEYS = {
   both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
   authorization:
@@ -229,7 +225,6 @@ const TWO_KEYS = {
     "Invalid API key in 'x-api-key'; that in 'Authorization' is none of ours. Send one live key.",
 };
 
-/** Agents stop only at the words "Insufficient credits". */
 function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   const wire = { status: 402, type: "insufficient_balance" };
@@ -286,7 +281,6 @@ function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): ErrorResp
 
 type Short = FailureOf["key_budget_exceeded"] | FailureOf["quota_exceeded"];
 
-/** Returns the rest of a quota or budget as text, numbers and retry advice. */
 function shortage(
   { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
   resetsAt: number | null,
@@ -314,7 +308,6 @@ const LIMITED = {
   webhook_tests: "tests of this webhook",
 };
 
-/** `retry-after` equals `error.retry_after`. Clients parse the end of the message. */
 function rateLimited({
   scope,
   limit,

@@ -3,7 +3,6 @@ import { anchorOf, errorResponseOf } from "./failure-mapping.ts";
 import type { ErrorResponse } from "./failure-mapping.ts";
 import type { Failure } from "../failure.ts";
 
-/** The `error` object. All four keys are always present. */
 type ErrorObject = {
   readonly message: string;
   readonly type: string;
@@ -20,11 +19,9 @@ type ErrorObject = {
   readonly generation_id?: string;
   readonly key_id?: string;
   readonly cost_micro?: number;
-  /** Link to the docs of this error. */
   readonly docs_url?: string;
 };
 
-/** The error format of a path and the base URL of the docs. */
 type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
 /** Returns a failure's response in the path's format, by default OpenAI's `{"error": ...}`. */

@@ -1,6 +1,5 @@
 import type { Config } from "../config/config.ts";
 
-/** Creates a value that an isolate keeps. The function is its key. */
 type Part<T> = (config: Config) => T;
 
 const isolates = new WeakMap<Config, Isolate>();
@@ -14,7 +13,6 @@ export class Isolate {
     this.#config = config;
   }
 
-  /** Returns the isolate's values for a configuration. */
   static of(config: Config): Isolate {
     const known = isolates.get(config);
     if (known !== undefined) return known;
@@ -23,7 +21,6 @@ export class Isolate {
     return fresh;
   }
 
-  /** Returns the value that `part` creates. */
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
     if (known !== undefined) return known as T; // created by this part, so it has this type

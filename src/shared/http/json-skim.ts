@@ -1,4 +1,3 @@
-/** Maximum length of a field name to match. */
 const NAME_MAX = 32;
 
 /**
@@ -12,15 +11,12 @@ export class JsonSkim {
   /** The last string or its start: a name if a colon follows. */
   #name = "";
   #isSkipping = false;
-  /** Open objects and lists in the skipped value. */
   #depth = 0;
 
-  /** `left` contains the names of the fields. */
   constructor(left: ReadonlySet<string>) {
     this.#left = left;
   }
 
-  /** Returns the copy of the next piece. */
   push(text: string): string {
     let copy = "";
     let from = 0;
@@ -40,7 +36,6 @@ export class JsonSkim {
     return this.#isSkipping ? copy : copy + text.slice(from);
   }
 
-  /** Reports whether a skipped field's value follows. */
   #beginsValue(character: string): boolean {
     if (this.#isInString) {
       const isOpen = this.#staysInString(character);

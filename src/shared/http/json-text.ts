@@ -96,7 +96,6 @@ function scanStructure(
   return { members, values };
 }
 
-/** Counts members and finds problems visible only after parsing. DEPTH_MAX bounds recursion. */
 class Tree {
   members = 0;
   tooLarge = false;
@@ -134,7 +133,6 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the path of the first number beyond a double. Depth is bounded. */
 function placeOfInfinity(value: JsonValue): PropertyKey[] | null {
   if (typeof value !== "object" || value === null) {
     return value === Infinity || value === -Infinity ? [] : null;

@@ -4,7 +4,6 @@ import { fail } from "./context.ts";
 import type { AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
-/** Hints for paths that clients commonly get wrong. */
 const HINTS: Readonly<Record<string, string>> = {
   "/v1/v1":
     " Your client adds /v1 to the base address by itself: give it one that ends before that.",
@@ -13,7 +12,6 @@ const HINTS: Readonly<Record<string, string>> = {
 
 /** Paths for programs, which never get an HTML page. */
 const FOR_PROGRAMS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
-/** Pages of the docs site for the root and for unknown addresses. */
 const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
 /** Returns 404 as JSON with a hint for common mistakes, or a page for a browser. */

@@ -34,7 +34,6 @@ export function parseFields<Schema extends FieldsSchema>(
   return invalid(`Unknown parameter: '${shown}'.`, shown === "" ? null : shown);
 }
 
-/** Marks a parameter that was given more than once. */
 const GIVEN_TWICE: readonly string[] = [];
 
 /**

@@ -5,7 +5,6 @@ type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
 const DO_NOT_RETRY = { "x-should-retry": "false" };
 const SECONDS_MAX = 2_592_000;
 
-/** The limit that a purchase would exceed. */
 const LIMITS = {
   day: (limit: number) => `Purchases of ${limit} dollars a day are sold to an organization`,
   card_day: (limit: number) => `The saved card may be charged ${limit} dollars a day`,

@@ -90,7 +90,6 @@ export async function readBytes(request: Request, limits: BodyLimits): Promise<B
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }
 
-/** Reads in one native call, which settles with whichever comes first. */
 function readWhole(request: Request, limits: BodyLimits): Promise<Bytes> {
   const { bytesMax, timeoutMs, after = afterTimeout } = limits;
   return new Promise((resolve) => {
@@ -141,7 +140,6 @@ async function readPieces(reader: Reader, limits: BodyLimits, deadline: Deadline
   }
 }
 
-/** Cancels the upload and returns the rejection without waiting. */
 function giveUp(reader: Reader, refusal: Refusal): Refusal {
   reader.cancel().catch(() => undefined);
   return refusal;

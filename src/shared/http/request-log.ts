@@ -35,7 +35,6 @@ export function logRequest(record: RequestRecord): void {
   });
 }
 
-/** Statuses that anyone can provoke at will. */
 const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 
 const makeLine = (): SummedLine => new SummedLine("requests_refused");

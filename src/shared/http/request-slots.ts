@@ -10,7 +10,6 @@ import type { BodyLimits } from "./read-json.ts";
 
 /** Ms for admission, storing an outcome and a margin. */
 const LEASE_SPARE_MS = 60_000;
-/** The owner of bodies without a key, which operators send. */
 const NO_KEY = "";
 
 /** Returns this isolate's requests in flight. */
@@ -38,7 +37,6 @@ export function bodyLength(c: AppContext): number {
   return declared > 0 ? declared : Infinity;
 }
 
-/** There is no capacity for the body. */
 type Shed = { readonly ok: false; readonly shed: ShedReason };
 
 /** Reads the body of an unpaid request with a slot and byte capacity, both held until the response. */

@@ -1,10 +1,6 @@
 import { Utf8Pieces } from "./bounded-body.ts";
 import { JsonSkim } from "./json-skim.ts";
 
-/**
- * An event: its name ("message" by default) and its data lines joined by
- * .
- */
 type ServerSentEvent = { readonly name: string; readonly data: string };
 
 /** Maximum UTF-16 units of an event. */

@@ -16,7 +16,6 @@ export class SummedLine {
     this.#event = event;
   }
 
-  /** Counts an event by name. */
   add(name: string, nowMs: number, last: LogFields): void {
     this.#counts[name] = (this.#counts[name] ?? 0) + 1;
     if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // also after the clock stepped back

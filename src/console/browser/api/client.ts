@@ -8,7 +8,6 @@ export type Filling<C extends Call> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
   readonly body?: Calls[C]["body"];
-  /** Makes a repeat return the first result. */
   readonly idempotencyKey?: string;
 };
 

@@ -6,7 +6,6 @@ export type LogIns = {
   readonly region: string;
   readonly issuers: readonly { readonly id: string; readonly name: string }[];
   readonly sign_up: "off" | "approve" | "on";
-  /** Whether people join their company's organization by domain. */
   readonly joins: boolean;
   readonly regions: readonly { readonly region: string; readonly console: string }[];
 };

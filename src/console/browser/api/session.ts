@@ -8,7 +8,6 @@ export type Session = {
     readonly slug: string;
     readonly is_personal?: boolean;
   } | null;
-  /** The role of an operator. */
   readonly operator?: "read" | "support" | "finance" | "all";
   readonly person?: { readonly id: string; readonly name: string };
   readonly key: {

@@ -5,7 +5,6 @@ import type { CallFailure } from "./client.ts";
 export type StreamProgress =
   | {
       readonly kind: "head";
-      /** The request's ID. */
       readonly id: string;
       readonly route: string;
       readonly grantedMaxTokens: string | null;
@@ -96,7 +95,6 @@ function usageOf(
   };
 }
 
-/** Yields the data of each event of a stream. */
 async function* eventsOf(response: Response): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

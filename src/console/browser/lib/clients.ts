@@ -9,7 +9,6 @@ export const ORIGIN = "https://this-region.invalid";
 /** The placeholder of the reader's key in the blocks. */
 export const YOUR_KEY = "YOUR_KEY";
 
-/** Clients that know their vendor's models by name: the larger and the smaller one. */
 const OF_MAKERS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
   "Claude Code": [/^anthropic\/claude-(?:opus|sonnet)-/, /^anthropic\/claude-haiku-/],
   Codex: [/^openai\/gpt-\d/, /^$/],

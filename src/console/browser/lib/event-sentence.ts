@@ -9,7 +9,6 @@ export type NameOf = (id: string) => string;
 type Told = {
   readonly who: string;
   readonly what: string;
-  /** The differences as `from "a" to "b"`. */
   readonly changes: string;
   readonly text: (name: string) => string;
   readonly money: (name: string) => string;
@@ -114,7 +113,6 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `The webhook ${what} is off: ${text("reason") === "gone" ? "it answered 410" : "no answer for five days"}`,
 };
 
-/** Returns a part of a sentence with its surroundings, or nothing. */
 function after(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }

@@ -5,7 +5,6 @@ export type Credits = Calls["GET /v1/credits"]["answer"];
 
 type Tone = "plain" | "good" | "warn" | "bad";
 
-/** The names and styles of purchase states. */
 const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: Tone]>> = {
   wanted: ["starting", "plain"],
   asked: ["asking the bank", "plain"],
@@ -32,7 +31,6 @@ export function wayOf({ method }: Purchase): string {
   return { checkout: "payment page", card: "kept card", auto: "by itself" }[method];
 }
 
-/** The remedies for failed purchases by error. */
 const REMEDIES: Readonly<Record<string, string>> = {
   card_declined: "Use another card, or ask your bank why.",
   insufficient_funds: "Put money on the card or use another one.",
@@ -55,7 +53,6 @@ export function remedyOf(purchase: Purchase): string {
   return found ?? "Try again, or use another card.";
 }
 
-/** Why automatic top-up is off, and how to turn it on. */
 const DISABLED: Readonly<Record<string, string>> = {
   card_declined: "the bank does not accept the card any more. Keep another card, then turn it on",
   no_saved_card: "no card is kept. Pay once and keep the card, then turn it on",
@@ -71,7 +68,6 @@ export function whyDisabled(reason: string): string {
   return DISABLED[reason] ?? "of a failure";
 }
 
-/** The kinds of history lines. */
 const KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
   payment: "Payment",
   credit: "Credit by the operator",

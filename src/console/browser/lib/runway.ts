@@ -5,7 +5,6 @@ import { DAY, daysBetween, monthStart, utcDay } from "./time.ts";
 export type Totals = {
   readonly today: number;
   readonly month: number;
-  /** Last month up to the same day. */
   readonly lastMonthToDate: number;
   /** The last 7 whole days. */
   readonly week: number;

@@ -6,7 +6,6 @@ const METRICS = [
   "cost_micro",
 ] as const;
 export type Metric = (typeof METRICS)[number];
-/** The summed metrics. */
 type Amounts = Readonly<Record<Metric, number>>;
 /** The sum of a UTC day and a group (model, key, end user; null for none). */
 export type DayRow = Amounts & {

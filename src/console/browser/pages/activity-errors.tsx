@@ -13,7 +13,6 @@ import type { Column } from "../ui/table.tsx";
 import { IDS, TITLES } from "./activity-sums.tsx";
 
 const EVERY_MS = 30_000;
-/** The request filter of each group. */
 const FILTERS = {
   model: "model",
   provider: "provider",

@@ -53,7 +53,6 @@ export function ActivityMeasures() {
 
 type Timed = "first_byte" | "tokens_per_s";
 
-/** The median TTFT or speed of the busiest groups. */
 function Times({
   rows,
   parts,

@@ -123,7 +123,6 @@ function groupColumn(
   };
 }
 
-/** Returns the actions that stop a row's spend. */
 function verbs(by: Splits, may: (call: Call, isOwn: boolean) => boolean): readonly Column<Sum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = STOPS[by];

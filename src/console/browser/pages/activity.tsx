@@ -36,11 +36,9 @@ const RANGES = [
   ["last-month", "last month"],
   ["dates", "dates"],
 ] as const;
-/** The chart of a metric that isn't a sum. */
 const MEASURES: Part = {
   load: async () => (await import("./activity-measures.tsx")).ActivityMeasures,
 };
-/** The part below that isn't a simple sum. */
 const GROUPS: Part = {
   load: async () => (await import("./activity-groups.tsx")).ActivityGroups,
 };
@@ -99,7 +97,6 @@ export function Activity() {
   );
 }
 
-/** The metric and its groups, one or two. */
 function Splitting({ by }: { by: Splits }) {
   const seconds = SPLITS.filter(([name]) => pairOf(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
@@ -112,7 +109,6 @@ function Splitting({ by }: { by: Splits }) {
   );
 }
 
-/** The period: a preset or two days. Choosing one clears the other. */
 function Period() {
   const [query, update] = useQuery();
   return (
@@ -143,7 +139,6 @@ function Period() {
   );
 }
 
-/** The active filters, each removable. */
 function Chips() {
   const [query, update] = useQuery();
   const nameOf = useGroupNames();
@@ -162,7 +157,6 @@ function Chips() {
   );
 }
 
-/** Sum, average and change in a line. */
 function Summary({
   rows,
   before,
@@ -197,7 +191,6 @@ function titleOf(metric: Drawn["metric"], by: Splits): string {
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
-/** Returns whether a metric has its own chart. */
 function isApartDrawn(metric: Drawn["metric"]): metric is Exclude<Drawn["metric"], Metric> {
   return metric === "cache_share" || metric === "errors" || isTimed(metric);
 }
@@ -229,7 +222,6 @@ function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
   );
 }
 
-/** Returns the groups with a color in the chart. */
 function drawnOf(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -9,7 +9,6 @@ import { Chart } from "../ui/chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const DAYS = 90;
-/** The payments of one answer. */
 const CREDITS_MAX = 100;
 const PACES = [
   ["yesterday", 1],
@@ -70,7 +69,6 @@ export function BalanceCurve() {
   );
 }
 
-/** Returns today's balance without open holds. */
 function withoutHeld(days: readonly string[], micros: number) {
   const values = days.map((_, i) => (i === days.length - 1 ? micros : null));
   return { label: "without what is held now", slot: 4, values };

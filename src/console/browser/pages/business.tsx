@@ -101,7 +101,6 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   );
 }
 
-/** Returns the sum of all pages by group and day. */
 async function wholeMargin(query: {
   readonly from: string;
   readonly to: string;
@@ -202,7 +201,6 @@ function columnsOf(by: By): readonly Column<Row>[] {
 
 const NUMBER = { type: "number", step: "0.000001" } as const;
 
-/** The form for a provider's bill of a day. */
 function EnterBill({ onClose }: { onClose: () => void }) {
   const [typed, setTyped] = useState({ provider: "", day: "", dollars: "" });
   const line = (name: keyof typeof typed, label: string, more: object = {}) => (

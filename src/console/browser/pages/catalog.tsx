@@ -10,7 +10,6 @@ import type { Column } from "../ui/table.tsx";
 type Model = CatalogModels["models"][number];
 type Row = Model["routes"][number] & Pick<Model, "id" | "kind" | "aliases">;
 
-/** The age of a price in days that shows amber, then red. */
 const OLD_DAYS = 30;
 const TOO_OLD_DAYS = 60;
 const WHY = {

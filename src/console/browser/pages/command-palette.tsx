@@ -15,14 +15,11 @@ import { useNow } from "../state/now.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 
-/** A result of the palette, and its page. */
 type Find = { readonly what: string; readonly text: string; readonly href: string };
 
 const MOST = 12;
 const OF_EACH = 4;
-/** The prefix of our secrets, which stay in the browser. */
 const SECRET = /^svc_s[a-z]_/;
-/** The pages of ids by prefix. */
 const IDS = [
   [/^(?:req|chatcmpl|cmpl|resp|msg|embd)[-_]/, "Request", (id: string) => hrefOf(["requests", id])],
   [/^key_/, "Key", (id: string) => hrefOf(["keys", id])],
@@ -125,7 +122,6 @@ function pageFind({ title, path }: Page): Find {
   return { what: "Page", text: title, href: hrefOf(path === "" ? [] : [path]) };
 }
 
-/** Finds keys by name, secret or prefix, with recent use and revocation. */
 function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
   const now = useNow();
   const isSecret = SECRET.test(text);
@@ -167,7 +163,6 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
     .map(({ id }) => ({ what: "Model", text: id, href: hrefOf(["models"], { q: id }) }));
 }
 
-/** Searches the documentation, whose index is loaded on the first input. */
 function useDocuments(text: string): readonly Find[] {
   const data = readAside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
@@ -178,7 +173,6 @@ function useDocuments(text: string): readonly Find[] {
   }));
 }
 
-/** Reads the index, whose address is in every documentation page. */
 async function readIndex(): Promise<Outcome<readonly Entry[]>> {
   const page = await (await fetch("/docs/")).text();
   const at = /data-index="([^"]+)"/.exec(page)?.[1];

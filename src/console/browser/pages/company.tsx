@@ -43,7 +43,6 @@ export function Company() {
   );
 }
 
-/** The company's own login provider, and whether it is required. */
 function OwnIssuer() {
   const [setting, setSetting] = useState(false);
   const [failed, setFailed] = useState("");

@@ -15,10 +15,8 @@ import { useChange } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 import { FirstOfKey } from "./first-of-key.tsx";
 
-/** The client blocks from `scripts/site/clients.ts`. */
 const BLOCKS = "/console/clients.json";
 type Read = Outcome<readonly ClientBlocks[]>;
-/** The shown characters of a secret. */
 const SHOWN = 18;
 
 /** The way to the first request: a key, the client's code and the result. */
@@ -91,7 +89,6 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
   );
 }
 
-/** Takes or makes a key, which stays in this tab's memory. */
 function KeyLine({ client }: { client: string }) {
   const held = useCell(connectKey);
   const mayMake = useMay()("POST /v1/keys");
@@ -123,7 +120,6 @@ function HeldLine({ secret }: { secret: string }) {
   );
 }
 
-/** Makes a key. */
 function MakeKey({ client }: { client: string }) {
   const [name, setName] = useState(client);
   const [idempotencyKey] = useState(() => crypto.randomUUID());

@@ -41,7 +41,6 @@ export function Credits() {
   );
 }
 
-/** The balance, and the debt after a refund of spent credits. */
 function Left() {
   const read = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   return (
@@ -79,7 +78,6 @@ function Owed({ micros }: { micros: number }) {
   );
 }
 
-/** Reads payments. */
 function useMoved() {
   return usePages(
     "GET /v1/credits",
@@ -92,12 +90,10 @@ function useMoved() {
   );
 }
 
-/** Returns whether credits are sold here, if known. */
 function useIsSold(): boolean {
   return (readAside(useMoved().page)?.sold ?? null) !== null;
 }
 
-/** The link to the payment provider: card, address, invoices, receipts. */
 function Portal() {
   const isSold = useIsSold();
   const { busy, failure, start } = useChange(
@@ -115,7 +111,6 @@ function Portal() {
   );
 }
 
-/** Reads purchases if credits are sold. */
 function usePurchases() {
   return usePages(
     "GET /v1/credits/purchases",
@@ -128,7 +123,6 @@ function usePurchases() {
   );
 }
 
-/** The purchase in the address, or the pending one. */
 function UnderWay() {
   const [query, update] = useQuery();
   const waiting = usePurchases().rows.find(({ state }) => state === "needs_customer");
@@ -156,7 +150,6 @@ function Bought() {
   );
 }
 
-/** The buyer's view: a pending purchase, two ways to buy, purchases, payments. */
 function Buying() {
   const [, update] = useQuery();
   const moved = useMoved();

@@ -62,7 +62,6 @@ export function Deliveries({ id }: { id: string }) {
   );
 }
 
-/** The tabs by state. */
 const STATES = [
   ["All", ""],
   ["Failed", "failed"],
@@ -81,7 +80,6 @@ function useResend(
   return { queued, busy, failure, start };
 }
 
-/** Resends all failed or waiting deliveries. */
 function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
   const { queued, busy, failure, start } = useResend(id, { state });
   return (
@@ -120,7 +118,6 @@ const COLUMNS: readonly Column<Delivery>[] = [
   },
 ];
 
-/** Returns the resend action. */
 function verbs(id: string): Column<Delivery> {
   return {
     id: "do",
@@ -165,7 +162,6 @@ export function answerOf({ status, error }: Pick<Delivery, "status" | "error">):
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
 
-/** One delivery with its attempts. */
 function Detail({
   id,
   delivery,
@@ -253,7 +249,6 @@ export function Beginning({ answer }: { answer: string | null }) {
   return answer ? <Sent title="How its answer begins" text={answer} /> : null;
 }
 
-/** Text as it was sent. */
 function Sent({ title, text }: { title: string; text: string }) {
   return (
     <>

@@ -88,7 +88,6 @@ export function EndUsers() {
   );
 }
 
-/** Opens an end user by ID. */
 function Find() {
   return (
     <input
@@ -135,7 +134,6 @@ const COLUMNS: readonly Column<EndUser>[] = [
   },
 ];
 
-/** The spent part of a quota, or spend without one. */
 function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
   if (quota === null) return <Money micros={microsOf(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;

@@ -19,11 +19,9 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
-/** The events that need action. */
 const LOUD =
   /balance\.low|declined|needs_customer|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
-/** The webhook page, loaded separately. */
 const WEBHOOK_PAGE: Part = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
 };
@@ -98,14 +96,12 @@ function EventList() {
   );
 }
 
-/** Returns the names of keys and the organization. */
 function useNames(): NameOf {
   const { organization } = useSession();
   const nameOfKey = useKeyNames();
   return (id) => (id === organization?.id ? organization.name : nameOfKey(id));
 }
 
-/** Returns the page of an event's subject, if any. */
 function pageOf({ type, subject }: Event): string | null {
   if (type.startsWith("key.")) return hrefOf(["keys", subject]);
   if (type.startsWith("end_user.")) return hrefOf(["end-users", subject]);

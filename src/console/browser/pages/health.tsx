@@ -77,7 +77,6 @@ export function Health() {
   );
 }
 
-/** When the hourly sweep ended, and what it found. */
 function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
   const { wallet_bytes_largest: wallet, book_bytes: book, bytes_max: most } = sweep;
   const share = (bytes: number): string => `${((bytes / most) * 100).toFixed(1)} %`;
@@ -93,7 +92,6 @@ function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
 
 type TroublesProps<Row> = {
   readonly title: string;
-  /** What is said when there is none. */
   readonly none: string;
   readonly name: string;
   readonly columns: readonly Column<Row>[];
@@ -101,7 +99,6 @@ type TroublesProps<Row> = {
   readonly keyOf: (row: Row) => string;
 };
 
-/** Rows in the order in which they came, or that there is none. */
 function Troubles<Row>({ title, none, ...grid }: TroublesProps<Row>) {
   return (
     <Panel title={title}>

@@ -49,7 +49,6 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
   return <KeyFacts apiKey={apiKey} used={used} onDo={setDoing} onClose={onClose} />;
 }
 
-/** Whether a key is of the member who is logged in. */
 function useIsOwn({ member_id }: Key): boolean {
   return useSession().member?.id === member_id;
 }

@@ -181,7 +181,6 @@ const NAMES: readonly Column<ListedModel>[] = [
   },
 ];
 
-/** What one does with a model. */
 function verbs({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
   return {
     id: "do",

@@ -103,7 +103,6 @@ type Opened = { readonly orgId: string; readonly purchase: Purchase; readonly on
 
 const named = (id: string | null) => (id === null ? null : <code>{id}</code>);
 
-/** One purchase with the payment provider's ids, and its refund. */
 function Detail({ orgId, purchase, onClose }: Opened) {
   const [refunding, setRefunding] = useState(false);
   const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");

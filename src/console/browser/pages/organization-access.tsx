@@ -59,7 +59,6 @@ function Invitations({ id }: Of) {
 
 const ROLES = ["owner", "admin", "billing", "member"] as const;
 
-/** Makes an invitation link, shown once. */
 function Invite({ id, onClose }: Closing) {
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<(typeof ROLES)[number]>("owner");
@@ -131,7 +130,6 @@ function EndInvitation({ id, onClose }: Closing) {
   );
 }
 
-/** E-mail domains for joining, and the company's own login. */
 function Domains({ id }: Of) {
   const may = useMay();
   const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
@@ -237,7 +235,6 @@ function Approve({ id, domain }: Of & { domain: string }) {
   );
 }
 
-/** The active used sessions of all keys. */
 function Sessions({ id }: Of) {
   const mayEnd = useMay()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");
   const [ending, setEnding] = useState<Session | null>(null);

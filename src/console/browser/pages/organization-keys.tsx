@@ -123,7 +123,6 @@ type Typed = ReturnType<typeof typedOf>;
 
 const limit = (text: string): number | null => (text === "" ? null : Number(text));
 
-/** Returns the form as the API's body. An empty limit is none. */
 function bodyOf(typed: Typed) {
   const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
   return {
@@ -135,7 +134,6 @@ function bodyOf(typed: Typed) {
   };
 }
 
-/** A number field that blocks saving while invalid. */
 const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
 

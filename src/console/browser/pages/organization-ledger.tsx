@@ -9,7 +9,6 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** The common columns of ledger and payments. */
 const POSTED: readonly Column<
   Pick<LedgerRow, "created_at" | "amount_micro" | "balance_micro"> & { readonly kind: string }
 >[] = [
@@ -114,7 +113,6 @@ function Rows({ id }: { id: string }) {
   );
 }
 
-/** Payments, newest first. */
 function Payments({ id }: { id: string }) {
   const { page, rows, pager } = usePages(
     "GET /admin/v1/orgs/{id}/credits",

@@ -18,7 +18,6 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 const TABS = ["Money and people", "Access", "Webhooks", "Recovery"] as const;
-/** Returns a separately loaded part of this page. */
 const part = (load: Page["load"]): Page => ({
   path: "organizations",
   title: "Organization",
@@ -88,7 +87,6 @@ function OrganizationDetail({ id }: { id: string }) {
   );
 }
 
-/** The organization's actions by role. */
 function Verbs({
   one,
   onDo,
@@ -126,7 +124,6 @@ function Verbs({
   );
 }
 
-/** Opens the customer's console, read-only. */
 function SeeAs({ id }: { id: string }) {
   const { busy, failure, start } = useChange(
     () => viewAs(id),
@@ -168,7 +165,6 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
   return <Facts facts={facts} inPanel />;
 }
 
-/** Adds or removes credits, once per reference. */
 function Credit({ id, onClose }: { id: string; onClose: () => void }) {
   const [dollars, setDollars] = useState("");
   const [reference, setReference] = useState("");
@@ -233,7 +229,6 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
   );
 }
 
-/** Recomputes every figure. */
 function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
   const [found, setFound] =
     useState<readonly { what: string; expected: unknown; found: unknown }[]>();

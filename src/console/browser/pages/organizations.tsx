@@ -17,7 +17,6 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
-/** The organization in the address, loaded separately. */
 const ORGANIZATION: Part = {
   load: async () => (await import("./organization.tsx")).Organization,
 };
@@ -94,7 +93,6 @@ export function Organizations() {
   );
 }
 
-/** Returns a key's prefix, which is no secret, or the text unchanged. */
 function beginningOf(text: string): string {
   return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
@@ -175,7 +173,6 @@ const NEW = {
   reference: "first credit",
 };
 
-/** Returns the suggested slug of a name. */
 function slugOf(name: string): string {
   const plain = name.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
   return plain

@@ -95,7 +95,6 @@ function Spending() {
   );
 }
 
-/** The first step without credits, before requests are rejected. */
 function NothingLeft() {
   const { organization } = useSession();
   return (
@@ -107,7 +106,6 @@ function NothingLeft() {
   );
 }
 
-/** Today's errors by code, with links. */
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
   // Also before the first answer, so that the layout doesn't move.
@@ -165,7 +163,6 @@ function Card({
 type Ranked = {
   readonly title: string;
   readonly by: SplitBy;
-  /** The place that stops a spender. */
   readonly to?: readonly [text: string, href: string];
 };
 
@@ -199,7 +196,6 @@ function Top({
   );
 }
 
-/** The five top spenders with their shares. */
 function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   const nameOfKey = useKeyNames();
   const total = sumOf(rows, "cost_micro");
@@ -238,7 +234,6 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   );
 }
 
-/** The alerts of the last day. */
 function Alerts() {
   const now = useNow();
   const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
@@ -266,7 +261,6 @@ function Alerts() {
   );
 }
 
-/** A member's own spend from its newest requests. */
 function OwnShare() {
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const keys = useRead("GET /v1/keys");
@@ -310,7 +304,6 @@ function Newest() {
   );
 }
 
-/** A placeholder as high as the chart. */
 function FirstRequest() {
   return (
     <div class="chart">

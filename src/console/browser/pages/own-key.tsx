@@ -39,7 +39,6 @@ export function OwnKey() {
 
 type OwnLimits = (OwnKeyAnswer | OwnSession)["limits"];
 
-/** The rest of a budget, and its reset. */
 function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   return (
     <>
@@ -59,7 +58,6 @@ function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   );
 }
 
-/** The rest of a minute's limit. */
 function Places({ of: { limit, remaining } }: { of: OwnLimits["requests"] }) {
   return <Bar used={limit - remaining} limit={limit} label={`${remaining} of ${limit} left`} />;
 }

@@ -17,7 +17,6 @@ import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 
-/** The form's content. */
 type Asked = {
   readonly system: string;
   readonly text: string;
@@ -25,7 +24,6 @@ type Asked = {
   readonly cap: string;
   readonly stream: boolean;
 };
-/** The content lives as long as the tab. */
 const FRESH: Asked = {
   system: "",
   text: "Say hello in one sentence.",
@@ -51,7 +49,6 @@ type Answer = {
     readonly costMicro: number;
   } | null;
   readonly failure: CallFailure | undefined;
-  /** Why it ended early, and its cost. */
   readonly broken: ComponentChildren;
 };
 const NOTHING: Answer = {
@@ -109,7 +106,6 @@ export function Playground() {
   );
 }
 
-/** The request's form. */
 function Asking({
   models,
   model,
@@ -200,7 +196,6 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
   );
 }
 
-/** Returns the request's body, or the reason for none. */
 function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): object | string {
   let list: unknown;
   try {
@@ -231,7 +226,6 @@ function mostOf(
   return Math.ceil((input * Number(pricing.prompt) + output * Number(pricing.completion)) * 1e6);
 }
 
-/** Runs one answer at a time. After a stop the final bill is shown. */
 function useAnswer() {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [busy, setBusy] = useState(false);
@@ -281,7 +275,6 @@ function useAnswer() {
   };
 }
 
-/** Returns the cost of a request without an answer. */
 function billed(final: Generation | null | undefined): Partial<Answer> {
   if (final === undefined) return {};
   const { prompt_tokens, completion_tokens, cost_micro } = final ?? {};
@@ -343,7 +336,6 @@ function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
   );
 }
 
-/** The request as code. */
 function CopyAs({ body }: { body: object }) {
   const [query, update] = useQuery();
   const copies = copiesOf(body, location.origin);

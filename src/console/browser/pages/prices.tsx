@@ -183,7 +183,6 @@ const LINES: readonly Column<Line>[] = [
   { id: "result", title: "Result", value: ({ result }) => result.replaceAll("_", " ") },
 ];
 
-/** Gives back what a wrong price charged too much: first counted, then credited. */
 function Rerate({ onClose }: { onClose: () => void }) {
   const [typed, line] = useTyped({ id: "", model: "", from: "", to: "", input: "", output: "" });
   const [found, setFound] = useState<Rerated | null>(null);

@@ -63,7 +63,6 @@ export function Receipt({
   );
 }
 
-/** A link to the neighboring request. */
 function To({ id, text }: { id: string | null; text: string }) {
   const [query] = useQuery();
   return (
@@ -126,7 +125,6 @@ function Bill({ of }: { of: Generation }) {
   );
 }
 
-/** Returns the details for support, as Markdown. */
 function ticketOf(of: Generation): string {
   const facts = [
     ["Request", of.request_id],
@@ -149,7 +147,6 @@ function ticketOf(of: Generation): string {
 
 const OUTCOMES = { served: "served", failed: "failed", left: "its client left" } as const;
 
-/** The attempts at providers on a timeline. */
 function Attempts({ of: { attempts, duration_ms } }: { of: Generation }) {
   if (attempts.length === 0) return null;
   const whole = Math.max(1, duration_ms ?? 0, ...attempts.map(({ ended_ms }) => ended_ms ?? 0));

@@ -20,7 +20,6 @@ export function RequestErrors() {
   );
 }
 
-/** The errors of these days by code, as filters. */
 function ErrorCounts() {
   const [query, update] = useQuery();
   const { to, from = to, key_id } = query;
@@ -52,13 +51,11 @@ function ErrorCounts() {
   );
 }
 
-/** Returns the filters of the list. */
 function onlyOf({ model, provider, key_id, external_id }: Query): Only {
   const filters = Object.entries({ model, provider, key_id, external_id });
   return Object.fromEntries(filters.filter(([, one]) => one !== undefined));
 }
 
-/** Today's errors over time. */
 function ErrorsToday() {
   const [query] = useQuery();
   const now = useNow();

@@ -13,11 +13,8 @@ import { ReadResult } from "../ui/states.tsx";
 const EVERY_MS = 30_000;
 const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
-/** The names of the parts, and the status filter of each. */
 const PARTS = { Succeeded: "settled", "Failed or refused": "error" } as const;
-/** The longest range with hourly bars. */
 const HOURLY_MS = 3 * DAY;
-/** The empty result of a read that wasn't made. */
 const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 
 /** Succeeded and failed requests over time, as filters. */
@@ -40,13 +37,11 @@ export function RequestStates() {
   );
 }
 
-/** Returns the chart's title. */
 function titleOf(mayCount: boolean, isCounted: boolean): string {
   if (!mayCount) return "Errors";
   return isCounted ? "Requests by status" : "Requests that succeeded";
 }
 
-/** Successes and failures, as far as permitted. */
 function Both({
   title,
   mayCount,
@@ -86,7 +81,6 @@ function Both({
   );
 }
 
-/** `length`: of an hour or a day. */
 function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {
   return [
     ...good.map(({ hour, group, requests }) => rowOf(hour ?? group ?? "", "Succeeded", requests)),

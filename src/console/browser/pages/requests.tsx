@@ -30,7 +30,6 @@ const FILTERS = [
   "from",
   "to",
 ] as const;
-/** The tabs by status. */
 const TABS = [
   ["All", ""],
   ["Succeeded", "settled"],
@@ -38,7 +37,6 @@ const TABS = [
   ["Running", "held"],
 ] as const;
 
-/** The failed requests, loaded separately. */
 const ERRORS: Part = {
   load: async () => (await import("./request-errors.tsx")).RequestErrors,
 };
@@ -123,7 +121,6 @@ export function Requests() {
   );
 }
 
-/** Returns the neighbors of a request. */
 function besideOf(rows: readonly Generation[], id: string): Beside {
   const at = rows.findIndex((row) => row.id === id);
   return at === -1 ? [null, null] : [rows[at - 1]?.id ?? null, rows[at + 1]?.id ?? null];
@@ -156,7 +153,6 @@ function Filters() {
   );
 }
 
-/** The open holds with their age. */
 function OpenHolds() {
   const read = useRead("GET /v1/holds", { query: { limit: 20 } }, { every: 5000 });
   return (

@@ -75,7 +75,6 @@ function columnsOf(total: number, mayCap: boolean): readonly Column<Sum>[] {
   ];
 }
 
-/** Opens the form at once. */
 function SetQuota({ group }: Sum) {
   const [query] = useQuery();
   return <a href={hrefOf(["end-users", group ?? ""], { ...query, do: "quota" })}>Set quota</a>;

@@ -123,7 +123,6 @@ function columnsOf(
   ];
 }
 
-/** Changes a role at once. */
 function RoleOf({ member }: { member: TeamMember }) {
   const [failed, setFailed] = useState("");
   const set = async (role: Role): Promise<void> => {

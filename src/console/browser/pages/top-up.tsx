@@ -55,7 +55,6 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
   );
 }
 
-/** The settings, and the used part of the month. */
 function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
   const { below_dollars: below, amount_dollars: amount, most_per_month_dollars: most } = chosen;
   return (
@@ -72,7 +71,6 @@ function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
   );
 }
 
-/** The end of the wait after a decline or the month's limit. */
 function Waiting({ until }: { until: string | null }) {
   const now = useNow();
   if (until === null || Date.parse(until) <= now) return null;
@@ -85,7 +83,6 @@ function Waiting({ until }: { until: string | null }) {
 
 type Chosen = NonNullable<Credits["auto_top_up"]>;
 
-/** Sets the terms, or turns it off with null. */
 function useSetTerms() {
   const { organization } = useSession();
   const path = { org_id: organization?.id ?? "" };

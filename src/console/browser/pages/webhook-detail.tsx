@@ -101,7 +101,6 @@ function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
   );
 }
 
-/** Sends one message now and shows what came of it. */
 function TestCall({ webhook: { id, url }, onClose }: Props) {
   const [told, setTold] = useState<WebhookTest | null>(null);
   const { busy, failure, start } = useChange(

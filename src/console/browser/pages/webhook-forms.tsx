@@ -183,10 +183,8 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
   );
 }
 
-/** Events that are counted before a replay. */
 const COUNTED_MAX = 100;
 
-/** How many go, and to whom, before anything does. */
 function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
   const from = Number.isNaN(Date.parse(since)) ? null : new Date(since).toISOString();
   const query = { limit: COUNTED_MAX, ...(from !== null && { from }) };

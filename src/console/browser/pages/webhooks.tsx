@@ -11,7 +11,6 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { NewWebhook } from "./webhook-forms.tsx";
 
-/** As many as an organization may have. */
 const WEBHOOKS_MAX = 5;
 
 /** The address of a webhook's own page, or of all of them. */

@@ -1,6 +1,5 @@
 const SLOTS = 8;
 
-/** A slot that is the name's own on every page and day. */
 function hashOf(name: string): number {
   let hash = 0;
   for (const letter of name) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;

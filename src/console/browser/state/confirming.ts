@@ -39,7 +39,6 @@ export async function withFreshLogin<T>(
   return (await askToConfirm(CHANGES[name] ?? "this change")) ? run() : outcome;
 }
 
-/** Opens the dialog, or waits for the open one. */
 function askToConfirm(change: string): Promise<boolean> {
   waiting ??= new Promise<boolean>((resolve) => {
     confirming.set({

@@ -27,7 +27,6 @@ type Entry = {
   readonly watchers: Set<() => void>;
 };
 
-/** Younger than this is shown without a question. */
 const FRESH_MS = 2000;
 const KEPT = 200;
 /** A load that throws is a failure like any other: it is asked again with them. */
@@ -42,7 +41,6 @@ const BROKEN: Outcome<never> = {
     docsUrl: null,
   },
 };
-/** The one copy of what the region said, by address. */
 const entries = new Map<string, Entry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 

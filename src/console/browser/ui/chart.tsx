@@ -17,7 +17,6 @@ type Props = {
 type Hover = { readonly index: number; readonly left: number };
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-/** Whether the reader chooses the colors: tiles tell series apart then. */
 const forced = matchMedia("(forced-colors: active)");
 
 /** A chart by UTC day. Pointing at a day lists its values; a table says the same. */

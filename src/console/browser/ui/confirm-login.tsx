@@ -19,7 +19,6 @@ export function ConfirmLogin() {
   return asked && <ConfirmDialog {...asked} />;
 }
 
-/** Whether both sessions are of one person, key or operator, in one organization. */
 function isSame(one: Session, other: Session): boolean {
   return idsOf(one) === idsOf(other);
 }
@@ -93,7 +92,6 @@ function Providers({ onDone }: { onDone: (now: Session) => void }) {
   );
 }
 
-/** Exchanges the key or token of the session once more. */
 function Paste({ onDone }: { onDone: (now: Session) => void }) {
   const [key, setKey] = useState("");
   return (

@@ -15,7 +15,6 @@ export function Dialog({
   title: string;
   onClose: () => void;
   wide?: boolean;
-  /** Whether what was typed is worth a question. */
   asks?: boolean;
   children: ComponentChildren;
 }) {
@@ -90,7 +89,6 @@ export function Confirm<T>({
   children,
 }: {
   title: string;
-  /** What the button says: `Revoke Server`. */
   verb: string;
   run: () => Promise<Outcome<T>>;
   onClose: () => void;
@@ -116,7 +114,6 @@ export function Confirm<T>({
   );
 }
 
-/** What a form was refused with, for its fields. */
 const Refused = createContext<CallFailure | undefined>(undefined);
 
 /** A form in which Enter makes the change; a refusal that names a field stands at that field too. */

@@ -6,7 +6,6 @@ import { Failed, Skeleton } from "./states.tsx";
 
 /** A page, or a part of one, with a script of its own. */
 export type Part = Pick<Page, "load">;
-/** The parts whose script is here. */
 const views = new Map<Part, FunctionComponent>();
 const NO_SCRIPT = {
   status: 0,

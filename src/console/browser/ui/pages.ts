@@ -18,7 +18,6 @@ export type Pager<T> = {
 type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
 
 const LIMIT = 50;
-/** How long an export waits for a place in the session's minute. */
 const FULL_MS = 2000;
 
 /**

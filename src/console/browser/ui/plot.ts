@@ -14,7 +14,6 @@ type Plot = {
   /** Colors of the axes' words and of the grid. */
   readonly text: string;
   readonly line: string;
-  /** What lies behind, for tiles. */
   readonly ground: string;
   readonly tick: (value: number) => string;
   readonly name: (day: string) => string;
@@ -161,7 +160,6 @@ function tileOf(tile: number | null, ink: string, ground: string): CanvasPattern
   return pen.createPattern(canvas, "repeat");
 }
 
-/** Each series on top of those before it. */
 function sums(series: readonly PlotSeries[], length: number): number[][] {
   const below = Array.from({ length }, () => 0);
   return series.map(({ values }) =>

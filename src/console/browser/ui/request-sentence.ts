@@ -1,7 +1,6 @@
 import type { Generation } from "../api/types.ts";
 import { spent } from "../lib/money.ts";
 
-/** Where its client had begun to read. */
 const IN_STREAM = new Map([[200, "Broken off in its stream"]]);
 
 /** What became of it, for who was told of an error. */

@@ -7,9 +7,7 @@ import { Dialog } from "./dialog.tsx";
 type Props = {
   readonly title: string;
   readonly secret: string;
-  /** What it is: "key". */
   readonly noun: string;
-  /** What else there is to know of it. */
   readonly note?: string;
   /** The secret as it is used, each under its heading. */
   readonly uses: readonly (readonly [heading: string, text: string])[];

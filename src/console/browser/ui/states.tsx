@@ -9,7 +9,6 @@ import { hrefOf } from "../state/route.ts";
 import { Code, Copy } from "./basics.tsx";
 import { useNow } from "../state/now.ts";
 
-/** Longer than this, what is awaited shows its shape. */
 const PATIENCE_MS = 300;
 const OLD_MS = 30_000;
 
@@ -65,7 +64,6 @@ export function FirstSteps() {
   );
 }
 
-/** What to do about a failure, by what it is. */
 function remedyOf({ status, code }: CallFailure): string {
   if (status === 0) return "It is asked again by itself; what you see stays.";
   if (status === 403) return "Ask an owner of the organization for a key that may do this.";
@@ -167,7 +165,6 @@ export function Inline<T>({
   );
 }
 
-/** What a line awaits: seen after a while. */
 function Awaited() {
   const [waited, setWaited] = useState(false);
   useEffect(() => {

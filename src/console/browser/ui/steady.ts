@@ -6,9 +6,7 @@ export type Steady<T> = {
   readonly shown: readonly T[];
   /** How many came since. */
   readonly waiting: number;
-  /** Lets them in. */
   readonly letIn: () => void;
-  /** Of the element around the list. */
   readonly watch: {
     readonly onPointerEnter: () => void;
     readonly onPointerLeave: () => void;

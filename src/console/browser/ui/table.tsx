@@ -8,14 +8,11 @@ export type Cell = string | number | boolean | null;
 export type Column<T> = {
   readonly id: string;
   readonly title: string;
-  /** What is sorted by, filtered and exported. */
   readonly value: (row: T) => Cell;
   /** What a file has for it: headings with their units, and values; its title and value where left out. */
   readonly csv?: readonly CsvColumn<T>[];
-  /** What is shown, if not the value itself. */
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
-  /** Left out on a phone. */
   readonly wide?: boolean;
 };
 /** One heading of a file, as the API names it, and its value. */
@@ -31,13 +28,10 @@ type Props<T> = {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** What a row opens. */
   readonly open?: (row: T) => void;
   /** Rows come from the region by pages, in its order: no sorting, its filters are the page's. */
   readonly pager?: Pager<T>;
-  /** Stands in the filter line. */
   readonly filters?: ComponentChildren;
-  /** Shown in place of no rows at all. */
   readonly empty: ComponentChildren;
 };
 const PAGE_ROWS = 50;
@@ -56,7 +50,6 @@ export function Table<T>(props: Props<T>) {
   );
 }
 
-/** Rows that come by pages. */
 function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
   const { name, columns, rows, pager, filters } = props;
   return (
@@ -275,7 +268,6 @@ function Row<T>({
   );
 }
 
-/** Arrows go from row to row. */
 function moveInRows(event: KeyboardEvent): void {
   const row = event.target instanceof Element ? event.target.closest("tr") : null;
   const to = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling }[
@@ -286,7 +278,6 @@ function moveInRows(event: KeyboardEvent): void {
   to.focus();
 }
 
-/** To the next page and back. */
 function Turn({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "next"> }) {
   return (
     <div class="turn">

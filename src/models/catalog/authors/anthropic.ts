@@ -2,9 +2,7 @@ import { chat, CLAUDE_OLD, pricesSeenOn, TVR, WIDEST, WIDEST_TOOLS } from "../en
 import type { CatalogEntry, Dollars, LongPromptRule } from "../entry.ts";
 import type { Region } from "../../../shared/regions.ts";
 
-/** The day of the last comparison with Anthropic's price list. */
 const at = pricesSeenOn("2026-10-24");
-/** The percentage for a promised region: `inference_geo` at Anthropic, a profile of Bedrock. */
 const UPLIFT = 10;
 const IMAGE = 4_800;
 const IMAGE_OLD = 1_600;
@@ -12,7 +10,6 @@ const IMAGE_OLD = 1_600;
 const THINKING_FLOOR = 1_024;
 
 type More = {
-  /** The geographies with an inference profile of Bedrock. */
   readonly profiles?: readonly Region[];
   readonly longPrompt?: LongPromptRule;
   /** Before 4.7: the older tokenizer. */
@@ -69,7 +66,6 @@ function claude(name: string, released: string, dollars: Dollars, more: More = {
   );
 }
 
-/** Returns one route per geography. A profile keeps the request in its own. */
 function bedrock(name: string, dollars: Dollars, more: More) {
   return (more.profiles ?? (["eu", "us"] as const)).map((region) =>
     at("bedrock", `${region}.anthropic.${name}`, dollars, {

@@ -1,7 +1,6 @@
 import { chat, CL100K, pricesSeenOn, TR, TVR, UNKNOWN_IMAGE } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
-/** The dates of models.dev and genai-prices, the source of most of these prices. */
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
@@ -52,7 +51,6 @@ const MOONSHOT_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Z.ai's models. */
 const ZAI_MODELS: readonly CatalogEntry[] = [
   chat(
     "zai/glm-5.2",

@@ -13,9 +13,7 @@ import {
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
-/** The dates of models.dev and genai-prices, the source of most of these prices. */
 const july = pricesSeenOn("2026-07-02");
-/** Bedrock has these only in the US. */
 const US = { regions: ["us"] } as const;
 
 /** Groq ended Llama on 2026-08-16. */

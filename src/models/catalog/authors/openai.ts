@@ -2,7 +2,6 @@ import type { Ability } from "../model.ts";
 import { chat, CL100K, embeddings, O200K, pricesSeenOn, TV, TVR } from "../entry.ts";
 import type { CatalogEntry, PriceChange, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
 
-/** Regional hosts cost a tenth more for models released on or after this day. */
 const UPLIFT_FROM = "2026-03-05";
 const EVERYWHERE = ["global", "us", "eu"] as const;
 
@@ -37,12 +36,10 @@ const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K, i
 const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K, image] });
 const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K, image] });
 
-/** Tools work only in OpenAI's Responses API (protocols/responses). */
 const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
-/** The date of a daily price table copied from OpenAI's own page. */
 const AUGUST = "2026-08-05";
 /** The days before the announced shutdowns (developers.openai.com, deprecations, read 2026-10-28). */
 const GPT_5_ENDS = "2026-12-10";

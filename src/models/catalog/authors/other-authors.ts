@@ -12,7 +12,6 @@ import {
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
-/** The dates of genai-prices, models.dev and Portkey's list, the source of these prices. */
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-21");
@@ -162,7 +161,6 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Keys of one geography have their own hosts (VOYAGE_BASE_URL), a tenth more expensive. */
 const voyage = pricesSeenOn("2026-06-18");
 const VOYAGE = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 

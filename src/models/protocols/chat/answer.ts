@@ -79,7 +79,6 @@ export function embeddingsAnswer(
   };
 }
 
-/** Reads one choice. `finish_reason` is null if the choice broke off. */
 function chatChoice(
   raw: RawChoice,
   said: JsonObject & Message,

@@ -29,7 +29,6 @@ import { promptTokens } from "../../../shared/usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 
-/** A choice in progress. */
 type ChoiceState = {
   readonly tools: Tool[];
   /** Our index of the call that the upstream last named by its own index. */
@@ -40,10 +39,8 @@ type RawChunk = JsonObject & Named<"choices">;
 type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
 /** A tool call. `given` is the text of its arguments so far. */
 type Tool = { readonly id: string; given: string; readonly custom: boolean };
-/** A usage report. */
 type Report = {
   readonly usage: Usage;
-  /** The number of choices that had finished. */
   readonly finished: number;
 };
 
@@ -60,7 +57,6 @@ export class ChunkReader extends FrameReader {
   /** The last usage report, and the last one in a chunk without choices. */
   #report: Report | null = null;
   #reportAlone: Report | null = null;
-  /** Whether text came after the last report. */
   #isReportStale = false;
   readonly #choices = new Map<number, ChoiceState>();
   readonly #secret: string | undefined;

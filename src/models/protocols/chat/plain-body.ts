@@ -37,7 +37,6 @@ export function plainBody(
   };
 }
 
-/** Messages in order. Tool call ids are mapped across all of them. */
 class PlainTurns {
   readonly list: (JsonObject & { readonly role: string })[] = [];
   readonly #style: PlainStyle;
@@ -146,7 +145,6 @@ function isImage({ type }: UserPart): boolean {
   return type === "image_url";
 }
 
-/** Returns the text of a content, including refusals. */
 function spoken(content: Content): string {
   if (typeof content === "string") return content;
   return plainText((content ?? []).map((part) => ({ text: textIn(part) })));

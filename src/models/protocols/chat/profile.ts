@@ -10,13 +10,11 @@ export type Profile = {
    */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
-  /** The host's names of fields. */
   readonly renamed?: Readonly<Record<string, string>>;
   /** Rules for single fields. The first rule that names a field decides. */
   readonly rules?: readonly Rule[];
   /** Fields that are sent if the client omits them. */
   readonly implied?: readonly Implied[];
-  /** Fields that are sent with every chat request. */
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   /** The field that caps the output of one choice. */
@@ -32,7 +30,6 @@ export type Profile = {
   readonly plain?: PlainStyle;
   /** The fields of its earlier turns that go back to it next to OpenAI's; with `plain`, `PlainStyle` says so. */
   readonly returned?: readonly ReturnedField[];
-  /** Whether the host has POST /responses too. */
   readonly speaksResponses?: boolean;
   /** Whether 1 is the only allowed number of choices. */
   readonly oneChoice?: boolean;
@@ -40,7 +37,6 @@ export type Profile = {
   readonly textsMax?: number;
   /** Whether embeddings accept token ids of cl100k_base. */
   readonly takesTokens?: boolean;
-  /** The thoughts that it shows may be summaries. */
   readonly summarizesThoughts?: boolean;
   /** The header with the key. Absent: a bearer token. */
   readonly keyHeader?: "api-key";
@@ -79,15 +75,12 @@ export type ReturnedField =
 
 /** The form of messages and tools for hosts that reject unknown fields. */
 export type PlainStyle = {
-  /** Whether messages may carry `name`. */
   readonly names?: boolean;
-  /** Whether parts and tools may carry `cache_control`. */
   readonly marks?: boolean;
   /** How earlier reasoning is sent back. Absent: it isn't. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
-    /** Whether the field is also sent without reasoning. */
     readonly always?: boolean;
     /** Whether `reasoning_details` go back instead, where there are any. */
     readonly details?: boolean;

@@ -83,7 +83,6 @@ function urlOf(image: Image): string {
   return "url" in image ? image.url : `data:${image.mediaType};base64,${image.base64}`;
 }
 
-/** OpenAI's name, Cohere's name, and Cohere's bounds. Values outside are clamped. */
 const NUMBERS = [
   ["temperature", "temperature", 0, 2],
   ["top_p", "p", 0.01, 0.99],
@@ -132,7 +131,6 @@ function responseFormat({ response_format: given }: ChatBody, format: OutputForm
   };
 }
 
-/** The share of the output cap that a reasoning model may think in. */
 const THINKING_SHARE: Readonly<Record<string, number>> = {
   minimal: 0.1,
   low: 0.2,
@@ -144,7 +142,6 @@ const THINKING_SHARE: Readonly<Record<string, number>> = {
 
 type Effort = ChatBody["reasoning_effort"];
 
-/** Returns `thinking`, which only models with "reasoning" in their name accept. */
 function thinking(effort: Effort, model: string, cap: number): JsonObject {
   if (effort === undefined || !/reasoning/.test(model)) return {};
   const share = THINKING_SHARE[effort];
@@ -152,7 +149,6 @@ function thinking(effort: Effort, model: string, cap: number): JsonObject {
   return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * share)) } };
 }
 
-/** Cohere's purposes of a text embedding. */
 const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",

@@ -2,7 +2,6 @@ import { parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-/** The status of each exception (Bedrock API reference, Converse: Errors). Others keep their own. */
 const STATUS: ReadonlyMap<string, number> = new Map([
   ["throttlingexception", 429],
   ["modelnotreadyexception", 429],
@@ -34,7 +33,6 @@ const OUR_MODEL = new RegExp(
   "i",
 );
 
-/** An exception. `status` counts if its name is unknown. */
 type Exception = {
   /**
    * `ThrottlingException`, with a namespace before # or an address after a colon. Streams use lower camel
@@ -71,7 +69,6 @@ export function exceptionFailure(
   return httpFailure(meant, headers, JSON.stringify(complaint));
 }
 
-/** Names of our resources, accounts and keys, which no general rule recognizes. */
 const OURS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
 
 function withoutOurs(message: string, secrets: readonly string[]): string {

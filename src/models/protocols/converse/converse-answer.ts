@@ -21,7 +21,6 @@ export const INCOMPLETE_FAILURE: ProviderFailure = {
   fault: "request",
 };
 
-/** A content block of a whole message (Bedrock API reference, ContentBlock). */
 const block = shape({
   text: textOf,
   reasoningContent: shape({ reasoningText: shape({ text: textOf, signature: textOf }) }),

@@ -14,16 +14,13 @@ export type InstructedMessages = {
   readonly messages: readonly Message[];
 };
 
-/** The forms that a model accepts in this request. */
 type MessageRules = {
   readonly family: Family;
   /** Whether calls and results are blocks. Without tools in the request they are rejected. */
   readonly toolBlocks: boolean;
-  /** Whether Claude's thoughts are sent back. */
   readonly thoughts: boolean;
 };
 
-/** The first turn's text if the conversation starts with the assistant. */
 const OPENING = "Hello.";
 /** The text of an empty tool result, because blank texts are a 400. */
 const NO_RESULT = "(empty)";
@@ -81,7 +78,6 @@ function told(element: string, name: string, text: string): string {
   return `<${element} name=${JSON.stringify(name)}>${text}</${element}>`;
 }
 
-/** Cleans the name of a call that was made elsewhere. */
 function toolName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
 }
@@ -93,7 +89,6 @@ function thoughtBlocks(detail: JsonObject): Block[] {
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }
 
-/** Trims the end. Claude rejects a begun answer that ends in white space. */
 function trimEnd(message: Message | undefined): void {
   const block = message?.role === "assistant" ? message.content.at(-1) : undefined;
   if (!isObject(block) || typeof block["text"] !== "string") return;

@@ -70,7 +70,6 @@ type Sendable = {
   readonly fields: ModelFields;
 };
 
-/** Builds the body from messages, tools and model fields. */
 function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | ProviderFailure {
   const { cap, upstreamId } = call;
   const { toolConfig, toolChoice } = tools;
@@ -89,7 +88,6 @@ function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | P
   };
 }
 
-/** Moves instructions into the prompt if there are no messages. */
 function withInstructions(
   system: readonly string[],
   messages: readonly Message[],
@@ -134,7 +132,6 @@ function withCachePoint(asked: InstructedMessages, family: Family): InstructedMe
   return { ...asked, messages };
 }
 
-/** Returns whether a request has a cache point of ours. */
 function hasCachePoint({ system, messages }: JsonObject): boolean {
   const contents = listOf(messages).map(objectOf);
   return [system, ...contents.map(({ content }) => content)].flat().includes(CACHE_POINT);

@@ -13,7 +13,6 @@ import { converseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { Frame } from "./event-frames.ts";
 
-/** An event (Bedrock API reference, ConverseStreamOutput). */
 const event = shape({
   contentBlockIndex: numberOf,
   start: shape({ toolUse: optional(shape({ toolUseId: textOf, name: textOf })) }),
@@ -28,7 +27,6 @@ const event = shape({
 });
 type Event = Omit<ReturnType<typeof event>, "__type">;
 
-/** A content block in progress. */
 type Block = {
   /** Its index among the tool calls; the answer, or a repeated answer ("spare"); null for other blocks. */
   readonly tool: number | "answer" | "spare" | null;

@@ -6,7 +6,6 @@ import { familyOf, forcingOf } from "./models.ts";
 
 /** The tools of a Converse request, and their effect on the rest of it. */
 export type ToolFields = {
-  /** Absent if no tool is offered. */
   readonly toolConfig?: JsonObject;
   /** Claude's own `tool_choice`, which replaces Converse's because only it can forbid parallel calls. */
   readonly toolChoice?: JsonObject;
@@ -43,7 +42,6 @@ export function toolFields(asked: Tools, format: AnswerFormat, model: string): T
 
 type ToolWish = Exclude<Tools["choice"], "none">;
 
-/** Forces the answer tool, or one of the client's tools before it. */
 function wantedOf({ choice }: Tools, format: AnswerFormat, isAlone: boolean): ToolWish {
   if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
   return choice === "none" ? "auto" : choice;

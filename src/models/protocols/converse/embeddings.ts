@@ -66,7 +66,6 @@ export function embeddingsAnswer(
   return embeddingList(vectors, usage);
 }
 
-/** Titan: `embedding`. Cohere: `embeddings.float`, or bare `embeddings` if no type was requested. */
 function vectorsOf(raw: JsonObject): readonly unknown[] {
   const { embedding, embeddings } = raw;
   if (Array.isArray(embedding)) return [embedding];

@@ -4,7 +4,6 @@ export type Frame = {
   readonly payload: Uint8Array;
 };
 
-/** Total length, headers' length and the CRC of both. */
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
 /** Payloads are at most 16 MiB there, and a frame must fit into memory. */
@@ -86,7 +85,6 @@ function totalBytes(held: Uint8Array): number | null {
   return holds && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
 }
 
-/** Reads a whole frame with a valid prelude. */
 function frameOf(bytes: Uint8Array): Frame | null {
   const view = viewOf(bytes);
   const end = bytes.length - CRC_BYTES;

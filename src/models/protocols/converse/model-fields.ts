@@ -6,16 +6,12 @@ import { familyOf } from "./models.ts";
 
 /** The fields of a request that depend on the model. */
 export type ModelFields = {
-  /** The fields of `inferenceConfig` beside the cap. */
   readonly inference: JsonObject;
   readonly additional: JsonObject;
-  /** Whether Claude thinks and accepts its earlier thoughts. */
   readonly thoughts: boolean;
 };
 
-/** The parts of a request that decide the model's fields. */
 type Asking = {
-  /** The checked chat request. */
   readonly body: ChatBody;
   readonly stops: readonly string[];
   readonly model: string;

@@ -28,7 +28,6 @@ export function forcingOf(model: string): "tool" | "any" | "none" {
   return family === "mistral" ? "any" : "none";
 }
 
-/** Inference profiles name the geography that they stay in. `global` is the whole world. */
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**

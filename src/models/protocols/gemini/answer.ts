@@ -8,7 +8,6 @@ import { asIs, list, optional, shape } from "../../core/shape.ts";
 import { withUsage } from "../../core/failed-usage.ts";
 import { readUsage } from "./usage.ts";
 
-/** A part of a candidate's content (ai.google.dev, Content). Parts without an equivalent are dropped. */
 const part = shape({
   text: textOf,
   thought: asIs,
@@ -20,14 +19,12 @@ const candidate = shape({
   content: shape({ parts: list(part) }),
   finishReason: textOf,
 });
-/** A whole answer, or a chunk of one (ai.google.dev, GenerateContentResponse). */
 const answer = shape({
   candidates: list(candidate),
   promptFeedback: shape({ blockReason: textOf }),
   usageMetadata: asIs,
 });
 
-/** Unusable answers. Another route may do better, and the request may have caused them. */
 const FAILED: ReadonlySet<string> = new Set([
   "UNEXPECTED_TOOL_CALL",
   "TOO_MANY_TOOL_CALLS",
@@ -91,5 +88,4 @@ export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure 
   return choices.length === 0 ? null : completionOf(choices, usage);
 }
 
-/** An empty choice has an empty text. */
 const NOTHING: OutputPart = { kind: "text", text: "" };

@@ -7,12 +7,9 @@ import { isVector } from "../../core/embedding-encoding.ts";
 
 /** A method for embeddings, one per service. The call's `input` is a list of texts. */
 export type EmbeddingMethod = {
-  /** The method's name in the URL. */
   readonly method: string;
-  /** The most texts per request. */
   readonly size: (model: string) => number;
   readonly request: (call: EmbeddingsCall) => JsonObject;
-  /** Returns null if a vector is missing. */
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
 

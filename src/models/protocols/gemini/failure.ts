@@ -3,7 +3,6 @@ import type { ProviderFailure } from "../../core/provider.ts";
 import { list, shape } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-/** HTTP statuses of google.rpc.Code, used if an error has no number. */
 const STATUSES: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
@@ -16,7 +15,6 @@ const STATUSES: Readonly<Record<string, number>> = {
   DEADLINE_EXCEEDED: 504,
 };
 const WAIT_MS_MAX = 3_600_000;
-/** Our project, by name or by number. */
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
@@ -52,7 +50,6 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** An error (google.rpc.Status). */
 const complaint = shape({
   code: numberOf,
   status: textOf,

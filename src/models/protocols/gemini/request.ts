@@ -12,7 +12,6 @@ import { geminiSchema } from "./schema.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
-/** Google's value for calls whose signature is lost (ai.google.dev, thought signatures). */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
@@ -85,7 +84,6 @@ function inCallOrder(
   return parts.toSorted((a, b) => place(a) - place(b));
 }
 
-/** The extension of a call (`extra_content`). */
 const extra = shape({ google: shape({ thought_signature: textOf }) });
 
 function partOf(part: InlinePart, model: string): JsonObject[] {
@@ -133,7 +131,6 @@ function callingConfig(choice: Tools["choice"], isStrict: boolean): JsonObject {
   return { mode: isStrict ? "VALIDATED" : "AUTO" };
 }
 
-/** Fields that only change their name. */
 const RENAMED = {
   temperature: "temperature",
   top_p: "topP",
@@ -175,7 +172,6 @@ const LEVELS = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH", max:
 const FROM_LOW = { ...LEVELS, none: "LOW", minimal: "LOW" };
 const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
-/** The first match counts. A model without a match gets no setting. */
 const FAMILIES: readonly Family[] = [
   { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
   // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded). LOW is known everywhere.
@@ -186,7 +182,6 @@ const FAMILIES: readonly Family[] = [
   { models: /^gemini-2\.5-flash/, none: 0, least: 1, most: 24_576 },
 ];
 
-/** Budgets of Google's own OpenAI endpoint (ai.google.dev, OpenAI compatibility). */
 const BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1024,
   low: 1024,
@@ -195,7 +190,6 @@ const BUDGETS: Readonly<Record<string, number>> = {
   xhigh: 32_768,
   max: 32_768,
 };
-/** Thoughts count toward the output cap. This share leaves room for the answer. */
 const THOUGHT_SHARE = 0.75;
 
 /**

@@ -2,11 +2,9 @@ import { keepExact } from "../../../shared/exact-json.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-/** Keywords that hold a schema or a list of schemas. */
 const WITHIN: ReadonlySet<string> = new Set(
   "items additionalProperties prefixItems anyOf oneOf allOf not".split(" "),
 );
-/** Keywords that hold schemas by name. */
 const BY_NAME: ReadonlySet<string> = new Set(
   "properties $defs definitions patternProperties".split(" "),
 );

@@ -45,7 +45,6 @@ type Message = Named<
   "content" | "refusal" | "tool_calls" | "reasoning_details" | "reasoning_content"
 >;
 
-/** Returns the readable thoughts, and what their provider needs in the next turn. */
 function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
   const claude = details.map(claudeBlock).filter((block) => block !== null);

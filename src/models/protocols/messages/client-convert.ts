@@ -17,9 +17,7 @@ import { toolsForCore } from "./client-tools.ts";
 /** A request in the core's format (a chat body), as far as it can be expressed. */
 type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
-/** The start of Claude Code's text that identifies the client to Anthropic. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
-/** The limit of every OpenAI-compatible host. */
 const STOPS_MAX = 4;
 
 type Content = string | readonly JsonObject[];
@@ -113,7 +111,6 @@ function messageOf(
   return role === "user" ? userMessages(content, place, losses) : said(content, place, losses);
 }
 
-/** Returns results first, each as its own message, then the user's content. */
 function userMessages(
   blocks: readonly Block[],
   place: string,
@@ -179,7 +176,6 @@ function resultParts(
   });
 }
 
-/** Returns an assistant's turn: thoughts, text and calls. An empty turn is left out. */
 function said(
   blocks: readonly Block[],
   place: string,
@@ -240,7 +236,6 @@ function isShown(block: Block): block is ShownBlock {
   return SHOWN.has(block.type);
 }
 
-/** Returns content as parts of the core: texts and images. Empty texts are dropped. */
 function partsOf(
   block: ShownBlock,
   place: string,
@@ -295,7 +290,6 @@ function textPart(text: string): JsonObject {
   return { type: "text", text };
 }
 
-/** The share of the output cap for each effort: the adapters' shares in reverse. */
 const EFFORTS: readonly (readonly [number, string])[] = [
   [0.05, "minimal"],
   [0.2, "low"],

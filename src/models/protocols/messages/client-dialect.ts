@@ -25,7 +25,6 @@ const TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
   504: "timeout_error",
 };
-/** The status of an overload. Clients count it before they switch models. */
 const OVERLOADED = 529;
 
 /** Errors and rate headers for clients of the Messages API. */
@@ -70,10 +69,8 @@ function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
 
-/** Anthropic's clients stop at these words, for a used-up balance or key budget. */
 const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
 
-/** Returns a message with words that clients look for. */
 function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
   if (code === "context_length_exceeded") return overlong(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
@@ -92,7 +89,6 @@ function overlong(message: string): string {
   return `prompt is too long: ${asked} tokens > ${most} maximum`;
 }
 
-/** Returns the headers of the key limit that an error is about. */
 function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   const { kind } = failure;
   if (kind === "tokens_limited") {

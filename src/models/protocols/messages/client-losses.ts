@@ -6,7 +6,6 @@ type Lack = { readonly param: string; readonly message: string };
 
 /** The fields that a conversion to the core drops, and the names that it changes. */
 export class ConversionLosses {
-  /** Names of dropped fields, for `x-dropped`. */
   readonly dropped = new Set<string>();
   readonly names: ToolNames;
   #lack: Lack | null = null;
@@ -15,7 +14,6 @@ export class ConversionLosses {
     this.names = new ToolNames(namesIn(body));
   }
 
-  /** The first part that cannot be converted. */
   get lack(): Lack | null {
     return this.#lack;
   }
@@ -25,7 +23,6 @@ export class ConversionLosses {
   }
 }
 
-/** Returns the names of tools, first declared, then called. */
 function namesIn({ tools, messages }: CountBody): readonly string[] {
   const called = messages.flatMap(({ content }) =>
     typeof content === "string"

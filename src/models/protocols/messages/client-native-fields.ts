@@ -204,7 +204,6 @@ export const UNCONVERTED: ReadonlySet<string> = new Set([
   "output_config.task_budget",
 ]);
 
-/** Betas without a field, and those whose field passes without them. */
 const FIELDLESS = [
   "claude-code-20250219",
   "interleaved-thinking-2025-05-14",
@@ -218,7 +217,6 @@ const FIELDLESS = [
   "model-context-window-exceeded-2025-08-26",
   "output-128k-2025-02-19",
 ];
-/** Tools that the client runs have a beta for each version. */
 const CLIENT_TOOL_BETA = /^computer-use-\d{4}-\d{2}-\d{2}$/;
 const BETAS: ReadonlySet<string> = new Set([
   ...FIELDLESS,

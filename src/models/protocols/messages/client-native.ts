@@ -16,20 +16,16 @@ import { isSealedThoughts } from "../../core/stored-thoughts.ts";
  */
 type NativeRequest = {
   readonly body: JsonObject;
-  /** The values of `anthropic-beta` that pass. */
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
   /** Names of fields that pass but cannot be converted. */
   readonly unconverted: ReadonlySet<string>;
-  /** Whether anything is marked for a cache. */
   readonly marksCache: boolean;
-  /** The parts that count differently than their text. */
   readonly weights: Weights;
   /** The least output in tokens that the host accepts, because thinking has a budget within it. */
   readonly outputLeast: number;
 };
 
-/** Fields that are read here and not sent, or set by us. */
 const SILENT: ReadonlySet<string> = new Set([
   "model",
   "messages",
@@ -106,12 +102,9 @@ function withoutNulls(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-/** Objects without a type: a request and a message. */
 const UNTYPED: ReadonlySet<string> = new Set(["", "messages."]);
-/** The most names that are reported. */
 const NAMES_MAX = 100;
 
-/** Selects the fields of a request that the table names. */
 class Picker {
   readonly dropped = new Set<string>();
   readonly unconverted = new Set<string>();

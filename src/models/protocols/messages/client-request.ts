@@ -85,7 +85,6 @@ const searchResultBlock = z.looseObject({
   cache_control: cacheControl,
 });
 
-/** Content of a tool result or a user message. */
 const shown = [textBlock, imageBlock, documentBlock, searchResultBlock] as const;
 const toolReferenceBlock = z.looseObject({
   type: z.literal("tool_reference"),
@@ -116,7 +115,6 @@ const thinkingBlock = z.looseObject({
 });
 const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data: z.string() });
 
-/** Blocks that Anthropic's own tools left in a conversation. Only Claude can read them. */
 const SERVER_BLOCKS = [
   "server_tool_use",
   "web_search_tool_result",
@@ -217,7 +215,6 @@ const outputFormat = z.looseObject({
   schema: opaqueObject,
 });
 
-/** Fields that name an object of our upstream account, or have unpriced costs. */
 const refused = z.nullish(z.never({ error: "is not supported" }));
 
 const EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as const;
@@ -294,7 +291,6 @@ export function parseCount(value: object): Result<CountBody> {
  */
 export const NO_THREADS = "thread_unsupported_request";
 
-/** Rejects a stored conversation, which Anthropic's tool runners try first. */
 function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
   if ((value.thread ?? null) === null) return null;
   return refuse({
@@ -327,7 +323,6 @@ function newerProblem(body: MessagesBody): Result<never> | null {
   return null;
 }
 
-/** Returns whether a text carries citations, itself or in a search result. */
 function hasCitations(part: Block | TextBlock): boolean {
   if (part.type === "search_result") {
     return (part as { content: Block[] }).content.some(hasCitations);

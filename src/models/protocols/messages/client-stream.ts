@@ -34,7 +34,6 @@ abstract class Block implements Part {
     return true;
   }
 
-  /** Adds a piece. Returns the events for it. */
   append(piece: string): string {
     this.#waiting += piece;
     if (!this.isOpen || this.#waiting === "") return "";
@@ -73,7 +72,6 @@ class TextBlock extends Block {
 class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
-  /** Empty: the block itself says it. */
   readonly text = "";
   /** Whether the thought has its signature. The next thought is another block. */
   isSigned = false;
@@ -93,7 +91,6 @@ class ThinkingBlock extends Block {
   }
 }
 
-/** A redacted thought, whole from its start. */
 class RedactedBlock extends Block {
   readonly #block: JsonObject;
 
@@ -163,7 +160,6 @@ export class BlockWriter {
     return this.#say(textOf(parsed));
   }
 
-  /** Adds a chunk of the core. */
   chunk({ choices: [choice] }: Chunk): string {
     if (choice === undefined) return "";
     const { delta, finish_reason: finish } = choice;
@@ -184,7 +180,6 @@ export class BlockWriter {
     return { text: this.#blocks.end(), stop };
   }
 
-  /** The index of the next block. */
   get #next(): number {
     return this.#blocks.parts.length;
   }
@@ -249,7 +244,6 @@ export class BlockWriter {
   }
 }
 
-/** Returns Claude's own signature, or what the other provider needs back. */
 function signatureIn(thought: StoredThoughts): string {
   const claude = thought.details.map(claudeBlock).find((block) => block !== null);
   if (claude === undefined) return sealThoughts(thought);
@@ -273,7 +267,6 @@ export function convertedStream(head: ResponseHead, names: Names): StreamWriter 
   };
 }
 
-/** Claude's own events that pass through. */
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
 /**

@@ -14,7 +14,6 @@ const REDACTED = "anthropic.redacted_thinking";
 export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   /** Readable thoughts without a signature. Some hosts need them in a tool loop. */
   readonly reasoning: string;
-  /** `extra_content` by the id of its tool call. */
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 

@@ -3,7 +3,6 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-/** The statuses of error types (platform.claude.com, API errors), for errors without one. */
 const STATUSES: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,

@@ -6,7 +6,6 @@ import { messagesOf } from "./host-messages.ts";
 
 const typed = shape({ type: asIs });
 
-/** Claude's error for an image, with or without its block. */
 const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
 

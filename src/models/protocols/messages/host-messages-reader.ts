@@ -10,7 +10,6 @@ import type { Block } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
-/** An event (platform.claude.com, streaming messages). */
 const event = shape({
   type: textOf,
   index: numberOf,

@@ -14,7 +14,6 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "image/webp",
 ]);
 
-/** The user's text if the conversation starts with the assistant or is empty. */
 const OPENING = "Hello.";
 
 /**
@@ -113,7 +112,6 @@ export function isThinking(block: JsonObject | undefined): boolean {
   return type === "thinking" || type === "redacted_thinking";
 }
 
-/** Trims the end of an answer that the model is to continue. */
 function withoutTrailingSpace(blocks: readonly Block[]): Block[] {
   return blocks.map((block, index) =>
     index === blocks.length - 1 && typeof block.text === "string"

@@ -85,7 +85,6 @@ type NativeAnswer = {
   readonly native: NativeOutput;
 };
 
-/** A block, or a piece of one, as far as it counts as output. */
 const part = shape({
   text: textOf,
   thinking: textOf,
@@ -93,7 +92,6 @@ const part = shape({
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-/** An event as far as it is read. It passes unchanged. */
 const told = shape({
   type: textOf,
   index: numberOf,
@@ -104,7 +102,6 @@ const told = shape({
 });
 type Event = ReturnType<typeof told>;
 
-/** Returns the words, thoughts, names and arguments of an event. */
 function saidIn({
   text,
   thinking,
@@ -129,7 +126,6 @@ export class NativeReader extends FrameReader {
   readonly #secret: string;
   readonly #asksHour: boolean;
 
-  /** `secret`: our key there. `asksHour`: as in `messagesUsage`. */
   constructor(secret: string, asksHour: boolean) {
     super();
     this.#secret = secret;

@@ -15,7 +15,6 @@ import { imageProblem, isThinking, messagesOf } from "./host-messages.ts";
 import { startsWithoutThought } from "../../claude/thoughts.ts";
 import { toolFields } from "./host-tool-fields.ts";
 
-/** A request's body, and the beta that it needs, if any. */
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
 /** Lets a request handle thoughts of a changed conversation, which are otherwise a 400. */
@@ -33,7 +32,6 @@ const PLACES: FieldPaths = {
   top_p: ["top_p"],
 };
 
-/** A call that can be sent. */
 type Sendable = {
   readonly call: ChatCall;
   readonly rules: ClaudeRules;

@@ -54,7 +54,6 @@ export function toolFields(
   return { fields, forced: { isForced: false, words: null } };
 }
 
-/** The schema with the type that Anthropic requires at its top. */
 function objectSchema(schema: JsonObject): JsonObject {
   return keepExact(schema, { ...schema, type: "object" });
 }

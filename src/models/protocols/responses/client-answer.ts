@@ -19,7 +19,6 @@ export type ResponseContext = {
   readonly isNative: boolean;
 };
 
-/** The characters that the ids of an answer's items share with its own. */
 function ownPart({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
@@ -75,7 +74,6 @@ function keptOf(output: Output, asking: ResponseContext, receipt: Receipt): Stor
   return { response, hidden: !asking.wanted.shown.encrypted };
 }
 
-/** How an answer ended that went to its end. */
 function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<ResponseState, "output"> {
   if (finishReason === "length" && capLoweredByMoney) {
     return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
@@ -252,7 +250,6 @@ function isOnlyHeld(failure: Failure): boolean {
   return "onlyHolds" in failure && failure.onlyHolds;
 }
 
-/** Its message is shown, and the turn ends. */
 const FINAL = "invalid_prompt";
 const SERVER_ERROR = "server_error";
 const INSUFFICIENT = "insufficient_quota";

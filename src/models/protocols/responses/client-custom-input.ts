@@ -1,4 +1,3 @@
-/** The text before the input: `{"input":"`. */
 const HEAD = /^\s*\{\s*"input"\s*:\s*"/;
 const HEAD_MAX = 64;
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -16,11 +15,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 export class CustomInput {
   /** The text so far. */
   text = "";
-  /** Received, and not read yet. */
   #rest = "";
   #where: "head" | "text" | "after" | "other" = "head";
 
-  /** Returns the next piece of the text. */
   next(json: string): string {
     if (this.#where === "after" || this.#where === "other") return "";
     this.#rest += json;

@@ -89,7 +89,6 @@ export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: U
 
 /** A text that continues. */
 export type OpenText = {
-  /** The fields that locate its deltas. */
   readonly fields: object;
   append(json: string): void;
 };
@@ -104,7 +103,6 @@ export class MessageDraft extends BaseDraft {
     this.#phase = phase;
   }
 
-  /** Whether it has no text yet. */
   get isEmpty(): boolean {
     return this.#parts.length === 0;
   }
@@ -254,7 +252,6 @@ export class CallDraft extends BaseDraft {
     this.#input = origin.kind === "custom" && !isNative ? new CustomInput() : null;
   }
 
-  /** Whether it has no arguments yet. */
   get isEmpty(): boolean {
     return this.#args === "";
   }

@@ -65,19 +65,16 @@ function outputsOf(items: readonly InputItem[]): Result<Outputs> {
   return success(outputs);
 }
 
-/** The assistant's turn. */
 class Turn {
   text: string | null = null;
   refusal: string | null = null;
   readonly calls: Call[] = [];
-  /** Of each call. */
   readonly outputs: Placed[] = [];
   reasoning = "";
   readonly details: JsonObject[] = [];
   readonly extras = new Map<string, JsonObject>();
 }
 
-/** Reads items in order into messages of the core. */
 class ItemReader {
   readonly #messages: ChatMessage[] = [];
   readonly #left = new Set<string>();
@@ -364,7 +361,6 @@ export function filePart(
   }
 }
 
-/** Returns the texts of a message that can hold nothing else. */
 function textsOf(content: readonly InputPart[], at: string): Result<readonly string[]> {
   const texts: string[] = [];
   for (const [index, part] of content.entries()) {

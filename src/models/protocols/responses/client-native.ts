@@ -27,13 +27,10 @@ import type { Flattened } from "./client-tools.ts";
 type NativeRequest = {
   readonly body: JsonObject;
   readonly dropped: readonly string[];
-  /** Its images and files. */
   readonly weights: Weights;
 };
 
-/** Fields that pass unchanged. */
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
-/** Fields that OpenAI's own host doesn't know. */
 const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 
 /** Builds the native request. Nothing can fail here. */
@@ -194,7 +191,6 @@ function inputPart(part: InputPart): JsonObject {
   return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
-/** Returns OpenAI's own reasoning from our item. Other providers' reasoning is unreadable there. */
 function thoughtsIn(encrypted: string): JsonObject[] {
   const details = unsealThoughts(encrypted)?.details ?? [];
   return details.map(reasoningItem).filter((item) => item !== null);
@@ -213,7 +209,6 @@ export class NativeItems {
   /** By the upstream's `output_index`, which counts hidden items too. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
-  /** The item with the last text. */
   #last: Item | undefined;
 
   constructor(output: Output, wanted: OutputOptions) {
@@ -229,17 +224,14 @@ export class NativeItems {
     return JSON.stringify(textOf(delta));
   }
 
-  /** Whether the last text continues. */
   get goesOn(): boolean {
     return this.#output.goesOnIn(this.#last);
   }
 
-  /** Adds a JSON literal to the last text. */
   more(json: string): string {
     return this.#text(this.#last, literalText(json), this.#beside([], []));
   }
 
-  /** Returns what is sent for an event. */
   event(event: RawEvent): string {
     const index = numberOf(event.output_index) ?? 0;
     switch (event.type) {
@@ -257,7 +249,6 @@ export class NativeItems {
     }
   }
 
-  /** Returns the events of an item. */
   #inside(item: Item | undefined, event: RawEvent): string {
     const delta = textOf(event.delta);
     switch (event.type) {
@@ -313,7 +304,6 @@ export class NativeItems {
     return item instanceof CallDraft ? said + this.#output.endCall(item) : said;
   }
 
-  /** Sends what an item's deltas left out. */
   #fill(index: number, raw: RawItem): string {
     let said = this.#begin(index, raw);
     if (raw.type === "reasoning") return said + this.#reasoning(index, raw);

@@ -16,13 +16,11 @@ import type { Origin } from "./client-tools.ts";
 /** The options of a request that decide the items of its answer. */
 export type OutputOptions = {
   readonly shown: VisibleOutput;
-  /** The client's tools by the core's names. */
   readonly origins: ReadonlyMap<string, Origin>;
   /** Whether the data for the next turn is collected, because the answer is stored. */
   readonly keeps: boolean;
 };
 
-/** An item that began, and its events. */
 type Begun<D> = { readonly said: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
@@ -33,7 +31,6 @@ const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 export class Output {
   readonly #drafts = new BlockSequencer<Draft>();
   readonly #calls = new Map<number, CallDraft>();
-  /** Pieces of calls whose name is still unknown. */
   readonly #unnamed = new Map<number, { id: string; args: string }>();
   readonly #wanted: OutputOptions;
   readonly #write: EventWriter;
@@ -59,7 +56,6 @@ export class Output {
     return said;
   }
 
-  /** Adds text as a JSON string literal. */
   text(json: string, beside = NOTHING): string {
     const last = this.#drafts.last;
     if (last instanceof MessageDraft) return last.text(json, beside);
@@ -97,7 +93,6 @@ export class Output {
     return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
   }
 
-  /** Ends a call of a native answer. */
   endCall(call: CallDraft): string {
     call.isEnded = true;
     return this.#drafts.advance();
@@ -221,7 +216,6 @@ export class Output {
     return kept;
   }
 
-  /** Begins the next item, after the waiting data. */
   #begin<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const before = this.#beginKept();
     const { said, draft } = this.#add(prefix, made);

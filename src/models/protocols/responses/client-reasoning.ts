@@ -17,7 +17,6 @@ export class ReasoningDraft extends BaseDraft {
     this.#isShown = isShown;
   }
 
-  /** Whether it has no summary yet. */
   get isEmpty(): boolean {
     return this.#summary === "";
   }

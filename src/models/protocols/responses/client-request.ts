@@ -90,13 +90,11 @@ export type InputItem = z.infer<typeof item>;
 
 export const ITEMS_MAX = 10_000;
 
-/** The `input` of a request after `withTypes`. */
 const input = z.union([
   z.string().check(z.minLength(1)),
   z.array(item).check(z.minLength(1), z.maxLength(ITEMS_MAX)),
 ]);
 
-/** Adds the implied type to each item: a role alone means a message. */
 function withTypes(raw: unknown): unknown {
   return Array.isArray(raw) ? raw.map(withType) : raw;
 }
@@ -109,7 +107,6 @@ function withType(raw: unknown): unknown {
 const HOSTED =
   "The output of a tool that belongs to a provider cannot be given to another: send it as function_call and function_call_output.";
 
-/** Items that other deployments accept, and why they are rejected here. */
 const REFUSED: ReadonlyMap<unknown, string> = new Map(
   [
     "computer_call",
@@ -186,7 +183,6 @@ const reasoning = z.looseObject({
   mode: z.nullish(z.literal("standard", { error: "must be standard" })),
 });
 
-/** Fields that would need storage or have unpriced costs. */
 const stateless = z.optional(z.never({ error: "is not supported: send the whole input instead" }));
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 
@@ -309,9 +305,7 @@ function between(least: number, most: number) {
   return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
 }
 
-/** Known fields that are dropped. */
 const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
-/** Unknown fields that nobody misses: telemetry, and fields that we set. */
 const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
 /** Returns the dropped fields that a client should know of. */

@@ -80,7 +80,6 @@ export type ResponseState = {
   readonly output: readonly OutputItem[];
 };
 
-/** Request fields that a response always contains. */
 type Unsaid = {
   readonly instructions: string | null;
   readonly tool_choice: unknown;
@@ -118,7 +117,6 @@ const UNSAID: Unsaid = {
   prompt_cache_key: null,
   previous_response_id: null,
 };
-/** Fields that are the same in every response. */
 const OURS = {
   background: false,
   service_tier: "default",
@@ -162,7 +160,6 @@ function reasoningOf({ reasoning: asked }: ResponsesBody): Echo["reasoning"] {
   return { effort: asked?.effort ?? null, summary };
 }
 
-/** Placeholders for long fields. */
 const SHORT = {
   tools: [],
   instructions: null,

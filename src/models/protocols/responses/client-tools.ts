@@ -45,7 +45,6 @@ const namespaceTool = z.looseObject({
     .array(z.discriminatedUnion("type", [functionTool, customTool]))
     .check(z.maxLength(TOOLS_MAX)),
 });
-/** Other types are served elsewhere: hosted, or bound to a model. */
 const otherTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 
 type FunctionTool = z.infer<typeof functionTool>;
@@ -82,7 +81,6 @@ export type Flattened = {
   readonly own: readonly JsonObject[];
   /** By the core's names. Missing ones are functions with the same name. */
   readonly origins: ReadonlyMap<string, Origin>;
-  /** The dropped types, each once. */
   readonly left: readonly string[];
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
@@ -124,10 +122,8 @@ export function flatten(lists: readonly List[]): Result<Flattened> {
   });
 }
 
-/** A tool in this format, and its namespace. */
 type Own = { readonly tool: JsonObject; readonly space: Namespace | null };
 
-/** Groups tools by namespace, each where its first tool stands. */
 function nested(owns: readonly Own[]): JsonObject[] {
   const list: JsonObject[] = [];
   const inside = new Map<string, JsonObject[]>();
@@ -172,7 +168,6 @@ function single(raw: FunctionTool | CustomTool, within: Namespace | null): Singl
   };
 }
 
-/** Returns only the fields named here. Others belong to tools that run elsewhere. */
 function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
   const { type, description } = raw;
   const said = { type, name, ...(description && { description }) };
@@ -202,7 +197,6 @@ function functionOf({ description, parameters, strict }: FunctionTool) {
   };
 }
 
-/** The argument of a custom tool that is sent as a function. */
 const INPUT = "input";
 
 function customOf({ description, format }: CustomTool) {
@@ -255,7 +249,6 @@ export const toolChoice = z.union([
 ]);
 type ToolChoice = z.infer<typeof toolChoice>;
 
-/** The core's fields for tools and the model's choice among them. */
 type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
@@ -320,7 +313,6 @@ function allowed(flat: Flattened, choice: JsonObject & Named<"tools">): Result<C
   return some.length === 0 ? noTool("a tool", flat) : success(some);
 }
 
-/** Returns the flat name of the chosen tool, or null if it isn't declared. */
 function nameOf({ origins }: Flattened, choice: JsonObject): string | null {
   const { type: kind, name, namespace } = choice;
   for (const [flat, origin] of origins) {

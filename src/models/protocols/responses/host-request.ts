@@ -10,9 +10,7 @@ import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import { KNOWS_NAMESPACES, withoutNamespaces } from "../../core/namespaces.ts";
 import { CAP_MIN, LOW_IS_LEAST, REASONING_MODELS, reasoningItem } from "./host-rules.ts";
 
-/** Fields that are sent unchanged. */
 const SAME = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
-/** Models that don't reason accept sampling fields. */
 const SAMPLING = ["temperature", "top_p"];
 
 /**
@@ -78,7 +76,6 @@ export function nativeRequest(call: ChatCall): JsonObject {
   };
 }
 
-/** Returns the accepted fields of a client's body. Dropped fields of `tuned` are named. */
 function tunedBody(
   { native, upstreamId, onDropped }: ChatCall,
   effort: unknown,
@@ -117,7 +114,6 @@ function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(given.map((name) => [name, body[name]]));
 }
 
-/** Returns the items of a conversation in order. `call_id` connects calls and results. */
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   const ids = new ToolCallIds(WORD_64);
   const customs = new Set<string>();
@@ -136,7 +132,6 @@ function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   return items;
 }
 
-/** Returns an assistant's items. Reasoning comes before its result. */
 function assistantItems(message: Assistant, ids: ToolCallIds, customs: Set<string>): JsonObject[] {
   const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
   const text = textIn(message.content ?? "");
@@ -191,7 +186,6 @@ function toolFields({ tools = [], tool_choice: choice }: ChatBody): JsonObject {
 type Tool = NonNullable<ChatBody["tools"]>[number];
 type ToolWish = NonNullable<ChatBody["tool_choice"]>;
 
-/** Returns a tool. `strict` defaults to false in chat, but to true in Responses. */
 function toolOf(tool: Tool): JsonObject {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
@@ -216,7 +210,6 @@ function choiceOf(choice: ToolWish): unknown {
   return { type: "allowed_tools", mode, tools: tools.map(nameOf) };
 }
 
-/** Returns the chosen tool's name, which chat nests under its type. */
 function nameOf(one: Exclude<ToolWish, string | { type: "allowed_tools" }>): JsonObject {
   const { name } = one.type === "function" ? one.function : one.custom;
   return { type: one.type, name };

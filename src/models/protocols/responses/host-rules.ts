@@ -34,7 +34,6 @@ export function responseUsage(raw: unknown): Usage | null {
   });
 }
 
-/** Error codes inside a response that are about the request. */
 const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 

@@ -20,10 +20,8 @@ function thinksAfter(type: string, event: RawEvent): boolean {
 
 const THINKING: StreamEvent = { kind: "thinking" };
 
-/** A call in progress. */
 type Call = { readonly at: number; readonly isCustom: boolean; hasInput: boolean };
 
-/** Fields that events repeat: the request, the answer, and each token with its probabilities. */
 const REPEATED: ReadonlySet<string> = new Set([
   "instructions",
   "tools",
@@ -38,7 +36,6 @@ abstract class ResponseReader extends FrameReader {
   override readonly repeated = REPEATED;
   readonly #secret: string | undefined;
 
-  /** `secret`: our key there. */
   constructor(secret?: string) {
     super();
     this.#secret = secret;
@@ -78,9 +75,7 @@ abstract class ResponseReader extends FrameReader {
     return [...this.finished(event, finish), ...reported, END];
   }
 
-  /** Handles an event within the answer. */
   protected abstract said(type: string, event: RawEvent): StreamEvent[];
-  /** Handles the terminal event of a successful answer. */
   protected abstract finished(
     event: JsonObject,
     finish: "stop" | "length" | "content_filter",
@@ -93,7 +88,6 @@ abstract class ResponseReader extends FrameReader {
  */
 export class ChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
-  /** By `output_index`. */
   readonly #calls = new Map<number, Call>();
   #count = 0;
   #summaries = 0;
@@ -117,7 +111,6 @@ export class ChunkReader extends ResponseReader {
     }
   }
 
-  /** Handles an event that isn't text. */
   #framed(type: string, index: number, event: RawEvent): StreamEvent[] {
     switch (type) {
       case "response.output_item.added":
@@ -171,14 +164,12 @@ export class ChunkReader extends ResponseReader {
   }
 }
 
-/** The events before any content. */
 const BEGINNINGS: ReadonlySet<string> = new Set([
   "response.created",
   "response.queued",
   "response.in_progress",
 ]);
 
-/** The upstream's number, which isn't the client's. */
 const NUMBER = /"sequence_number":\s?\d+/;
 const DELTA = "response.output_text.delta";
 
@@ -220,7 +211,6 @@ export class NativeReader extends ResponseReader {
   }
 }
 
-/** Returns whether an event is only text. */
 function isPlain({ type, logprobs }: JsonObject): boolean {
   return type === DELTA && listOf(logprobs).length === 0;
 }

@@ -51,7 +51,6 @@ export function failureInside(raw: JsonObject): ProviderFailure | null {
   return failureOf(500, NO_HEADERS, complaintOf(raw));
 }
 
-/** An error in Workers AI's words, not cleaned. */
 type Complaint = { readonly code?: unknown; readonly text: string };
 
 /** The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`. */
@@ -91,7 +90,6 @@ function codeIn(text: string): number | null {
   return digits === null ? null : Number(digits[0]);
 }
 
-/** Removes the error's name and code, and the request's id. */
 function withoutPrefix(text: string): string {
   const sentence = text.replace(PREFIX, "").trimEnd();
   return sentence.replace(/\([0-9a-f-]{36}\)$/, "").trimEnd();

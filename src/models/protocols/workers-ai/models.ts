@@ -6,9 +6,7 @@ type Family = {
    * know none of the rest.
    */
   readonly openAi?: true;
-  /** The known reasoning efforts, lowest first. */
   readonly efforts?: readonly string[];
-  /** Whether reasoning can only be switched, by `chat_template_kwargs.enable_thinking`. */
   readonly thinkingSwitch?: true;
   /** Whether tool call ids are nine letters and digits. */
   readonly nineLetterIds?: true;
@@ -16,7 +14,6 @@ type Family = {
   readonly pooling?: "cls";
 };
 
-/** The first match counts. */
 const FAMILIES: readonly Family[] = [
   { pattern: /gpt-oss/, openAi: true, efforts: ["low", "medium", "high"] },
   { pattern: /glm-5\.3/, openAi: true, efforts: ["low", "high", "max"] },

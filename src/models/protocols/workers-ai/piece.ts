@@ -6,7 +6,6 @@ import type { FinishReason } from "../../core/finish-reason.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
 import type { FieldReader } from "../../core/shape.ts";
 
-/** The content of an answer or event, in Workers AI's own form or OpenAI's. */
 type Piece = {
   readonly text: string;
   readonly reasoning: string;
@@ -36,7 +35,6 @@ export function pieceOf(raw: JsonObject): Piece {
   return { text, reasoning: thought || reasoning, calls: tool_calls, finish: finishOf(reason) };
 }
 
-/** OpenAI's nesting, or name and arguments on the call itself. */
 const called = shape({ name: textOf, arguments: argumentsText });
 const beside = shape({
   index: (index) => (Number.isSafeInteger(index) ? Number(index) : null),
@@ -65,7 +63,6 @@ const own = shape({
   finish_reason: asIs,
 });
 
-/** Returns JSON mode's answer, which is the value itself. */
 function jsonText(response: unknown): string {
   if (typeof response === "string") return response;
   return response === null || response === undefined ? "" : JSON.stringify(response);

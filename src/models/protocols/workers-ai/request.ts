@@ -8,7 +8,6 @@ import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 import { familyOf, nearestEffort } from "./models.ts";
 
-/** Fields that the models accept unchanged. `stop` only with OpenAI's own request. */
 const FIELDS = [
   "frequency_penalty",
   "presence_penalty",
@@ -98,7 +97,6 @@ function messageProblem(message: ChatMessage, place: string): ProviderFailure | 
 
 type Content = ChatMessage["content"];
 
-/** Keeps only parts with an image as parts. The binding's schema has no null. */
 function contentOf(message: ChatMessage): unknown {
   const { content } = message;
   const hasImage = Array.isArray(content) && content.some(({ type }) => type === "image_url");

@@ -26,13 +26,11 @@ export class WorkersAiStream extends FrameReader {
   #usage: Usage | null = null;
   /** Whether the last report covers the whole answer and was sent so. */
   #isWhole = false;
-  /** Whether content came after the last report. */
   #isStale = false;
   #hasSpoken = false;
   /** The reason why the answer cannot finish. Its usage may follow. */
   #broken: ProviderFailure | null = null;
 
-  /** `cap`: the output cap that was sent. */
   constructor(cap: number | null) {
     super();
     this.#cap = cap;

@@ -114,17 +114,14 @@ function headOf(call: ChatCall, nowMs: number): AnswerHead {
   };
 }
 
-/** The alternatives of every token, in this order, without the token itself. */
 const OTHERS =
   " the, a, and, of, to, in, is, that, it, for, on, with, as, was, at, by, be, this, are, or, an";
 const utf8 = new TextEncoder();
 
-/** Returns the requested alternatives per token, or null if no logprobs were requested. */
 function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number | null {
   return logprobs === true ? tops : null;
 }
 
-/** Returns plausible, constant probabilities. */
 function tokenEntry(token: string, alternatives: number): JsonObject {
   const logprob = -(hash32(token) % 500) / 1000; // e^-0.5 = 0.61: always the most probable token
   const others = OTHERS.split(",").filter((other) => other !== token);

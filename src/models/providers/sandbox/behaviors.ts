@@ -8,11 +8,8 @@ import type { Mode } from "./reply.ts";
 
 /** The delays of the slow models, in ms. */
 export type SandboxDelays = {
-  /** slow-first-byte: before the first byte. */
   readonly firstByteMs: number;
-  /** slow-stream: before every event but the first. */
   readonly wordMs: number;
-  /** endless: between two words. */
   readonly endlessMs: number;
 };
 
@@ -25,7 +22,6 @@ export type Behavior = {
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 
-/** The events that plain echo sends at once. */
 const EVENTS_AT_ONCE = 16;
 const WORDS_BEFORE_STALL = 2;
 const WORDS_BEFORE_FAULT = 3;
@@ -99,7 +95,6 @@ function* errorFirst(): Generator<Step> {
   yield { kind: "events", events: [{ kind: "error", failure: STREAM_ERROR }] };
 }
 
-/** Splits every event into two network chunks within a character. */
 function* inHalves(answer: ChatAnswer): Generator<Step> {
   for (const step of wordByWord(answer)) {
     yield { kind: "events", events: [] };
@@ -128,7 +123,6 @@ function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
   }
 }
 
-/** Returns usage a thousand times too high, and above the cap. */
 function withHugeUsage(answer: ChatAnswer, cap: number): ChatAnswer {
   if (answer.usage === null) return answer;
   const { input, output } = answer.usage;

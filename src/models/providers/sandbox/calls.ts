@@ -69,7 +69,6 @@ function drafts(tools: readonly Tool[]): readonly CallDraft[] {
   });
 }
 
-/** Returns the tools named in a text, in order and with repetitions. */
 function namedIn(ask: string, tools: readonly Tool[]): readonly Tool[] {
   const byName = new Map(tools.map((tool) => [tool.name.toLowerCase(), tool]));
   const words = ask.toLowerCase().split(/[^a-z0-9_-]+/);
@@ -87,7 +86,6 @@ function ordersIn(ask: string, tools: readonly Tool[]): readonly CallDraft[] {
   return orders;
 }
 
-/** Returns the JSON object that begins there as written, or null. */
 function objectAt(text: string, start: number): string | null {
   let tries = 0;
   for (let end = text.indexOf("}", start); end !== -1; end = text.indexOf("}", end + 1)) {

@@ -45,7 +45,6 @@ function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generat
   yield event(head, { ...open, delta: {}, finish_reason: reply.finish });
 }
 
-/** Yields id, type and name once, then the arguments in fragments. */
 function* callDeltas(call: ToolCall, index: number): Generator<JsonObject> {
   const opening = { name: call.name, arguments: "" };
   yield { tool_calls: [{ index, id: call.id, type: "function", function: opening }] };

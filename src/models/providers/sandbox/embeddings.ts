@@ -32,7 +32,6 @@ export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): Provider
   };
 }
 
-/** Returns a text's words. A text of signs counts as one word. */
 function wordsIn(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
 }

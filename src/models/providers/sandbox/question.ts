@@ -5,11 +5,9 @@ import { countTokens } from "./tokens.ts";
 export type Question = {
   /** The last user message's text; null without one. */
   readonly ask: string | null;
-  /** The tool messages at the end, in order. */
   readonly results: readonly ToolResult[];
   /** The rounds of calls since the last user message. */
   readonly rounds: number;
-  /** The number of messages, which distinguishes turns. */
   readonly turn: number;
 };
 
@@ -44,7 +42,6 @@ export function countPrompt({ messages, tools = [] }: ChatBody): number {
   return tools.length === 0 ? tokens : tokens + countTokens(JSON.stringify(tools));
 }
 
-/** Returns a message's calls. A custom tool's call has only its id. */
 function callsIn(message: ChatMessage) {
   const calls = (message.role === "assistant" && message.tool_calls) || [];
   return calls.map((call) => {
@@ -55,7 +52,6 @@ function callsIn(message: ChatMessage) {
 
 const NO_FUNCTION = { name: "", arguments: "" };
 
-/** Returns a message's text: text parts on their own lines, others as `[image]`, `[file]`. */
 function contentText(content: ChatMessage["content"]): string {
   return typeof content === "string" ? content : (content ?? []).map(partText).join("\n");
 }

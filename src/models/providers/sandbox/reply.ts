@@ -18,22 +18,18 @@ export type Reply = {
   readonly calls: readonly ToolCall[];
   readonly finish: "stop" | "length" | "tool_calls";
   readonly tokens: number;
-  /** Returns the pieces of the content for streaming. */
   readonly split: (text: string) => readonly string[];
 };
 
-/** One reply per choice, or the failure. */
 type Replies =
   | { readonly ok: true; readonly replies: readonly Reply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
 /** The way in which a sandbox model replies. */
 export type Mode = {
-  /** The text before the reply. */
   readonly opening?: string;
   /** Whether it says a word before its calls, and calls the first tool by default. */
   readonly isAgent?: boolean;
-  /** Whether it thinks before it answers. */
   readonly thinks?: boolean;
 };
 
@@ -65,7 +61,6 @@ export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies
   return { ok: true, replies };
 }
 
-/** Returns a thought of at most half the cap. */
 function thoughtOf({ ask, results }: Question, cap: number): string {
   const about =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
@@ -104,7 +99,6 @@ function formatText(
   return { text: JSON.stringify(value), split: fragmentsOf };
 }
 
-/** Returns the text up to its first stop sequence. */
 function cutAtStop(text: string, stop: ChatBody["stop"]): string {
   let end = text.length;
   for (const sequence of [stop ?? []].flat()) {

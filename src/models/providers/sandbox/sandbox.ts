@@ -18,7 +18,6 @@ type SandboxOptions = {
   readonly clock?: () => number;
 };
 
-/** The embeddings model. */
 const EMBED = "embed";
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };

@@ -1,14 +1,10 @@
 import { isObject, listOf, numberOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-/** The deepest instance: a level is a property, an item or a branch. */
 const LEVELS_MAX = 64;
-/** The extra levels for optional parts. */
 const LEVELS_TO_SPARE = 4;
-/** The work limit of one instance: values, and hundreds of characters, properties and branches. */
 const WORK_MAX = 10_000;
 const PARTS_PER_WORK = 100;
-/** The depth of `$ref` and `allOf` chains. Deeper ones don't constrain. */
 const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
@@ -31,7 +27,6 @@ export function instanceOf(schema: unknown, variant = 0): unknown {
 }
 
 type Making = { readonly root: unknown; workLeft: number };
-/** The place of a value: its property, variant and depth limit. */
 type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
 /** Makes a value, or returns undefined if none fits within its levels and remaining work. */
@@ -121,7 +116,6 @@ function firstOf<T>(options: readonly T[], made: (option: T) => unknown): unknow
   return undefined;
 }
 
-/** Guesses the type of a schema from its keywords. */
 function typeOf(schema: JsonObject): string {
   if (typeof schema["type"] === "string") return schema["type"];
   const has = (...keywords: string[]): boolean => keywords.some((keyword) => keyword in schema);
@@ -130,7 +124,6 @@ function typeOf(schema: JsonObject): string {
   return has("minimum", "maximum", "multipleOf") ? "number" : "string";
 }
 
-/** Merges `$ref` and `allOf` into a schema. The later one wins. */
 function merged(making: Making, schema: JsonObject, depth: number): JsonObject {
   const { $ref: reference, allOf, ...own } = schema;
   if (reference === undefined && allOf === undefined) return schema;
@@ -155,7 +148,6 @@ function both(one: JsonObject, other: JsonObject): JsonObject {
   };
 }
 
-/** Resolves a local JSON pointer (`#`, `#/$defs/name`). No reference is ever fetched. */
 function resolve(root: unknown, reference: string): unknown {
   if (!reference.startsWith("#")) return undefined;
   let at = root;

@@ -194,7 +194,6 @@ export function isKnown({ decisions, keys }: Gate, keyHash: string | null): bool
   return keyHash === null || desk === null || keys.knows(desk, keyHash);
 }
 
-/** Runs one transaction for a key, after looking it up if it isn't known. */
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,

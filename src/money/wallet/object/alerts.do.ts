@@ -25,12 +25,10 @@ import type { Tx } from "./memory.do.ts";
 
 /** Maximum alerts per kind and end user in 24 hours. A customer can change a limit 1,000 times a minute. */
 const DAILY_ALERTS_MAX = 32;
-/** Maximum alerts per organization. */
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
 const ALERT_MS = 90 * DAY_MS;
 const ALERT_ID = "alert_";
-/** Maximum alerts deleted per batch. */
 const GONE_MAX = 5000;
 
 /**
@@ -71,7 +69,6 @@ export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: numbe
   }
 }
 
-/** Returns the event of an alert: `balance.low` or `end_user.alert`. */
 function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent {
   const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
   if (kind === "low_balance") {
@@ -171,7 +168,6 @@ export function forgetOldAlerts(desk: Tx): string | null {
   return oldest?.id ?? aged;
 }
 
-/** Returns the ID of the alert after the newest `others`. */
 function newestAlert(sql: SqlStorage, others: number): string | null {
   const found = sql
     .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", others)
@@ -179,7 +175,6 @@ function newestAlert(sql: SqlStorage, others: number): string | null {
   return found[0]?.id ?? null;
 }
 
-/** Reports whether this publish includes alerts. */
 function hasUnbooked({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;

@@ -67,7 +67,6 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
   sql.exec(ADD_TOTAL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
 }
 
-/** Ledger rows between two checkpoints that are kept as marks. */
 const MARK_ROWS = 1000;
 
 /** Deletes checkpoints that are closer than MARK_ROWS. The others mark positions for reading the ledger. */

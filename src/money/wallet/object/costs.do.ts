@@ -9,7 +9,6 @@ import { generationIn } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
-/** Maximum rows per response. */
 const ROWS_MAX = 50_000;
 
 type CostSum = {

@@ -33,7 +33,6 @@ export class Decisions {
 
   readonly #onNews: () => void;
 
-  /** `onNews` is called while events await delivery. */
   constructor(storage: DurableObjectStorage, env: () => Env, onNews: () => void) {
     this.#storage = storage;
     this.#env = env;
@@ -79,7 +78,6 @@ export class Decisions {
     if (desk.memory.isUntold) this.#onNews();
   }
 
-  /** Runs a decision without setting the alarm. */
   turn<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     if (this.tryOpen() === null) return unavailable();
     try {
@@ -209,7 +207,6 @@ const STALE_MS = 60_000;
 /** Maximum ms between two clock reads of one transaction. */
 const READINGS_MS = 5;
 
-/** The wallet's next wake-up. Everything in it can be recomputed. */
 class Schedule {
   #publishAt: number | null = null;
   #isPublishing = false;
@@ -267,7 +264,6 @@ class Schedule {
     this.#delayMs = Math.min(DELAY_MAX_MS, this.#delayMs * 2);
   }
 
-  /** Recomputes due times after the clock stepped back. */
   steppedBack(desk: Tx): void {
     this.#publishAt = null;
     this.#publishedAt = -Infinity;

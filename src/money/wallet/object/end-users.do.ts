@@ -104,7 +104,6 @@ export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId
   return success({ externalId });
 }
 
-/** Returns why limits can't be stored, or null. */
 function refuseLimits(limits: {
   readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
   readonly threshold: readonly [name: string, value: number | undefined];
@@ -266,7 +265,6 @@ function settingsOf(record: SettingsRecord): Settings {
 }
 
 const END_USERS_MAX = 100_000;
-/** Maximum departed end users. Beyond it, the oldest and their spend are deleted. */
 const DEPARTED_MAX = 100_000;
 
 /** An end user to create. `departed` is its deleted predecessor of this month, or null. */

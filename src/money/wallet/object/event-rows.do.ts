@@ -13,10 +13,8 @@ import { logAlert } from "../../../shared/log.ts";
 import type { Tx } from "./memory.do.ts";
 import type { EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 
-/** Maximum events per organization. Each partition has its own share. */
 const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
-/** Maximum old events deleted with each new one. */
 const GONE_MAX = 100;
 
 /**
@@ -104,13 +102,11 @@ function dropOld({ sql, nowMs }: Tx): void {
 
 /** Maximum events of one type per key or session and hour. The rest are summed. */
 const HOURLY_MAX = 100;
-/** Maximum key revocations per hour: all keys of a removed member. */
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;
 
 type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
 
-/** Counts an event of a key or session. Returns false above the hourly maximum. */
 function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
   if (actor.kind === "operator" || actor.kind === "system") return true;
   const count = countOfHour(desk, `${actor.kind} ${actor.id}`, type);
@@ -137,7 +133,6 @@ function countOfHour(desk: Tx, actor: string, type: EventType): Count {
   return { actor, type, hour, told: 0, left_out: 0 };
 }
 
-/** Emits one summary event for the events suppressed in an hour. */
 function tellLeftOut(desk: Tx, { actor, type, hour, left_out: leftOut }: Count): void {
   if (leftOut === 0) return;
   const [kind, id] = actor.split(" ");
@@ -236,7 +231,6 @@ export function markDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
-/** JSON paths that name the end user of a key or session. */
 const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /** Replaces an end user's name in the log by its ID and marks the events for webhooks. */

@@ -86,7 +86,6 @@ export class WebhookFeed {
   }
 }
 
-/** Maximum pages per call. */
 const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 

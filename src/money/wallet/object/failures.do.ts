@@ -46,7 +46,6 @@ export function readKeptFailures({ sql, nowMs }: Tx, asked: KeptFailureQuery): K
   return { groups: data, completeFrom: Math.min(wholeMs, asked.beforeMs, nowMs) };
 }
 
-/** The grouping values of a failed request. Its provider is the last one called. */
 const DIMENSIONS: Readonly<Record<FailureDimension, (one: FailedRequest) => string | null>> = {
   model: ({ model, askedModel }) => model ?? askedModel,
   provider: ({ attempts }) => attempts.at(-1)?.route.split(":")[0] ?? null,

@@ -72,7 +72,6 @@ function isOf(user: string | null, own: string | null): boolean {
   return own === null || user === null || user === own;
 }
 
-/** Returns null if the end user matches those fixed by the key and session. */
 function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   if (!isOf(userOf(request, terms), terms.endUser)) {
     return invalid("This API key is for requests of another end user.", "user");
@@ -107,7 +106,6 @@ export function checkRates(desk: Tx, { session, isPlaced }: HeldTerms): Refusal 
   return ofSession ?? refuseRate(desk);
 }
 
-/** Checks the organization's rate limit, if it has one. */
 function refuseRate({ memory, nowMs }: Tx): Refusal | null {
   const limit = memory.row.rpmLimit;
   if (limit === null) return null;

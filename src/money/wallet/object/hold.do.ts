@@ -179,7 +179,6 @@ function granted(
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 
-/** Updates the rate limits of the organization and the session after a grant. */
 function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
   const { memory, nowMs } = desk;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
@@ -233,7 +232,6 @@ function storeGrant(
   return isOneRow ? write() : desk.storage.transactionSync(write);
 }
 
-/** Keeps the lower bound of ledger IDs valid after the clock stepped back. */
 function floorFor(desk: Tx, id: string): string {
   if (id >= desk.memory.floorId) return desk.memory.floorId;
   return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);

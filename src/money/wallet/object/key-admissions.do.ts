@@ -41,14 +41,11 @@ import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../../shared/contracts/objects.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
 
-/** Maximum keys checked for a last use per alarm. */
 const FOUND_AT_ONCE = 500;
 const REGISTER_TIMEOUT_MS = 5_000;
-/** Maximum keys in memory. The tables hold all. */
 const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
-/** The dependencies of admission. */
 type AdmissionDesk = Pick<Objects, "register"> & {
   /** Returns the current transaction context, or null without a wallet. */
   readonly desk: () => Tx | null;
@@ -77,11 +74,8 @@ export type AdmissionPlace = {
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionDesk;
-  /** Keys by hash, the most recently read last. */
   readonly #known = new Map<string, KnownKey>();
-  /** Lookups in progress, shared by concurrent first uses. */
   readonly #learning = new Map<string, Promise<Refusal | null>>();
-  /** Lookups without a response yet. */
   readonly #questions = new Set<Question>();
 
   constructor(keeping: AdmissionDesk) {
@@ -171,7 +165,6 @@ export class KeyAdmissions {
     return success({ hash, key, record, entry, rate: { limit, remaining, resetMs } });
   }
 
-  /** Takes a slot returned in this transaction. */
   take(desk: Tx, { hash, key, record, entry }: AdmissionPlace): void {
     insertAdmission(desk.sql, key.number, entry);
     key.window.append(entry);
@@ -212,7 +205,6 @@ export class KeyAdmissions {
       : { limit, remaining: 0, resetMs: next.retryAfterMs };
   }
 
-  /** Revokes the key permanently and emits one event. */
   revoke(desk: Tx, hash: string, revokedAt: number, by?: KeyEnding): void {
     this.#outdate(hash);
     this.#known.delete(hash);
@@ -233,7 +225,6 @@ export class KeyAdmissions {
     this.#amend(hash, { rpmLimit });
   }
 
-  /** Applies new terms from this transaction on. */
   setTerms(desk: Tx, hash: string, terms: KeyTerms): void {
     this.#outdate(hash);
     updateKeyTerms(desk.sql, hash, terms);
@@ -348,7 +339,6 @@ export class KeyAdmissions {
     this.#amend(hash, { checkedAt: Math.min(record?.checkedAt ?? 0, clockMs) });
   }
 
-  /** Updates memory after a write. */
   #amend(hash: string, change: Partial<ActiveKey>): void {
     const key = this.#known.get(hash);
     if (key === undefined || key.record === null) return;

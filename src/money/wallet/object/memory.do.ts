@@ -46,7 +46,6 @@ export type Memory = {
   floorId: string;
   /** End users with spend after the checkpoint, by ID. */
   readonly unsaved: Map<string, EndUser>;
-  /** End users with unpublished changes, by ID. */
   readonly unpublished: Set<string>;
   /** Budgets of keys that ever had one, and of keys with spend after the checkpoint, by ID. */
   readonly budgets: Map<string, Budget>;
@@ -56,7 +55,6 @@ export type Memory = {
   readonly sessions: SessionMemory;
   /** Numbers of shared texts used so far. */
   readonly names: NameNumbers;
-  /** Number of end users without the departed. */
   endUsers: number;
   departed: DepartedUsers;
   /** Usage since the newest checkpoint. */
@@ -70,14 +68,12 @@ export type Memory = {
   changed: boolean;
   /** Number of unpublished holds and charges. A few may wait longer. */
   routine: number;
-  /** Values that the database already has. */
   booked: Booked;
   /** A random mark that changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
   /** Debts from reversed payments, and the state of automatic top-up. */
   debts: Debts;
   topUp: TopUpState;
-  /** There are events that webhooks haven't received. */
   isUntold: boolean;
   room: Room;
 };
@@ -85,11 +81,9 @@ export type Memory = {
 /** The settings in the database (null: unknown) and the last published use (Unix ms). */
 type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
-/** The progress of freeing storage. It restarts when memory is lost. */
 type Room = {
   /** Storage is nearly full, so no new holds are accepted. */
   isFull: boolean;
-  /** Request ID at which freeing continues. */
   readonly fromId: string;
   /** Time at which it may restart with the oldest request (Unix ms). */
   readonly passAt: number;
@@ -225,7 +219,6 @@ type PostedRow = TokenCounts & {
   model: string;
 };
 
-/** Returns settled requests after ledger row `seq`, including late ones. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
   const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
     ${columnsOfTokens(({ inRow }) => inRow)}`;
@@ -268,7 +261,6 @@ type HoldRow = {
   expires_at: number;
 };
 
-/** Returns the open holds, oldest ID first. */
 function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
@@ -343,7 +335,6 @@ export type Tx = {
   readonly nowMs: number;
   /** The current day and month. They never step back. */
   readonly period: Period;
-  /** The unmodified clock, which dates IDs. */
   readonly clockMs: number;
 };
 

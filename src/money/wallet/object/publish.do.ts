@@ -27,7 +27,6 @@ export type PublishOutcome = {
   /** Published last uses of keys, and the database's state of these keys. */
   readonly uses: readonly KeyUse[];
   readonly touched: readonly TouchedKey[];
-  /** Reports whether events may wait in the database. */
   readonly eventsWait: boolean;
 };
 
@@ -86,7 +85,6 @@ async function publishNow(desk: Tx, live: () => Tx | null): Promise<PublishOutco
   return { ...said, outcome: acknowledge(after, publication, sent) };
 }
 
-/** Takes the last uses for this publish. */
 function pickUses({ uses }: Memory): KeyUse[] {
   const picked = [...uses].map(([hash, usedAt]) => ({ hash, usedAt }));
   uses.clear();
@@ -153,7 +151,6 @@ function tellConflict(desk: Tx, head: SnapshotHead): void {
   });
 }
 
-/** Returns all changes after the acknowledged publish, read page by page. */
 function pick(
   desk: Tx,
   { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
@@ -214,7 +211,6 @@ function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPa
   }
 }
 
-/** Yields unpublished credits up to ledger row `newest`, which the published balance includes. */
 function* creditPages(
   sql: SqlStorage,
   { creditsSeq, publishAll }: WalletRow,
@@ -230,7 +226,6 @@ function* creditPages(
   }
 }
 
-/** Yields unpublished payments and debts. */
 function* paymentPages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
   for (const rows of rowPages((last) => selectPaymentsPage(sql, since, last?.["id"] ?? ""))) {
     yield { table: "payments", rows };
@@ -239,7 +234,6 @@ function* paymentPages(sql: SqlStorage, since: number): Generator<SnapshotPage> 
   if (debts.length > 0) yield { table: "debts", rows: debts };
 }
 
-/** Yields pages in key order. */
 function* rowPages(
   read: (last: SnapshotRow | undefined) => SnapshotRow[],
 ): Generator<SnapshotRow[]> {

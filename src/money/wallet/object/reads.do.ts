@@ -26,7 +26,6 @@ import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** Sorts after every ID. */
 const LAST_ID = "~";
 
 /** Returns a page of the ledger, read between two marks instead of the whole table. */
@@ -244,7 +243,6 @@ export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPa
 
 type Range = { readonly fromId: string; readonly beforeId: string };
 
-/** Returns requests with a hold, and rejected requests of other regions. */
 function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
   const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
   const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
@@ -276,12 +274,10 @@ function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRe
 }
 
 const PROVIDER = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
-/** Reports whether one of the filtered providers was called and failed. */
 const WAS_ASKED = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
   WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)
     IN (SELECT value FROM json_each(?9)))`;
 
-/** Returns requests without a hold. */
 function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
   const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
   const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
@@ -320,7 +316,6 @@ function refusedOf(failed: FailedRequest): RequestRecord {
   return { id, state: "refused", keyId, externalId, createdAt, ...money, failed };
 }
 
-/** Returns a column's expression without its alias. */
 function bare(column: string): string {
   return column.slice(0, column.lastIndexOf(" AS "));
 }

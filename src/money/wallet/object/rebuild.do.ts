@@ -78,7 +78,6 @@ export function rejectHealthy(): Refusal {
   return refuse({ kind: "conflict", message, param: null });
 }
 
-/** Inserts rows from the pages that `copyBook` made. */
 function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void {
   const { settings } = book;
   // Unpublished top-up requests are unknown, so top-up waits for a person.
@@ -163,7 +162,6 @@ export function deleteCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
 
-/** A copied table of the database, one row per `value`. */
 const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 

@@ -23,7 +23,6 @@ import type { Tx, Memory } from "./memory.do.ts";
 const SLICE_ROWS = 10_000;
 /** Ms between two transactions, so a customer's call meets at most one. */
 const SLICE_PAUSE_MS = 20;
-/** Maximum restarts after rows changed other than by postings. */
 const TRIES_MAX = 8;
 
 /** See `WalletCalls.reconcile`. */
@@ -96,7 +95,6 @@ function isDifferent({ expected, found }: Difference): boolean {
   return expected !== found;
 }
 
-/** Starts a run with the rows that a start of the wallet reads. */
 function begin(desk: Tx, book: SnapshotHead | null): ReconcileRun {
   const { sql, memory } = desk;
   const { floorId } = memory;

@@ -15,11 +15,8 @@ import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 /** Ms that free outcomes are remembered, so that late duplicates change nothing. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
-/** Above this share of storage, finished requests are deleted at any age. */
 const PRESSED_PART = 0.7;
-/** Above this share of storage, new holds are rejected to leave room for settlements. */
 const FULL_PART = 0.95;
-/** Maximum batches deleted when a statement fails for lack of space. */
 const BATCHES_NOW = 10;
 /** Ms during which an ID can still arrive in a hold or outcome. */
 const YOUNG_MS = 15 * 60_000;
@@ -138,7 +135,6 @@ function sweepUnpaid(desk: Tx): boolean {
 /** Paid, or ended without an Idempotency-Key that must become free. */
 const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
-/** Requests with IDs from `fromId` to before `endId` that match `only`. */
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
@@ -155,7 +151,6 @@ function rollUp(desk: Tx, batch: Batch): void {
   });
 }
 
-/** Returns false if there were no rows. */
 function replaceOld(sql: SqlStorage, { fromId, endId, only }: Batch): boolean {
   const rows = sql
     .exec<{ seq: number; amount: number; balance: number; at: number }>(

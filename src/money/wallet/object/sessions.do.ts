@@ -30,9 +30,7 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum sessions in use per organization, including tombstones. */
 const SESSIONS_MAX = 50_000;
-/** Maximum tombstones of unused sessions per caller. */
 const UNUSED_MAX = 1000;
 
 /** See `refuseDeadSession`. `cut` is the key's session cut. */

@@ -17,7 +17,6 @@ import { DAY_MS } from "../../../shared/clock.ts";
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
-/** The SQL expression of each grouping. */
 const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
   day: "strftime('%Y-%m-%d', admitted_at / 1000, 'unixepoch')",
   hour: "strftime('%Y-%m-%dT%H', admitted_at / 1000, 'unixepoch')",
@@ -27,7 +26,6 @@ const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
   user: "external_id",
   member: "members.member",
 };
-/** Position of the first byte in `Rest` of request-rows.do.ts. */
 const FIRST_BYTE = "detail ->> '$[4]'";
 const DURATION = "detail ->> '$[5]'";
 
@@ -53,7 +51,6 @@ export function readUsageOfRows(desk: Tx, asked: RowsQuery): RowsReport {
 
 type Start = { readonly fromId: string; readonly fromMs: number };
 
-/** Returns the time from which the response is complete. */
 function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): Start {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs);
@@ -71,11 +68,9 @@ function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): St
     : { fromId: end.id, fromMs: Math.max(since, end.admitted_at) };
 }
 
-/** The members of keys. Used only by queries about members. */
 const MEMBERS =
   "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?9))";
 
-/** Returns the statement that sums matching requests. */
 function statement(asked: RowsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
   const [first, more] = membersOf(asked) === null ? ["", ""] : [MEMBERS, joined];
@@ -104,7 +99,6 @@ function bindings(asked: RowsQuery & Start): (string | number | null)[] {
   ];
 }
 
-/** The previous release sends no members. */
 function membersOf({ members }: RowsQuery): RowsQuery["members"] {
   return members ?? null;
 }

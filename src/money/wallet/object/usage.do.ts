@@ -13,7 +13,6 @@ const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
 /** UTC days (YYYY-MM-DD), both inclusive. */
 type Days = { readonly from: string; readonly to: string };
 type Dimension = "day" | "model" | "key" | "user";
-/** Groupings by day, by their API name. */
 const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
   ["day,model", "model"],
   ["day,key", "key"],
@@ -115,7 +114,6 @@ function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageRepo
   });
 }
 
-/** Days with stored totals. Each has its own row. */
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
 /**
@@ -189,7 +187,6 @@ function storedGroups(
     .toArray();
 }
 
-/** Returns totals after the newest checkpoint. */
 function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTotal[] {
   return [...memory.usage.values()].filter(
     ({ dimension, day }) => dimension === groupBy && day >= from && day <= to,
@@ -232,7 +229,6 @@ function asText(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Ranks surrogates after all other units. */
 function codePointRank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

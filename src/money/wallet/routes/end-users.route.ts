@@ -53,7 +53,6 @@ const limits = {
   daily_quota_dollars: z.optional(dollarsOrNull),
   alert_threshold: z.optional(fraction),
 };
-/** Fields of a record that can't be set. */
 const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
 export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
@@ -122,13 +121,11 @@ export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
   return success({ external_id: externalId, deleted: true });
 }
 
-/** Returns the credential, which the wallet checks again. */
 function callOf(c: AppContext): RequestCredential {
   const { keyHash, shown } = c.var.admitted.caller;
   return requestCredential(keyHash, shown);
 }
 
-/** Returns the path's external_id, decoded once, including slashes. */
 function externalIdOf(c: AppContext): string {
   return c.req.param("external_id") ?? "";
 }
@@ -141,7 +138,6 @@ function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
   };
 }
 
-/** Returns the JSON of an end user. */
 function endUserView(endUser: EndUserRecord): View {
   return {
     id: endUser.id,
@@ -158,7 +154,6 @@ function endUserView(endUser: EndUserRecord): View {
 /** Hours that responses of /v1/responses are stored. */
 const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
 
-/** Automatic top-up: whole dollars, at least one purchase a month. */
 const autoTopUp = z.pipe(
   z
     .strictObject({
@@ -234,10 +229,8 @@ function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   return invalid(`${param} must be from ${least} to ${most}.`, param);
 }
 
-/** Roles that can change response storage. */
 const KEEPERS: readonly Role[] = ["owner", "admin"];
 
-/** Allows other roles to send the current value back. */
 async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
   if (KEEPERS.includes(c.var.member.role)) return success(null);
   const before = await askOwnWallet(c, (wallet) => wallet.readSettings());
@@ -253,7 +246,6 @@ function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
-/** Returns the JSON of organization settings. */
 function settingsView(settings: SettingsRecord): View {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),

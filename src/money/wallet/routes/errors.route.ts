@@ -75,7 +75,6 @@ async function answerOf(
   return success({ ...days, data: grouped(counts, by), total });
 }
 
-/** Returns the query for stored failures, or null if counts suffice. */
 function keptQuery(fields: Fields, query: FailureQuery): Result<KeptFailureQuery | null> {
   const { group_by, model = null, provider = null, external_id } = fields;
   const only = { model, provider, user: external_id === undefined ? null : [external_id] };
@@ -100,7 +99,6 @@ function keptView({ groups, completeFrom }: KeptFailureReport) {
   };
 }
 
-/** Groups counts: largest first, or by hour with the oldest first. */
 function grouped(counts: readonly FailureCount[], by: GroupBy): object[] {
   const groups = Map.groupBy(counts, (one) => nameOf(one, by));
   const isTimed = by !== "code" && by !== "key";

@@ -31,7 +31,6 @@ export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly s
 
 const text = once.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
-/** The states that `error` matches. */
 const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
 const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
 const statuses = z.pipe(
@@ -106,7 +105,6 @@ export function holdsRoute(memberKeys: MemberKeys): Handler {
   };
 }
 
-/** Returns the only value, for an object that doesn't accept lists. */
 function only<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
@@ -176,12 +174,10 @@ async function mayBeSeen(
   return key.value === null ? missing() : success(null);
 }
 
-/** Returns the same failure for requests that don't exist and requests of others. */
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
-/** Returns the JSON of a request. Fields of settled requests are null in others. */
 function requestView(request: RequestRecord): View {
   const { id, state, createdAt, keyId, externalId, heldMicro, generation } = request;
   const failed = request.failed ?? null;
@@ -202,13 +198,11 @@ function requestView(request: RequestRecord): View {
   };
 }
 
-/** Returns the fields of a request without a charge. */
 function unservedView(failed: FailedRequest | null): object {
   if (failed === null) return {};
   return { model: failed.model, streamed: failed.streamed, duration_ms: failed.durationMs };
 }
 
-/** Returns the error of another region's request, if the client's error isn't known. */
 function refusalOf({ failure }: RequestRecord): ReportedError | null {
   if (failure === null || failure === undefined) return null;
   const { status, message, param = null } = errorResponseOf(failure);
@@ -229,7 +223,6 @@ function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest |
   return [...views, lastAttempt(generation, { failed, last: before.at(-1) })];
 }
 
-/** HTTP status of an error sent within a stream. */
 const IN_STREAM = 200;
 
 function lastAttempt(

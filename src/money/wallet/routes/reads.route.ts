@@ -105,7 +105,6 @@ export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   };
 }
 
-/** Returns the JSON of an event. */
 function eventView(event: EventRecord): View {
   const { id, type, createdAt, actor, subject, data } = event;
   return { id, type, created_at: timestamp(createdAt), actor, subject, data };

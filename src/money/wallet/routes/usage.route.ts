@@ -37,7 +37,6 @@ export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promi
   };
 }
 
-/** The sources of usage: the wallet and the members of keys. */
 type UsageSources = {
   readonly ask: <T>(
     call: (
@@ -90,7 +89,6 @@ export const day = once.check(
 );
 
 const DAILY = ["day", "model", "key", "user", "day,model", "day,key", "day,user"] as const;
-/** Parameters that daily totals can't answer. */
 const OF_ROWS = [
   "hour",
   "hour,model",
@@ -137,7 +135,6 @@ export const usageParameters = z.object({
   after: z._default(z.nullable(once), null),
 });
 
-/** A page position of usage by day and another dimension. */
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
 /**
@@ -188,7 +185,6 @@ type RowsAsked = {
 
 type Fields = z.infer<typeof usageParameters>;
 
-/** Parses a query that needs request records. Returns null if daily totals suffice. */
 function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;

@@ -14,7 +14,6 @@ export type Crossing = {
   readonly valueMicro: Micros;
 };
 
-/** The balance alert re-arms at the threshold plus this fraction (a tenth). */
 const REARM_PART = 10;
 
 /**

@@ -20,7 +20,6 @@ export type CreditedPayment = {
   readonly reading: number;
 };
 
-/** A payment's new state. `returned` was taken before and goes back to the balance. */
 type Moved = {
   readonly debts: Debts;
   readonly payment: CreditedPayment;

@@ -26,7 +26,6 @@ export function refuseId(id: string, nowMs: number): Refusal | null {
 /** The newest request granted under an Idempotency-Key. */
 export type NameHolder = {
   readonly id: string;
-  /** Hash of its body. */
   readonly body: string;
   readonly admittedAt: number;
   /** Null if its row is gone. Within a day, only a paid request's row can go. */

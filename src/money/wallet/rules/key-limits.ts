@@ -8,7 +8,6 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 /** A key's budget (null once removed) and its spend. */
 export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
-  /** The key's or session's ID. */
   readonly keyId: string;
   readonly isSession?: boolean;
   readonly spend: KeySpend;
@@ -77,7 +76,6 @@ type TokenVerdict =
  * seconds. A charge replaces its reservation; the excess delays later requests.
  */
 export class TokenWindow {
-  /** Requests, oldest first. */
   readonly #counted = new Map<string, Counted>();
 
   /**
@@ -101,7 +99,6 @@ export class TokenWindow {
     return { kind: "full", remaining: Math.max(0, remaining), retryAfterMs };
   }
 
-  /** Adds a granted request. */
   add(id: string, at: number, tokens: number): void {
     this.#counted.set(id, { id, at, tokens });
   }

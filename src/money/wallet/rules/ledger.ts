@@ -29,7 +29,6 @@ export type KnownHold = {
   readonly tokens: number | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
-  /** Reason of a rejection, if any. */
   readonly failure: Failure | null;
 };
 
@@ -47,7 +46,6 @@ export type Posting = {
 /** An earlier outcome: the charge, or that there is none. */
 type Recalled = { readonly charged: Micros; readonly shortfall: Micros } | "voided" | "unknown";
 
-/** Returns the charge for a cost, within the hold and the free amount. */
 function chargeOf(cost: Micros, held: Micros, free: number): Micros {
   return micros(Math.min(cost, held + Math.max(0, free)));
 }
@@ -68,7 +66,6 @@ export type HoldRequestFacts = {
   readonly endUser: EndUser | null;
   /** The key's budget; null without one. */
   readonly budget: Budget | null;
-  /** The session's budget. */
   readonly session?: Budget | null;
   readonly period: Period;
 };
@@ -260,13 +257,10 @@ export type OpenHold = {
 
 /** The totals that decide. They are derived from the tables and changed only by the functions below. */
 export type HoldTotals = {
-  /** Sequence of the newest ledger row. */
   seq: number;
   balance: Micros;
-  /** Sum of open grants. */
   held: Micros;
   readonly holds: Map<string, OpenHold>;
-  /** Open holds by end user and key. */
   readonly holdsByPayer: Map<string, Set<OpenHold>>;
   /** Lower bound for the next expiry; Infinity without holds. */
   nextExpiry: number;
@@ -288,7 +282,6 @@ export function freeOf(books: HoldTotals): Micros {
   return micros(books.balance - books.held);
 }
 
-/** Returns an end user's open holds in a day and month of admission. */
 function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;

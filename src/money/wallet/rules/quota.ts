@@ -2,7 +2,6 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 
-/** An end user's spend in the newest charged day and month. */
 type Spend = {
   readonly day: string;
   readonly daily: Micros;

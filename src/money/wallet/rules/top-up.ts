@@ -3,7 +3,6 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
-/** Pauses after consecutive declines. One more decline disables top-up. */
 const PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 
 /** The state of automatic purchases. Times are Unix ms. */
@@ -23,9 +22,7 @@ export type TopUpState = {
   readonly day?: string;
   readonly dayMicro?: Micros;
   readonly pausedUntil: number | null;
-  /** Consecutive declines. */
   readonly declines: number;
-  /** Month whose limit was reported. */
   readonly cappedMonth: string | null;
   readonly disabledReason: DisabledReason | null;
 };
@@ -43,7 +40,6 @@ type Standing = {
   readonly setting: AutoTopUp | null;
   readonly balance: Micros;
   readonly owed: Micros;
-  /** A request was rejected for lack of balance. */
   readonly isShort: boolean;
   readonly month: string;
   readonly day: string;

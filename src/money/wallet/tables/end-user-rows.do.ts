@@ -209,7 +209,6 @@ export function deleteOldestDeparted(sql: SqlStorage): string[] {
   return deleteDeparted(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
 }
 
-/** Deletes rows and returns their IDs. */
 function deleteDeparted(
   sql: SqlStorage,
   which: string,

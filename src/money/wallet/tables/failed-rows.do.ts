@@ -22,7 +22,6 @@ export const FAILED_REQUESTS = `CREATE TABLE failed_requests ( -- the newest tha
     PRIMARY KEY (hour, key_id, code, status)
   ) STRICT, WITHOUT ROWID;`;
 
-/** Maximum stored failures per key. Older ones are deleted. */
 const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;

@@ -3,7 +3,6 @@ import { UNITS } from "../../../shared/usage.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The part of a generation that many requests share. */
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
 /** The part of each generation besides its tokens, stored in `detail`. */
 type Rest = readonly [
@@ -15,7 +14,6 @@ type Rest = readonly [
   durationMs: number,
   estimated: 0 | 1,
   finishReason: string | null,
-  /** Usually absent. */
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
   /** Units besides tokens. */

@@ -24,7 +24,6 @@ export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
 /** A key in the tables. */
 export type KnownKey = {
-  /** The key's number in the tables. */
   readonly number: number;
   /** Null if only the revocation is known. */
   readonly record: ActiveKey | null;
@@ -338,14 +337,12 @@ export class DueUses {
   /** No key is due earlier; Infinity without keys. */
   next = Infinity;
 
-  /** Adds a key. The earliest time wins. */
   add(hash: string, dueAt: number): void {
     if (this.#due.has(hash)) return;
     this.#due.set(hash, dueAt);
     this.next = Math.min(this.next, dueAt);
   }
 
-  /** Removes and returns at most `max` due keys. */
   take(nowMs: number, max: number): string[] {
     if (this.next > nowMs) return [];
     const due = [...this.#due].filter(([, at]) => at <= nowMs).slice(0, max);

@@ -75,9 +75,7 @@ export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
 
-/** A request as first written: granted, rejected or voided. */
 type NewRequest = {
-  /** Number of the key's ID in `names`. */
   readonly key: number;
   readonly state: "held" | "refused" | "voided";
   /** Tokens reserved from the key's token limit. */
@@ -86,7 +84,6 @@ type NewRequest = {
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
   Partial<Pick<HoldRequest, "idempotency">>;
-/** A hold, or a request without one. */
 type Opened = Omit<OpenHold, "id" | "granted" | "keyId"> & { readonly granted: Micros | null };
 
 /** Numbers in `names` by text. They never change. */
@@ -149,7 +146,6 @@ export function insertRequest(
   );
 }
 
-/** A request's position in the ledger. */
 type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,

@@ -9,13 +9,10 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 /** The sessions in memory. The tables hold all. */
 export type SessionMemory = {
-  /** Rows in the table. */
   rows: number;
-  /** Used sessions that haven't ended. */
   live: number;
   /** Total spend of sessions charged since the newest checkpoint, by ID. */
   readonly spent: Map<string, Micros>;
-  /** Granted requests of the last minute, by ID. */
   readonly rates: Map<string, RateLog>;
 };
 
@@ -132,7 +129,6 @@ export function countUnused(sql: SqlStorage, by: string): number {
     .one().n;
 }
 
-/** The sessions to list: all, a member's keys', or one key's. */
 type SessionOwner = {
   readonly memberId: string | null;
   readonly keyId: string | null;
