@@ -6,7 +6,7 @@ export type Audience = "use" | "run" | "develop";
 export const AUDIENCES: readonly (readonly [name: Audience, title: string, first: string])[] = [
   ["use", "Use", "quickstart"],
   ["run", "Run", "start"],
-  ["develop", "Develop", "internals/adding"],
+  ["develop", "Develop", "internals/README"],
 ];
 
 type Group = readonly [title: string, names: readonly string[]];

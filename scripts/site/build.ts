@@ -138,7 +138,7 @@ A model gateway with prepaid credits: one address and one key for all models, in
 - [Console](/console/): what is left, who spent it, keys, and how to connect a client
 - [Quickstart](/docs/use/quickstart): from a key to the first answer
 - [API reference](/docs/use/api): every call with its fields; [openapi.json](/openapi.json)
-- [For who runs a region](/docs/run/start), [for who changes the code](/docs/develop/adding)
+- [For who runs a region](/docs/run/start), [for who changes the code](/docs/develop/)
 
 This region, as it answers now: \`/healthz\``,
   },
