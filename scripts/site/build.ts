@@ -133,20 +133,20 @@ const ALONE: readonly Page[] = [
     name: "welcome",
     markdown: `# Turnpike
 
-A model gateway with prepaid credits: one address and one key for all models, in OpenAI's and Anthropic's dialects.
+Turnpike is a model gateway with prepaid credits. You reach all models at one address with one key, through the OpenAI and Anthropic APIs.
 
-- [Console](/console/): what is left, who spent it, keys, and how to connect a client
-- [Quickstart](/docs/use/quickstart): from a key to the first answer
-- [API reference](/docs/use/api): every call with its fields; [openapi.json](/openapi.json)
-- [For who runs a region](/docs/run/start), [for who changes the code](/docs/develop/)
+- [Console](/console/): balance, spend, keys and client setup
+- [Quickstart](/docs/use/quickstart): your first request
+- [API reference](/docs/use/api): every call with its fields, also as [openapi.json](/openapi.json)
+- [For operators](/docs/run/start) and [for contributors](/docs/develop/)
 
-This region, as it answers now: \`/healthz\``,
+For this region's status, request \`/healthz\`.`,
   },
   {
     name: "not-found",
-    markdown: `# There is nothing at this address
+    markdown: `# Page not found
 
-Search above, or go to the [Console](/console/), the [Quickstart](/docs/use/quickstart) or the [API reference](/docs/use/api). The interface's paths begin with \`/v1\`.`,
+Search above, or open the [Console](/console/), the [Quickstart](/docs/use/quickstart) or the [API reference](/docs/use/api). The API's paths start with \`/v1\`.`,
   },
 ];
 

@@ -109,13 +109,13 @@ it("/openapi.json and /llms.txt are served, and the API answers its own paths", 
   }
 });
 
-it("a person gets a page at / and at an address that is none, a program keeps its JSON", async () => {
+it("browsers get a page at / and at unknown addresses, and programs get JSON", async () => {
   const accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
   const ask = async (at: string) => fetch(new URL(at, places.eu.url), { headers: { accept } });
   for (const [at, status, words] of [
-    ["/", 200, "A model gateway"],
-    ["/no-such", 404, "nothing at this address"],
-    ["/docs/nothing", 404, "nothing at this address"],
+    ["/", 200, "a model gateway"],
+    ["/no-such", 404, "Page not found"],
+    ["/docs/nothing", 404, "Page not found"],
   ] as const) {
     // oxlint-disable-next-line no-await-in-loop -- three in all
     const response = await ask(at);
