@@ -85,6 +85,6 @@ it.each([
 ])("there is a runbook for it: %s", (title) => {
   const runbooks = readPage("docs/runbooks.md");
   const section = runbooks.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
-  for (const word of ["**Symptoms**", "\n1. ", "**Resolved when**"])
-    expect(section).toContain(word);
+  const parts = ["**Symptoms**", "\n1. ", "**Resolved when**"];
+  for (const part of parts) expect(section).toContain(part);
 });
