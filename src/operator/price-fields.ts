@@ -4,8 +4,10 @@ import type { View } from "../shared/http/endpoint.ts";
 import { moment } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { dollarsOf, micros, microsOfDollars } from "../shared/money.ts";
+import { KINDS } from "../shared/kinds.ts";
+import type { Kind } from "../shared/kinds.ts";
 import { UNITS } from "../shared/usage.ts";
-import type { Price } from "../shared/usage.ts";
+import type { Price, Unit } from "../shared/usage.ts";
 
 /** The name of a price list. */
 export const listName = z
@@ -65,6 +67,12 @@ export function priceOf(fields: PriceFields): Price {
   });
   const tokens = { input, cached, cacheWrite, output };
   return units.length === 0 ? tokens : { ...tokens, units: Object.fromEntries(units) };
+}
+
+/** Returns a priced unit that a kind's usage doesn't count, or null. */
+export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | null {
+  const counted: readonly Unit[] = KINDS[kind].units;
+  return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;
 }
 
 /** Returns the same in dollars. */

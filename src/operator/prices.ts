@@ -19,7 +19,7 @@ import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { newPrices, priceOf, rowView } from "./price-fields.ts";
+import { newPrices, priceOf, rowView, uncountedUnit } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";
 
 export const pricesQuery = z.object({
@@ -191,10 +191,30 @@ function refusePrice(
   if (!hasOutput && price.output !== undefined) {
     return invalid(`${at}.price.output: '${item}' has no output.`, `${at}.price.output`);
   }
-  return null;
+  return refuseUnits({ item, kind, price }, `${at}.price`);
 }
 
-function kindOf({ models }: OperatorCall, id: string): Kind | null {
+/** Returns the failure of a price for a unit that is never counted, such as a chat's images. */
+export function refuseUnits(
+  {
+    item,
+    kind,
+    price,
+  }: {
+    readonly item: string;
+    readonly kind: Kind;
+    readonly price: NonNullable<PostedRow["price"]>;
+  },
+  at: string,
+): Refusal | null {
+  const unit = uncountedUnit(price, kind);
+  if (unit === null) return null;
+  const message = `${at}.${unit} is not supported: requests to '${item}' aren't billed by ${unit}.`;
+  return invalid(message, `${at}.${unit}`);
+}
+
+/** Returns the kind of a model that is or was in the catalog, or null. */
+export function kindOf({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }
 

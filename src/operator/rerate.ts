@@ -9,6 +9,7 @@ import { costsOf } from "./margin.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 import { priceFields, priceOf } from "./price-fields.ts";
+import { kindOf, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
 /** How late outcomes may come. Sums must not change between two calls. */
@@ -41,6 +42,9 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   if (!isDry && to > call.now - LATE_MS) {
     return invalid("to must be two hours ago at least: outcomes may still come.", "to");
   }
+  const kind = kindOf(call, model) ?? "chat";
+  const refused = refuseUnits({ item: model, kind, price: fields.value.price }, "price");
+  if (refused !== null) return refused;
   const price = priceOf(fields.value.price);
   const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };
   const asked = await reportsOf(call, query, fields.value, after);

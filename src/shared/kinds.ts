@@ -1,9 +1,13 @@
+import type { Unit } from "./usage.ts";
+
 type KindRow = {
   readonly does: string;
   /** Its main path. A kind can have other endpoints. */
   readonly path: `/v1/${string}`;
   /** Whether output tokens are billed: requests have a cap and prices an `output`. */
   readonly hasOutput: boolean;
+  /** Units besides tokens that its usage counts, so that they can be priced. */
+  readonly units: readonly Unit[];
   /** Request fields that every model of the kind supports. */
   readonly parameters: readonly string[];
 };
@@ -17,12 +21,14 @@ export const KINDS = {
     does: "chats",
     path: "/v1/chat/completions",
     hasOutput: true,
+    units: ["request"],
     parameters: ["max_tokens", "max_completion_tokens", "stream", "user"],
   },
   embeddings: {
     does: "makes embeddings",
     path: "/v1/embeddings",
     hasOutput: false,
+    units: ["request"],
     parameters: ["encoding_format", "user"],
   },
 } as const satisfies Readonly<Record<string, KindRow>>;

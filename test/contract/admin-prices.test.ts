@@ -63,6 +63,13 @@ describe("POST /admin/v1/prices", () => {
     ["a price of 0", { price: { input: 0, output: 1 } }, "rows[1].price.input"],
     ["an output of 0", { price: { input: 1, output: 0 } }, "rows[1].price.output"],
     ["no output of a model that answers", { price: { input: 1 } }, "rows[1].price.output"],
+    ["an image of a chat", { price: { input: 1, output: 1, image: 1 } }, "rows[1].price.image"],
+    ["a second of a chat", { price: { input: 1, output: 1, second: 1 } }, "rows[1].price.second"],
+    [
+      "a character of embeddings",
+      { item: "sandbox/embed", price: { input: 1, character: 1 } },
+      "rows[1].price.character",
+    ],
     ["an output of one that does not", { item: "sandbox/embed" }, "rows[1].price.output"],
     ["seven decimals", { price: { input: 0.0000001, output: 1 } }, "rows[1].price.input"],
     ["a percentage below 0", { price: undefined, percent: -1 }, "rows[1].percent"],
