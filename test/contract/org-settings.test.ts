@@ -85,6 +85,11 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
   it.each([
     ["{}", 200],
     [`{"id":"x"}`, 400],
+    [`{"auto_top_up":{"below_dollars":5,"amount_dollars":10,"most_per_month_dollars":1e10}}`, 400],
+    [
+      `{"auto_top_up":{"below_dollars":5,"amount_dollars":1e10,"most_per_month_dollars":1e10}}`,
+      400,
+    ],
     [`{"credits_micro":9}`, 400],
     [`{"rpm_limit":1,"suspended":true}`, 400],
     [`{"lowBalanceThresholdMicro":1}`, 400],

@@ -154,12 +154,16 @@ function endUserView(endUser: EndUserRecord): View {
 /** Hours that responses of /v1/responses are stored. */
 const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
 
+const wholeDollars = z
+  .int("must be a whole number of dollars")
+  .check(z.minimum(1), z.maximum(DOLLARS_MAX));
+
 const autoTopUp = z.pipe(
   z
     .strictObject({
       below_dollars: dollars,
-      amount_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
-      most_per_month_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
+      amount_dollars: wholeDollars,
+      most_per_month_dollars: wholeDollars,
     })
     .check(
       z.refine(
