@@ -95,6 +95,14 @@ describe("an invitation", () => {
     expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
   });
 
+  it("can't give a member's login to another address", async () => {
+    const { orgId, memberId } = await openAccount({ credits: 0 });
+    const body = { member_id: memberId, email: "eve@example.com" };
+    const answer = await admin("POST", `/orgs/${orgId}/invitations`, body);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { param: "email" } });
+  });
+
   it("ends with the role of who gave it, and into a personal or a closed organization there is none", async () => {
     const { browser, view } = await signUp(issuer);
     expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([

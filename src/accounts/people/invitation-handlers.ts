@@ -31,7 +31,7 @@ const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /** The address that must be confirmed; absent if anyone with the link can join as a member. */
+  /** The address that must be confirmed; absent for a member's own, or if anyone with the link can join. */
   email: z.nullish(emailSchema),
   /** The existing member who gets a login; absent for a new one. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
@@ -82,6 +82,11 @@ export async function createInvitation(
   const fields = parseFields(newInvitationBody, [], body);
   if (!fields.ok) return fields;
   const { role = "member", email = null, member_id: memberId = null } = fields.value;
+  if (email !== null && memberId !== null) {
+    // Another address would get the member's keys.
+    const message = "'email' can't be sent with 'member_id': the member's own address is invited.";
+    return refuse({ kind: "invalid_request", message, param: "email" });
+  }
   if (email === null && memberId === null && role !== "member") {
     const message = "An invitation without an address is for the role member alone.";
     return refuse({ kind: "invalid_request", message, param: "email" });
