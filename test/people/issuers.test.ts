@@ -54,7 +54,10 @@ describe("Google", () => {
       [{ email: "x@acme.test", hd: "acme.test" }, IN],
       [{ email: "x@acme.test" }, "/console/#/login?why=unproven"],
       [{ email: "x@gmail.com.acme.test" }, "/console/#/login?why=unproven"],
-      [{ email: "x@gmail.com", email_verified: "true" }, "/console/#/login?why=unproven"],
+      [{ email: "x@gmail.com", email_verified: "false" }, "/console/#/login?why=unproven"],
+      [{ email: "x@gmail.com", email_verified: 1 }, "/console/#/login?why=unproven"],
+      [{ email: "y@gmail.com", email_verified: "true" }, IN],
+      [{ email: "z@gmail.com", hd: null }, IN],
     ] as const;
     for (const [claims, end] of told) {
       google.bend = { claims: (plain) => ({ ...plain, ...claims }) };

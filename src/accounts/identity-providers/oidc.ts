@@ -227,22 +227,18 @@ function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticke
   if (isAnothers || isOld || isAhead) throw new LoginRejected("refused");
 }
 
+/** Optional claims. Some issuers send booleans as text. An unusable claim is undefined. */
 const shown = z.object({
-  email: z.optional(z.string().check(z.maxLength(254))),
-  email_verified: z.optional(z.boolean()),
-  hd: z.optional(z.string()),
-  auth_time: z.optional(z.number()),
+  email: z.catch(z.optional(z.string().check(z.maxLength(254))), undefined),
+  email_verified: z.catch(z.optional(z.union([z.boolean(), z.literal("true")])), undefined),
+  hd: z.catch(z.optional(z.string()), undefined),
+  auth_time: z.catch(z.optional(z.number()), undefined),
 });
 
 /** Google confirms an address only for its own mail or a domain it hosts (`hd`). */
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
-  const parsed = z.safeParse(shown, token);
-  const {
-    email,
-    email_verified: isVerified,
-    hd,
-    auth_time: at,
-  } = parsed.success ? parsed.data : {};
+  const { email, email_verified: verified, hd, auth_time: at } = z.parse(shown, token);
+  const isVerified = verified === true || verified === "true";
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
   const subject = subjectOf(token.sub);
   return {
@@ -253,7 +249,7 @@ function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
     company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
     name: displayName(token["name"]),
     email: email ?? null,
-    proven: email !== undefined && isVerified === true && speaks ? [email] : [],
+    proven: email !== undefined && isVerified && speaks ? [email] : [],
     authenticatedAt: at === undefined ? null : at * 1000,
   };
 }
