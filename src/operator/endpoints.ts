@@ -5,7 +5,7 @@ import type { Result } from "../shared/failure.ts";
 import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/erasure.store.ts";
-import { slugSchema } from "../accounts/organizations/organization.ts";
+import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
@@ -141,7 +141,7 @@ function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
 /** Replaces a slug in the path with the organization's id. No id looks like a slug. */
 async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
-  if (!slugSchema.safeParse(slug).success) return success(call);
+  if (!isSlug(slug)) return success(call);
   const id = await findIdOfSlug(call.db, slug);
   if (id === null) return organizationNotFound();
   const url = call.url.replace(`/orgs/${slug}`, `/orgs/${id}`);

@@ -14,6 +14,11 @@ it("a slug is 3 to 32 lowercase letters, digits and hyphens", () => {
   expect(refusedBy(slugSchema, wrong)).toEqual(wrong);
 });
 
+it("a slug is none of the reserved ones", () => {
+  const reserved = ["admin", "api", "turnpike", "closed-", "closed-019abcde-1234-7ab"];
+  expect(refusedBy(slugSchema, [...reserved, "admins", "closed"])).toEqual(reserved);
+});
+
 it("a name has something to read and no control characters", () => {
   expect(refusedBy(nameSchema, ["A", "Ünïted & Co.", "x".repeat(200)])).toEqual([]);
   const wrong = ["", "   ", "a\r\nX-Header: b", "a\u0000", "x".repeat(201)];

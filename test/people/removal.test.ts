@@ -175,7 +175,14 @@ describe("being forgotten", () => {
     expect(await browser.logIn(ann, { purpose: "accept", invitation })).toBe("/console/#/");
     expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
     expect((await admin("DELETE", `/orgs/${orgId}`)).status).toBe(409);
+    await env.DB.prepare("UPDATE organizations SET slug = ? WHERE id <> ? AND id = ?")
+      .bind(`closed-${orgId.slice(0, 18)}`, orgId, (await openAccount({ credits: 0 })).orgId)
+      .run();
     expect((await admin("DELETE", `/orgs/${orgId}?give_up_balance=true`)).status).toBe(200);
+    const shown = await admin("GET", `/orgs/${orgId}`);
+    const { slug } = await shown.json<{ slug: string }>();
+    expect(slug).toMatch(/^closed-[0-9a-f]{24}$/);
+    expect((await admin("GET", `/orgs/${slug}`)).status).toBe(200);
     expect((await chat(key)).status).toBe(401);
     expect(await browser.session()).toBeNull();
     expect((await admin("PATCH", `/orgs/${orgId}`, { status: "active" })).status).toBe(409);

@@ -4,10 +4,31 @@ import { timestamp } from "../../shared/clock.ts";
 import { label } from "../../shared/label.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** 3 to 32 of a-z, 0-9 and hyphens. */
-export const slugSchema = z
-  .string()
-  .check(z.regex(/^[a-z0-9-]{3,32}$/, "must be 3 to 32 lowercase letters, digits and hyphens"));
+const SLUG = /^[a-z0-9-]{3,32}$/;
+
+/** A slug that an organization can choose: 3 to 32 of a-z, 0-9 and hyphens, and not reserved. */
+export const slugSchema = z.string().check(
+  z.regex(SLUG, "must be 3 to 32 lowercase letters, digits and hyphens"),
+  z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),
+);
+
+/** Reports whether a text has the form of a slug, also of a reserved one. */
+export function isSlug(text: string): boolean {
+  return SLUG.test(text);
+}
+
+const RESERVED = new Set(
+  "admin api app billing console docs eu us health internal status support turnpike v1 www".split(
+    " ",
+  ),
+);
+/** The start of the slug of a closed organization. */
+export const CLOSED_SLUG = "closed-";
+
+/** Reports whether no organization can choose a slug. */
+export function isReservedSlug(slug: string): boolean {
+  return RESERVED.has(slug) || slug.startsWith(CLOSED_SLUG);
+}
 
 /** A display name. */
 export const nameSchema = label(200);

@@ -1,6 +1,7 @@
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
+import { CLOSED_SLUG } from "../organizations/organization.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
 
 /** The parts of a closed organization whose objects must be updated. */
@@ -68,10 +69,11 @@ function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1Prepa
   return [
     db
       .prepare(
-        `UPDATE organizations SET status = 'suspended', name = 'Closed', slug = 'closed-' || substr(id, 1, 18)
+        `UPDATE organizations SET status = 'suspended', name = 'Closed',
+           slug = iif(slug GLOB ?2 || '*' AND length(slug) = 31, slug, ?2 || lower(hex(randomblob(12))))
          WHERE id = ?1 AND ${IS_CLOSED}`,
       )
-      .bind(orgId),
+      .bind(orgId, CLOSED_SLUG),
     db
       .prepare(
         `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${IS_CLOSED}`,

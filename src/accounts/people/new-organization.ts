@@ -6,6 +6,7 @@ import type { Result } from "../../shared/failure.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import { createOrganization } from "../organizations/organizations.store.ts";
+import { isReservedSlug } from "../organizations/organization.ts";
 import type { StoredMember, StoredOrganization } from "../organizations/organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
@@ -21,11 +22,6 @@ import {
 import type { Promotion } from "./sign-up.store.ts";
 import { randomBase62 } from "../../shared/id.ts";
 
-const RESERVED = new Set(
-  "admin api app billing console docs eu us health internal status support turnpike v1 www".split(
-    " ",
-  ),
-);
 const LONGEST = 32;
 
 /** Returns a name as a slug: 3 to 32 of a-z, 0-9 and hyphens, none at the edges; null if empty. */
@@ -36,7 +32,7 @@ function slugOf(name: string): string | null {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-");
   const slug = trimmed(trimmed(folded).slice(0, LONGEST));
-  return slug.length < 3 || RESERVED.has(slug) ? null : slug;
+  return slug.length < 3 || isReservedSlug(slug) ? null : slug;
 }
 
 function* slugsOf(name: string): Generator<string> {
