@@ -6,6 +6,7 @@ import type { AppEnv } from "../shared/http/context.ts";
 import { readBody, respond } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { refuseOtherMethods } from "../shared/http/not-found.ts";
+import { readJson } from "../shared/http/read-json.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
@@ -29,7 +30,7 @@ import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 import type { PeopleEndpoint } from "./people-endpoints.ts";
 import type { ListedSession } from "../shared/contracts/console-session.ts";
-import { limitFailedLogins } from "./session.route.ts";
+import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { companyIssuerContext, issuerCache } from "./issuer-context.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
@@ -50,9 +51,9 @@ export function peopleRoutes(): HonoBase<AppEnv> {
 }
 
 async function previewRoute(c: AppContext): Promise<Response> {
-  const body = await readBody(c);
+  const body = await readJson(c.req.raw, LOGIN_LIMITS);
   if (!body.ok) return fail(c, body.failure);
-  const { json } = body.value;
+  const json = body.value;
   const shown = await limitFailedLogins(c, async () => {
     const asked = await answered(c, () => previewInvitation(peopleServices(c), json));
     const isForged = !asked.ok && asked.failure.kind === "not_found";
@@ -93,7 +94,9 @@ async function callOf(
   if (endpoint.isLasting && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
     return refuse({ kind: "login_too_old" });
   }
-  const body = hasBody(c, endpoint) ? await readBody(c) : success(null);
+  const body = hasBody(c, endpoint)
+    ? await readBody(c, `person:${identity.session.personId}`)
+    : success(null);
   if (!body.ok) return body;
   const { memberId, tenant, realm } = identity.session;
   return success({

@@ -81,7 +81,7 @@ async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Resu
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (!takesBody || isEmpty) return success(null);
-  const body = await readBody(c);
+  const body = await readBody(c, "operators");
   return body.ok ? success(body.value.json) : body;
 }
 

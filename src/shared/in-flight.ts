@@ -41,10 +41,14 @@ export class InFlight {
 
   /**
    * Acquires a slot for a key hash and body size (0 if unknown), or returns why not. The caller releases it.
-   * `nowMs` is Unix ms.
+   * `nowMs` is Unix ms. `owner` names a share of its own for callers without a key.
    */
-  take(keyHash: string, bytes: number, nowMs: number): Slot | ShedReason {
-    const owner = this.#organizations.get(keyHash) ?? UNKNOWN;
+  take(
+    keyHash: string,
+    bytes: number,
+    nowMs: number,
+    owner = this.#ownerOf(keyHash),
+  ): Slot | ShedReason {
     let why = this.#refusal(owner, bytes);
     if (why !== null && this.#forgetLost(nowMs)) why = this.#refusal(owner, bytes);
     if (why !== null) return why;
@@ -86,6 +90,10 @@ export class InFlight {
     this.#slots.delete(slot);
     load.requests--;
     if (load.requests === 0) this.#loads.delete(load.owner);
+  }
+
+  #ownerOf(keyHash: string): string {
+    return this.#organizations.get(keyHash) ?? UNKNOWN;
   }
 
   #refusal(owner: string, bytes: number): ShedReason | null {

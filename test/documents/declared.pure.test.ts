@@ -133,6 +133,10 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "shared/http/json-text.ts DEPTH_MAX",
     "shared/http/json-text.ts VALUES_MAX",
   ],
+  "JSON names in one object; in a body": [
+    "shared/http/json-text.ts OBJECT_NAMES_MAX",
+    "shared/http/json-text.ts NAMES_MAX",
+  ],
   "Messages, or items of `/v1/responses`": [
     "models/core/core-request.ts MESSAGES_MAX",
     "models/protocols/messages/client-request.ts MESSAGES_MAX",

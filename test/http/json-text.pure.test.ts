@@ -1,6 +1,12 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DEPTH_MAX, VALUES_MAX, parseJsonText } from "../../src/shared/http/json-text.ts";
+import {
+  DEPTH_MAX,
+  NAMES_MAX,
+  OBJECT_NAMES_MAX,
+  VALUES_MAX,
+  parseJsonText,
+} from "../../src/shared/http/json-text.ts";
 
 function refusalOf(text: string): string {
   const result = parseJsonText(text);
@@ -39,6 +45,11 @@ function written(value: unknown, noise: () => number): string {
 const jsonObjects = fc
   .dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ stringUnit: "binary", maxDepth: 6 }))
   .filter((value) => JSON.stringify(value).isWellFormed());
+
+const named = (count: number): string =>
+  `{${Array.from({ length: count }, (_, i) => `"n${i}":0`).join(",")}}`;
+const namedList = (count: number): string =>
+  `{"a":[${Array.from({ length: count }, () => '{"b":0}').join(",")}]}`;
 
 describe("accepts", () => {
   it("any JSON object, however it is spaced and escaped, as JSON.parse reads it", () => {
@@ -150,6 +161,13 @@ describe("refuses", () => {
     '"\\',
   ])("%s as not JSON", (text) => {
     expect(refusalOf(text)).toBe("The request body is not valid JSON.");
+  });
+
+  it("more names than a schema can check without blocking an isolate", () => {
+    expect(refusalOf(named(OBJECT_NAMES_MAX))).toBe("accepted");
+    expect(refusalOf(named(OBJECT_NAMES_MAX + 1))).toContain("more than 10000 names");
+    expect(refusalOf(namedList(NAMES_MAX - 1))).toBe("accepted");
+    expect(refusalOf(namedList(NAMES_MAX))).toContain("more than 100000 names");
   });
 
   it("more values than an isolate could hold", () => {

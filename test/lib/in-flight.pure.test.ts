@@ -79,6 +79,16 @@ describe("requests in flight", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
+  it("leave room for operators, for every person and for new keys, whatever one of them holds", () => {
+    const room = inFlight({ organizationMax: 3, isolateMax: 12 });
+    const takeAs = (owner: string): Slot | ShedReason => room.take("", 0, 0, owner);
+    for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
+    expect(takeAs("person:1")).toBe("organization");
+    expect(typeof takeAs("person:2")).toBe("object");
+    expect(typeof takeAs("operators")).toBe("object");
+    expect(typeof room.take("new key", 0, 0)).toBe("object");
+  });
+
   it("of a key seen for the first time count for its organization once that is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);

@@ -8,6 +8,7 @@ import type { FieldsSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
 import { readWithSlot } from "./request-slots.ts";
+import type { BodyOwner } from "./request-slots.ts";
 
 /** A JSON object of a response. */
 export type View = Readonly<Record<string, unknown>>;
@@ -30,11 +31,14 @@ export function respond(c: AppContext, answer: Answer): Response {
   return answer.ok ? c.json(answer.value, answer.status) : fail(c, answer.failure);
 }
 
-/** Reads the JSON body of an unpaid request, or returns 400, 408, 413, 415 or 503. */
-export async function readBody(c: AppContext): Promise<Result<JsonBody>> {
+/**
+ * Reads the JSON body of an unpaid request, or returns 400, 408, 413, 415 or 503. `owner` is the caller's share
+ * of the room if it has no key.
+ */
+export async function readBody(c: AppContext, owner?: BodyOwner): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const body = await readWithSlot(c, readJsonBody, limits);
+  const body = await readWithSlot(c, readJsonBody, limits, owner);
   return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 

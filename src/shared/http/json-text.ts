@@ -13,6 +13,10 @@ export const DEPTH_MAX = 64;
  * body has 300,000.
  */
 export const VALUES_MAX = 1_000_000;
+/** Maximum names of a text, because objects with many names cost seconds of CPU. */
+export const NAMES_MAX = 100_000;
+/** Maximum names of one object. */
+export const OBJECT_NAMES_MAX = 10_000;
 
 const QUOTE = 34;
 const COMMA = 44;
@@ -66,9 +70,9 @@ export function valuesIn(text: string): number {
 function scanStructure(
   text: string,
 ): { readonly members: number; readonly values: number } | string {
-  let depth = 0;
   let members = 0;
   let values = 0;
+  const open: number[] = []; // names of each open object or array
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
@@ -76,24 +80,40 @@ function scanStructure(
         break;
       case COLON:
         members++;
+        if (countName(open) > OBJECT_NAMES_MAX) {
+          return `An object of the request body has more than ${OBJECT_NAMES_MAX} names.`;
+        }
         break;
       case COMMA:
         values++;
         break;
       case BRACE_OPEN:
       case BRACKET_OPEN:
-        depth++;
+        open.push(0);
         values++;
-        if (depth > DEPTH_MAX) return `The request body nests deeper than ${DEPTH_MAX} levels.`;
+        if (open.length > DEPTH_MAX) {
+          return `The request body nests deeper than ${DEPTH_MAX} levels.`;
+        }
         break;
       case BRACE_CLOSE:
       case BRACKET_CLOSE:
-        depth--;
+        open.pop();
         break;
     }
   }
-  if (values > VALUES_MAX) return `The request body holds more than ${VALUES_MAX} values.`;
-  return { members, values };
+  return excess(members, values) ?? { members, values };
+}
+
+function excess(members: number, values: number): string | null {
+  if (members > NAMES_MAX) return `The request body has more than ${NAMES_MAX} names.`;
+  return values > VALUES_MAX ? `The request body holds more than ${VALUES_MAX} values.` : null;
+}
+
+/** Counts a name in the innermost object. Returns its names so far. */
+function countName(open: number[]): number {
+  const names = (open.pop() ?? 0) + 1;
+  open.push(names);
+  return names;
 }
 
 class Tree {

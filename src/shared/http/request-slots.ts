@@ -37,6 +37,9 @@ export function bodyLength(c: AppContext): number {
   return declared > 0 ? declared : Infinity;
 }
 
+/** The share of body room of a caller without a key: all operators together, or one person. */
+export type BodyOwner = "operators" | `person:${string}`;
+
 type Shed = { readonly ok: false; readonly shed: ShedReason };
 
 /** Reads the body of an unpaid request with a slot and byte capacity, both held until the response. */
@@ -44,13 +47,14 @@ export async function readWithSlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
+  owner?: BodyOwner,
 ): Promise<Result<T> | Shed> {
   const caller = optionalVariables(c, "admitted")?.caller;
   const length = bodyLength(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // rejected unread
   const bytes = initialBodyBytes(length);
   const room = inFlightOf(c.var.config);
-  const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs);
+  const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);
   if (typeof slot === "string") return { ok: false, shed: slot };
   c.set("place", slot);
   const why = caller === undefined ? null : slot.handTo(caller.orgId);
