@@ -1,5 +1,4 @@
 import * as oauth from "oauth4webapi";
-import * as z from "zod/mini";
 import type { IssuerEntry } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { IssuerUnavailable, LoginRejected, displayName, subjectOf } from "./claims.ts";
@@ -227,18 +226,21 @@ function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticke
   if (isAnothers || isOld || isAhead) throw new LoginRejected("refused");
 }
 
-/** Optional claims. Some issuers send booleans as text. An unusable claim is undefined. */
-const shown = z.object({
-  email: z.catch(z.optional(z.string().check(z.maxLength(254))), undefined),
-  email_verified: z.catch(z.optional(z.union([z.boolean(), z.literal("true")])), undefined),
-  hd: z.catch(z.optional(z.string()), undefined),
-  auth_time: z.catch(z.optional(z.number()), undefined),
-});
+const EMAIL_MAX = 254;
+
+/** Reads the optional claims, each separately. Some issuers send booleans as text. */
+function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: oauth.IDToken) {
+  return {
+    email: typeof email === "string" && email.length <= EMAIL_MAX ? email : undefined,
+    isVerified: verified === true || verified === "true",
+    hd: typeof hd === "string" ? hd : undefined,
+    at,
+  };
+}
 
 /** Google confirms an address only for its own mail or a domain it hosts (`hd`). */
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
-  const { email, email_verified: verified, hd, auth_time: at } = z.parse(shown, token);
-  const isVerified = verified === true || verified === "true";
+  const { email, isVerified, hd, at } = optionalClaims(token);
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
   const subject = subjectOf(token.sub);
   return {
