@@ -82,15 +82,8 @@ export async function createInvitation(
   const fields = parseFields(newInvitationBody, [], body);
   if (!fields.ok) return fields;
   const { role = "member", email = null, member_id: memberId = null } = fields.value;
-  if (email !== null && memberId !== null) {
-    // Another address would get the member's keys.
-    const message = "'email' can't be sent with 'member_id': the member's own address is invited.";
-    return refuse({ kind: "invalid_request", message, param: "email" });
-  }
-  if (email === null && memberId === null && role !== "member") {
-    const message = "An invitation without an address is for the role member alone.";
-    return refuse({ kind: "invalid_request", message, param: "email" });
-  }
+  const refused = refuseAddress({ role, email, memberId });
+  if (refused !== null) return refused;
   const { db, now: nowMs, region, keySecrets, actor, origin } = services;
   const days = email === null && memberId === null ? OPEN_DAYS : ADDRESSED_DAYS;
   const made = await insertInvitation(
@@ -111,6 +104,22 @@ export async function createInvitation(
   const token = await invitationToken(made.value.id, region, keySecrets);
   const link = `${origin}/console/#/invitation/${token}`;
   return success({ ...invitationRecord(made.value), link });
+}
+
+/** Returns the failure of an address that may not be combined with the rest, or null. */
+function refuseAddress({
+  role,
+  email,
+  memberId,
+}: Pick<Invitation, "role" | "email" | "memberId">): Refusal | null {
+  if (email !== null && memberId !== null) {
+    // Another address would get the member's keys.
+    const message = "'email' can't be sent with 'member_id': the member's own address is invited.";
+    return refuse({ kind: "invalid_request", message, param: "email" });
+  }
+  if (email !== null || memberId !== null || role === "member") return null;
+  const message = "An invitation without an address is for the role member alone.";
+  return refuse({ kind: "invalid_request", message, param: "email" });
 }
 
 /** GET /invitations: open ones. */
