@@ -21,6 +21,11 @@ export function getOrganizations(admin: AdminClient, page: Page = {}) {
   return ask<record.Organizations>(admin, { method: "GET", path: "/orgs", query: page });
 }
 
+export function getLostOrganizations(admin: AdminClient) {
+  const path = "/lost-organizations";
+  return ask<record.LostOrganizations>(admin, { method: "GET", path });
+}
+
 export function getOrganization(admin: AdminClient, orgId: string) {
   return ask<record.Organization>(admin, { method: "GET", path: pathOf("orgs", orgId) });
 }

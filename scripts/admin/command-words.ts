@@ -1,6 +1,7 @@
 /** Groups of commands, in the order in which help lists them. */
 export const GROUPS: Readonly<Record<string, string>> = {
   orgs: "organizations: who pays",
+  "lost-organizations": "wallets whose organization the database has lost",
   members: "members of an organization, their roles",
   keys: "API keys of an organization",
   credits: "add credits to an organization",
@@ -24,6 +25,7 @@ export const HELP: Readonly<Record<string, string>> = {
   owner_email: "its first member, an owner",
   is_personal: "it is one person's own",
   key_scope: "of the first key",
+  restore_id: "the ID of a lost organization, whose wallet it takes over",
   scope: "where it works: at home (unless said) or everywhere",
   email: "its address",
   role: "what it may do",

@@ -76,6 +76,7 @@ export const ROWS: readonly Row[] = [
     examples: [
       "--name Example --slug example --owner-email owner@example.com",
       "--name Shop --slug shop --owner-email it@shop.example --key-scope global --json",
+      "--name Shop --slug shop --owner-email it@shop.example --restore 0b5f2f5c-0000-4000-8000-000000000000",
     ],
     words: `organization  {organization.id}
 slug          {organization.slug}

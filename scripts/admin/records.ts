@@ -50,6 +50,13 @@ export type Usage = {
 /** Some of its groups; `next_after` where more follow. */
 export type UsagePage = Usage & { readonly next_after?: string };
 
+export type LostOrganizations = {
+  readonly organizations: readonly {
+    readonly id: string;
+    readonly balance_micro: number;
+    readonly updated_at: string;
+  }[];
+};
 export type Reconciliation = Standing & {
   readonly differences: readonly {
     readonly what: string;

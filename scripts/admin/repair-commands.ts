@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
-import { postReconcile, postSettle } from "../admin-client.ts";
+import { getLostOrganizations, postReconcile, postSettle } from "../admin-client.ts";
 import { printable } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
 import type { Reconciliation, Settlement } from "./records.ts";
@@ -65,12 +65,20 @@ async function reconcileAll(session: Session): Promise<void> {
     if (done % 50 === 0) note(`${done} organizations`);
   }
   const different = compared.filter((one) => !isEqual(one));
+  const { organizations: lost } = await getLostOrganizations(session.admin);
   const summary = `${compared.length} organizations compared, ${different.length} with differences, ${refused} not answered.`;
-  show(session, { organizations: compared }, () =>
-    different.length === 0 ? summary : `${differenceTable(different)}\n\n${summary}`,
+  show(session, { organizations: compared, lost_organizations: lost }, () =>
+    [
+      ...(different.length === 0 ? [] : [differenceTable(different)]),
+      ...(lost.length === 0 ? [] : [table(lost, LOST), LOST_WORDS]),
+      summary,
+    ].join("\n\n"),
   );
-  if (different.length > 0 || refused > 0) fail();
+  if (different.length > 0 || refused > 0 || lost.length > 0) fail();
 }
+
+const LOST = "id lost organization, >balance_micro dollars, updated_at updated";
+const LOST_WORDS = "The database has lost these organizations: orgs create --restore <id>.";
 
 function isEqual({ differences }: Reconciliation): boolean {
   return differences.length === 0;

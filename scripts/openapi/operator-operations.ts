@@ -42,6 +42,8 @@ const ROTATION =
 export const OPERATOR_OPERATIONS = within(PREFIX, {
   "POST /orgs": described("Make an organization, its owner and a first key", {
     201: record.createdOrganization,
+    description:
+      "With `restore_id`, the ID of a lost organization, the new one has that ID, wallet and balance.",
     body: newOrganization,
     errors: ["conflict"],
   }),
@@ -54,6 +56,11 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       query: organizationsQuery,
     },
   ),
+  "GET /lost-organizations": described("Wallets whose organization the database has lost", {
+    200: record.lostOrganizations,
+    description:
+      "After a restore of the database. `POST /orgs` with `restore_id` creates such an organization again.",
+  }),
   [`GET ${ORG}`]: described("An organization with its credits and open holds", {
     200: record.heldOrganization,
   }),

@@ -301,6 +301,15 @@ export const member = record("Member", {
   created_at: time,
 });
 export const members = record("Members", { members: z.array(member) });
+export const lostOrganizations = record("LostOrganizations", {
+  organizations: z.array(
+    record("LostOrganization", {
+      id: z.string(),
+      balance_micro: micros,
+      updated_at: time,
+    }),
+  ),
+});
 export const createdOrganization = record("CreatedOrganization", {
   organization: heldOrganization,
   member,

@@ -22,6 +22,7 @@ import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
 import type { OperatorCall, OperatorEndpoint } from "./operator-context.ts";
 import {
+  getLostOrganizations,
   getOrganization,
   getOrganizations,
   organizationNotFound,
@@ -46,6 +47,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
+  endpoint("GET", "/lost-organizations", getLostOrganizations),
   endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"),
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),

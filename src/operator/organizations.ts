@@ -30,6 +30,7 @@ import {
 } from "../accounts/organizations/organizations.store.ts";
 import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
+import { listLostOrganizations } from "./lost-organizations.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const newOrganization = z.object({
@@ -39,6 +40,7 @@ export const newOrganization = z.object({
   is_personal: z.nullish(z.boolean()),
   key_scope: newKeyChoices.scope,
   rpm_limit: newKeyChoices.rpm_limit,
+  restore_id: z.nullish(z.uuid()),
 });
 
 /** The unchangeable fields of `withBalance`. */
@@ -52,14 +54,17 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 /**
  * Handles `POST /orgs`: the wallet first, then the organization, owner and first key in one batch. A taken
  * slug is `conflict` and discards the wallet. After other failures of the batch it stays, because the
- * organization may exist. `rpm_limit` is the first key's.
+ * organization may exist. `rpm_limit` is the first key's. `restore_id` is the ID of a lost
+ * organization, whose wallet the new one takes over.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
+  const { restore_id: restoredId = null } = fields.value;
+  if (restoredId !== null && !(await isLost(call, restoredId))) return notLost();
   const organization: StoredOrganization = {
-    id: crypto.randomUUID(),
+    id: restoredId ?? crypto.randomUUID(),
     name,
     slug,
     region: call.region,
@@ -95,6 +100,7 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     keyCreatedStatement(call.db, booked, actor),
   ];
   const booking = await createOrganization(call.db, { organization, owner, epoch, also, actor });
+  if (!booking.ok && restoredId !== null) return booking;
   if (!booking.ok) {
     await wallet.discard().catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
@@ -106,6 +112,25 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     member: memberRecord(owner),
     key: { ...keyRecord(booked, call.region, call.now), key },
   });
+}
+
+/** Reports whether a wallet has no organization. */
+async function isLost(call: OperatorCall, id: string): Promise<boolean> {
+  return (await findOrganization(call.db, id)) === null && (await call.wallet(id).balance()).ok;
+}
+
+function notLost(): Refusal {
+  const message = "No wallet without an organization has this ID.";
+  return refuse({ kind: "conflict", message, param: "restore_id" });
+}
+
+/** Handles `GET /lost-organizations`: wallets whose organization the database has lost. */
+export async function getLostOrganizations({ db }: OperatorCall): Promise<Answer> {
+  const lost = await listLostOrganizations(db);
+  const organizations = lost.map(({ id, balanceMicro, updatedAt }) => {
+    return { id, balance_micro: balanceMicro, updated_at: timestamp(updatedAt) };
+  });
+  return success({ organizations });
 }
 
 export const organizationsQuery = z.extend(pageQuery, {

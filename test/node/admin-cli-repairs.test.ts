@@ -83,6 +83,15 @@ describe("reconcile", () => {
     ).toEqual({ [bent.orgId]: 1, [straight.orgId]: 0 });
     await inBook("credits_micro = 1000000", bent.orgId);
     expect((await operator.runs("reconcile --all")).code).toBe(0);
+    const db = await operator.region().miniflare.getD1Database("DB", "turnpike-eu");
+    const lose = ["keys WHERE org_id", "members WHERE org_id", "organizations WHERE id"];
+    await db.batch(lose.map((from) => db.prepare(`DELETE FROM ${from} = ?`).bind(bent.orgId)));
+    const lost = await operator.runs("reconcile --all");
+    expect(lost.code).toBe(1);
+    expect(lost.out).toMatch(new RegExp(`\n${bent.orgId} +1\\.000000 .*\n\nThe database has lost`));
+    const create = "orgs create --name Again --slug again --owner-email o@example.com";
+    await operator.prints(`${create} --restore ${bent.orgId}`);
+    expect((await operator.runs("reconcile --all")).code).toBe(0);
   });
 });
 

@@ -1,0 +1,64 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, expect, it, vi } from "vitest";
+import { micros } from "../../src/shared/money.ts";
+import { valueOf } from "../wallet/wallet-desk.ts";
+import { admin, balanceOf, chat, errorOf, newOrganization, openAccount } from "./client.ts";
+import type { Account, MadeOrganization } from "./client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  account = await openAccount({ credits: 100_000 });
+});
+
+/** Takes the organization out of the database, as a restore to a time before it does; its wallet publishes again. */
+async function lose(): Promise<void> {
+  const tables = ["keys", "members", "balances"].map((table) =>
+    env.DB.prepare(`DELETE FROM ${table} WHERE org_id = ?`).bind(account.orgId),
+  );
+  const own = env.DB.prepare("DELETE FROM organizations WHERE id = ?").bind(account.orgId);
+  const wallet = env.WALLET.getByName(account.orgId);
+  expect((await chat(account.key)).status).toBe(200);
+  valueOf(await wallet.poke());
+  await env.DB.batch([...tables, own]);
+  const actor = { kind: "operator", id: "admin" } as const;
+  valueOf(await wallet.credit({ amountMicro: micros(50_000), reference: "later", actor }));
+  await vi.waitFor(async () => {
+    valueOf(await wallet.poke());
+    expect(await lost()).toBeDefined();
+  });
+}
+
+type Lost = { readonly id: string; readonly balance_micro: number };
+const lost = async (): Promise<Lost | undefined> => {
+  const answer = await admin("GET", "/lost-organizations");
+  const { organizations } = await answer.json<{ organizations: Lost[] }>();
+  return organizations.find(({ id }) => id === account.orgId);
+};
+const restore = (fields = {}): Promise<Response> =>
+  admin("POST", "/orgs", newOrganization({ restore_id: account.orgId, ...fields }));
+
+it("lists a lost organization, which is created again with its ID and balance", async () => {
+  await lose();
+  const balance = (await lost())?.balance_micro;
+  expect(balance).toBeGreaterThan(100_000);
+  const response = await restore();
+  expect(response.status).toBe(201);
+  const made = await response.json<MadeOrganization>();
+  expect(made.organization).toMatchObject({ id: account.orgId, credits_micro: balance });
+  expect(await lost()).toBeUndefined();
+  expect(await balanceOf(made.key.key)).toBe(balance);
+  expect((await chat(made.key.key)).status).toBe(200);
+});
+
+it("rejects the ID of an organization that isn't lost, and keeps the wallet if the slug is taken", async () => {
+  for (const restore_id of [account.orgId, crypto.randomUUID()]) {
+    const error = await errorOf(await restore({ restore_id }), 409);
+    expect(error.param).toBe("restore_id");
+  }
+  const slug = `t-${crypto.randomUUID().slice(0, 18)}`;
+  await admin("POST", "/orgs", newOrganization({ slug }));
+  await lose();
+  expect((await restore({ slug })).status).toBe(409);
+  expect((await restore()).status).toBe(201);
+});
