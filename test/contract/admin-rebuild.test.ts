@@ -70,6 +70,27 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
+  it("margin and rerate say that earlier requests can't be read", async () => {
+    await chat(account.key);
+    valueOf(await wallet.poke());
+    await lose();
+    const beganMs = Date.now();
+    expect((await rebuild()).status).toBe(200);
+    const query = { fromMs: 0, beforeMs: beganMs, by: "model", model: null, price: null } as const;
+    const report = valueOf(await wallet.costs(query));
+    expect(report).toMatchObject({ data: [], completeFrom: expect.any(Number) });
+    expect(report.completeFrom).toBeGreaterThanOrEqual(beganMs);
+    const answer = await admin("POST", "/rerate", {
+      id: "rebuilt",
+      organization: account.orgId,
+      model: "sandbox/echo",
+      price: { input: 1, output: 1 },
+      from: new Date(beganMs - 86_400_000).toISOString(),
+      to: new Date(beganMs).toISOString(),
+    });
+    expect((await errorOf(answer, 400)).param).toBe("from");
+  });
+
   it("a credit that the book knows is not added again: its reference answers as the first time", async () => {
     const credit = (amount_micro: number): Promise<Response> =>
       admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro, reference: "invoice 7" });

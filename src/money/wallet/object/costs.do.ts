@@ -56,7 +56,18 @@ export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport
   }
   const oldest = rows.length === ROWS_MAX ? rows.at(-1)?.admitted_at : undefined;
   const data = [...groups.values()];
-  return { data, lessMicro: micros(lessMicro), requests, completeFrom: oldest ?? fromMs };
+  const completeFrom = Math.max(oldest ?? fromMs, rebuiltAt(sql));
+  return { data, lessMicro: micros(lessMicro), requests, completeFrom };
+}
+
+/** Returns when the wallet was last rebuilt (Unix ms), which lost the earlier receipts; 0 for never. */
+function rebuiltAt(sql: SqlStorage): number {
+  const { at } = sql
+    .exec<{
+      at: number | null;
+    }>("SELECT max(created_at) AS at FROM entries WHERE reference GLOB 'rebuild:*'")
+    .one();
+  return at ?? 0;
 }
 
 function groupOf(
