@@ -81,13 +81,13 @@ async function lookAtAll(page: WatchedPage, ways: readonly Way[]): Promise<void>
 
 const everyWay = Object.keys(WAYS) as Way[];
 
-it("who owns sees every page accessible in each way", async () => {
+it("shows an owner every page, accessible in each way", async () => {
   const page = await logIn(browser, owner.key);
   await lookAtAll(page, everyWay);
   expect(page.faults).toEqual([]);
 });
 
-it("what a page opens is accessible in each way", async () => {
+it("keeps everything that a page opens accessible in each way", async () => {
   const page = await logIn(browser, owner.key);
   const opened: readonly (readonly [rail: string, open: () => Promise<unknown>])[] = [
     ["Keys", () => page.getByRole("button", { name: "New key" }).click()],
@@ -115,20 +115,20 @@ it("what a page opens is accessible in each way", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it.each(["admin", "billing", "member"] as const)("so it is for %s", async (role) => {
+it.each(["admin", "billing", "member"] as const)("stays accessible for %s", async (role) => {
   const page = await logIn(browser, await keyOf(role));
   await lookAtAll(page, SOME);
   expect(page.faults).toEqual([]);
 });
 
-it("so it is for a key with limits of its own", async () => {
+it("stays accessible for a key with limits of its own", async () => {
   const made = await post("keys", { name: "Limited", budget_dollars: 1, budget_period: "day" });
   const page = await logIn(browser, ((await made.json()) as { key: string }).key);
   await lookAtAll(page, SOME);
   expect(page.faults).toEqual([]);
 });
 
-it("so it is for an operator, a customer's page too", async () => {
+it("stays accessible for an operator, also on a customer's page", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await lookAtAll(page, everyWay);
   await page.goto(`/console/#/organizations/${owner.orgId}`);
@@ -137,7 +137,7 @@ it("so it is for an operator, a customer's page too", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("so it is for who is not in", async () => {
+it("stays accessible without a login", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await lookAt(page, "log-in", everyWay);

@@ -32,7 +32,7 @@ async function show(page: WatchedPage, hash: string): Promise<void> {
 }
 
 describe("an organization of 100,000 end users", () => {
-  it("is paged, found by name and summed without a freeze, in bounded memory", async () => {
+  it("pages, finds by name and sums 100,000 end users without a freeze, in bounded memory", async () => {
     const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
     const filled = await fetch(`${browser.origin}/__test/crowd`, {
       method: "POST",
@@ -131,7 +131,7 @@ describe("a region that is away", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("its own: what was read stays, with the next try; and goes on once it answers", async () => {
+  it("keeps what was read, with the next try, and goes on once the region answers", async () => {
     const page = await login(empty.key);
     await show(page, "keys");
     await page.context().setOffline(true);
@@ -148,7 +148,7 @@ describe("a region that is away", () => {
 });
 
 describe("a cookie", () => {
-  it("that is gone or ended asks for a key again at the next click", async () => {
+  it("asks for a key again at the next click once it is gone or ended", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -156,7 +156,7 @@ describe("a cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("whose session is over, while the browser has it still, asks for a key again and is dropped", async () => {
+  it("asks for a key again and drops a cookie whose session is over", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {
@@ -171,7 +171,7 @@ describe("a cookie", () => {
   });
 
   it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
-    "of somebody else (%j) opens nothing",
+    "opens nothing with another person's cookie (%j)",
     async (value) => {
       const page = await browser.open("/docs/");
       await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike-eu=${value}` });
@@ -180,7 +180,7 @@ describe("a cookie", () => {
     },
   );
 
-  it("is refused from another origin", async () => {
+  it("refuses a cookie from another origin", async () => {
     const page = await login(empty.key);
     const asked = (origin: string): Promise<number> =>
       page

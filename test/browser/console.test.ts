@@ -99,7 +99,7 @@ describe("who logs in sees the pages of its role, each without an error and read
     expect(page.faults).toEqual([]);
   });
 
-  it("on a phone, in the dark", async () => {
+  it("shows every page on a phone, in the dark", async () => {
     const page = await login(owner.key, { ...PHONE, colorScheme: "dark" });
     for (const name of SENIOR) {
       await goTo(page, name);
@@ -120,7 +120,7 @@ describe("who logs in sees the pages of its role, each without an error and read
 });
 
 describe("a key", () => {
-  it("is made, used, seen spending, given a new secret and revoked", async () => {
+  it("shows a key that is made, used, seen spending, rotated and revoked", async () => {
     const page = await login(owner.key);
     await goTo(page, "Keys");
     await page.getByRole("button", { name: "New key" }).click();
@@ -152,7 +152,7 @@ describe("a key", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("that is revoked has its console closed at the next click", async () => {
+  it("closes the console of a revoked key at the next click", async () => {
     const page = await login(await keyOf("admin"));
     const other = await login(owner.key);
     await goTo(other, "Keys");
@@ -168,7 +168,7 @@ describe("a key", () => {
       .toBe(true);
   });
 
-  it("is logged out by hand, and its cookie is gone", async () => {
+  it("logs a key out by hand and removes its cookie", async () => {
     const page = await login(owner.key);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByText("You are logged out.").waitFor();
@@ -215,7 +215,7 @@ describe("money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("is credited by an operator, once for each reference", async () => {
+  it("credits money by an operator once per reference", async () => {
     const page = await login(ADMIN_TOKEN);
     await page.goto(`/console/#/organizations/${owner.orgId}`);
     for (let i = 0; i < 2; i++) {

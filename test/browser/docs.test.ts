@@ -21,7 +21,7 @@ describe("the documents", () => {
     },
   );
 
-  it("are found by their words, by keyboard alone", async () => {
+  it("finds documents by their words, by keyboard alone", async () => {
     const page = await browser.open("/docs/");
     await page.keyboard.press("/");
     await page.keyboard.type("idempotency");
@@ -31,7 +31,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("are read whole without script", async () => {
+  it("reads documents whole without script", async () => {
     const page = await browser.open("/docs/", { ...DESKTOP, javaScriptEnabled: false });
     for (const name of PAGES) {
       await page.goto(`/docs/${name}`);
@@ -140,7 +140,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("on a phone the header stays, its menu has every page, and the text is three stops away", async () => {
+  it("keeps the header on a phone, lists every page in its menu, and reaches the text in three stops", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");

@@ -111,7 +111,7 @@ it("a phone's More leads to every page and to Webhooks", async () => {
   await goTo(page, "Settings");
 });
 
-it("where the reader chooses the colors, eight series differ", async () => {
+it("keeps eight series distinct where the reader chooses the colors", async () => {
   const page = await logIn(browser, key);
   await page.emulateMedia({ forcedColors: "active" });
   await goTo(page, "Activity");

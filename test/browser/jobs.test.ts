@@ -58,7 +58,7 @@ it("an error's id says which request it was, why, and that nothing was charged: 
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("what failed today is counted by its code, and a code is a filter that Back takes away", async () => {
+it("counts today's failures by code, and a code filters until Back", async () => {
   await ask(owner.key, { model: "nope/none" });
   const page = await logIn(browser, owner.key);
   await goTo(page, "Requests");
@@ -271,7 +271,7 @@ it("a stream is asked, its cost seen and stopped: 3 actions, one paid request", 
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("what was typed into a form is left only when asked for twice", async () => {
+it("leaves a form with content only after a second question", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Half a key");

@@ -104,7 +104,7 @@ describe("Stop in the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("with a key that sees no bills says where its spend stands", async () => {
+  it("says where the spend stands to a key that sees no bills", async () => {
     const page = await asking(limited, "sandbox/slow-stream");
     const paid = paidBy(page);
     await ask(page).click();

@@ -111,7 +111,7 @@ it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and 
   await expectAccessible(ann);
 });
 
-it("who leaves the payment page owes nothing, and what goes back is shown, explained and refuses to spend", async () => {
+it("charges nothing after a left payment page; a refund is shown, explained and blocks spending", async () => {
   const ben = await newcomer("Ben");
   await goTo(ben, "Credits");
   await press(ben, "Pay 10 dollars");

@@ -159,7 +159,7 @@ async function expectFits(page: Page): Promise<void> {
   expect(over).toBe(0);
 }
 
-it("on a telephone and by the keyboard alone: signing up, a team, its domains, the invitation, the profile", async () => {
+it("works on a phone and by keyboard alone: sign-up, team, domains, invitation, profile", async () => {
   const cleo = await started.open("/console/", PHONE);
   await expectFits(cleo);
   await enterAt(cleo, "No account yet: sign up");

@@ -130,7 +130,7 @@ describe("together", () => {
     ]);
   });
 
-  it("nothing but embeddings: the aliases for chat are not there", () => {
+  it("omits the aliases for chat with nothing but embeddings", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
@@ -141,7 +141,7 @@ describe("together", () => {
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("what smart and fast mean can call tools wherever they are", () => {
+  it("means models that can call tools by smart and fast, everywhere", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));

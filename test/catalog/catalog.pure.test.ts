@@ -76,7 +76,7 @@ it("an operator's entry replaces the built-in model of its id", () => {
   expect(models.get("openai/gpt-4o")?.routes[0]?.price.input).toBe(9);
 });
 
-it("with only the sandbox live the aliases mean it, otherwise never", () => {
+it("means the sandbox only while nothing else is active", () => {
   const alone = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
   expect(Object.fromEntries(alone.aliases)).toEqual({
     smart: "sandbox/echo",

@@ -52,7 +52,7 @@ describe("what is sold, and for how much, at a moment:", () => {
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });
 
-  it("nothing changes within a span, and it does at its end", () => {
+  it("changes nothing within a span, and something at its end", () => {
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {

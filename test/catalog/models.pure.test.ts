@@ -10,7 +10,7 @@ const DAY = /^202[3-6]-\d\d-\d\d$/;
 const routesOf = (entries: readonly CatalogEntry[]) =>
   entries.flatMap((entry) => entry.routes.map((route) => [entry.id, route] as const));
 
-it("at least 40 chat and 10 embedding models, each id once, as maker/model", () => {
+it("has at least 40 chat and 10 embedding models, each id once, as author/model", () => {
   const ids = ENTRIES.map(({ id }) => id);
   expect(ids).toHaveLength(new Set(ids).size);
   for (const id of ids) expect(id).toMatch(/^[a-z0-9-]+\/[a-z0-9.-]+$/);
@@ -42,35 +42,32 @@ describe("every model", () => {
 });
 
 describe("every route", () => {
-  it.each(routesOf(ENTRIES))(
-    "of %s has a price, a day, hosts and limits that can be",
-    (id, route) => {
-      const { kind, context, maxOutput, abilities } = entryOf(id);
-      const { limits = {}, longPrompt } = route;
-      for (const { price: dated } of route.prices) {
-        const { input, cached, cacheWrite, output } = dated;
-        expect([input, cached, cacheWrite, output].every(Number.isSafeInteger)).toBe(true);
-        expect(input).toBeGreaterThan(0);
-        expect(output > 0).toBe(kind === "chat");
-        expect(cached).toBeGreaterThan(0);
-        expect(cached).toBeLessThanOrEqual(input);
-        expect(cacheWrite).toBeGreaterThanOrEqual(input);
-      }
-      expectDays(route);
-      expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
-      expect(route.regions.length).toBeGreaterThan(0);
-      expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
-      expect(route.regions).toHaveLength(new Set(route.regions).size);
-      expect([undefined, 10]).toContain(route.uplift);
-      // What costs more in a region must be able to run in one.
-      const isRegional = route.regions.some((region) => region !== "global");
-      expect(route.uplift === undefined || isRegional).toBe(true);
-      expect(longPrompt?.above ?? 0).toBeLessThan(context);
-      expect(limits.context ?? 0).toBeLessThan(context);
-      expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
-      expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
-    },
-  );
+  it.each(routesOf(ENTRIES))("has a valid price, day, hosts and limits for %s", (id, route) => {
+    const { kind, context, maxOutput, abilities } = entryOf(id);
+    const { limits = {}, longPrompt } = route;
+    for (const { price: dated } of route.prices) {
+      const { input, cached, cacheWrite, output } = dated;
+      expect([input, cached, cacheWrite, output].every(Number.isSafeInteger)).toBe(true);
+      expect(input).toBeGreaterThan(0);
+      expect(output > 0).toBe(kind === "chat");
+      expect(cached).toBeGreaterThan(0);
+      expect(cached).toBeLessThanOrEqual(input);
+      expect(cacheWrite).toBeGreaterThanOrEqual(input);
+    }
+    expectDays(route);
+    expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
+    expect(route.regions.length).toBeGreaterThan(0);
+    expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
+    expect(route.regions).toHaveLength(new Set(route.regions).size);
+    expect([undefined, 10]).toContain(route.uplift);
+    // What costs more in a region must be able to run in one.
+    const isRegional = route.regions.some((region) => region !== "global");
+    expect(route.uplift === undefined || isRegional).toBe(true);
+    expect(longPrompt?.above ?? 0).toBeLessThan(context);
+    expect(limits.context ?? 0).toBeLessThan(context);
+    expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
+    expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
+  });
 
   it("one of a chat model's routes can do all that the model can", () => {
     for (const { id, routes } of ENTRIES) {

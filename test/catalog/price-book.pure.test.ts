@@ -39,7 +39,7 @@ it("an outage shorter than the lead time changes nothing; a list that is older i
   expect((await ask()).ok).toBe(true);
 });
 
-it("in use a list is read every two minutes, after the answer, and once for all", async () => {
+it("reads a list in use every two minutes, after the answer, and once for all", async () => {
   const { state, ask } = world();
   await ask();
   for (let i = 0; i < 100; i++) await ask();

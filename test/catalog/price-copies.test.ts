@@ -46,7 +46,7 @@ async function away(copies: PriceCopies): Promise<boolean> {
   return (await ask()).ok;
 }
 
-it("only what an isolate of the same region and secret left is a copy", async () => {
+it("accepts only copies of an isolate with the same region and secret", async () => {
   const { kept, of } = place();
   await world(of()).ask("mine");
   expect(await away(of())).toBe(true);

@@ -122,7 +122,7 @@ function expected({ own, region, id, list, at, isConfigured }: World) {
   return { price: plus(base, more), origin };
 }
 
-it("what a customer pays is what the plain words of precedence and dates say, at every moment", () => {
+it("charges by the plain words of precedence and dates at every moment", () => {
   fc.assert(
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;

@@ -102,7 +102,7 @@ it("a long prompt has its own price from the first token above the limit", () =>
   expect(priceAt(route, 1_000_000)).toBe(price);
 });
 
-it("what is written to a cache for an hour costs twice the input, the rest of what is written its own price", () => {
+it("charges an hour's cache write twice the input, and other writes their own price", () => {
   const price = { input: 1_000_000, cached: 0, cacheWrite: 1_250_000, output: 0 };
   const usage = { ...NO_USAGE, cacheWrite: 100, cacheWriteHour: 40 };
   expect(costOf(price, usage)).toBe(60 * 1.25 + 40 * 2);

@@ -134,7 +134,7 @@ describe("what a route lacks", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("is counted from what lives here: alone, the lesser route is the model", () => {
+  it("counts a route's limits among active routes: alone, the lesser route is the model", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,

@@ -114,16 +114,22 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
       expect(await talk(packages, { model: model(), streamed, more })).toEqual(HELD);
     });
 
-    it.each([false, true])("as it is, nothing kept, streamed: %s", async (streamed) => {
-      const talked = talk(packages, { model: model(), streamed });
-      // Of models that reason, 6 and 7 name no item but beside its reasoning, which comes where it is asked for.
-      if (id === GPT && major > 5) expect(await talked).toEqual(HELD);
-      else await expect(talked).rejects.toThrow(/keep_responses_hours.*store = false/);
-    });
+    it.each([false, true])(
+      "works unchanged without stored responses, streamed: %s",
+      async (streamed) => {
+        const talked = talk(packages, { model: model(), streamed });
+        // Of models that reason, 6 and 7 name no item but beside its reasoning, which comes where it is asked for.
+        if (id === GPT && major > 5) expect(await talked).toEqual(HELD);
+        else await expect(talked).rejects.toThrow(/keep_responses_hours.*store = false/);
+      },
+    );
 
-    it.each([false, true])("as it is, answers kept, streamed: %s", async (streamed) => {
-      const kept = openai({ ...own(), apiKey: await at.keepingKey() });
-      expect(await talk(packages, { model: kept(id), streamed })).toEqual(HELD);
-    });
+    it.each([false, true])(
+      "works unchanged with stored responses, streamed: %s",
+      async (streamed) => {
+        const kept = openai({ ...own(), apiKey: await at.keepingKey() });
+        expect(await talk(packages, { model: kept(id), streamed })).toEqual(HELD);
+      },
+    );
   });
 });

@@ -106,7 +106,7 @@ it("a tool is called, and its result goes back", async () => {
 });
 
 it.each([false, true])(
-  "its tool runner, which asks for a thread first, goes on without one (streamed: %s)",
+  "runs its tool runner, which asks for a thread first and continues without one (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
     const parse = (given: unknown): unknown => given;
@@ -184,7 +184,7 @@ describe.each(Object.entries(MAJORS))(
       [false, true].map((stream) => ({ model, stream })),
     );
 
-    it.each(cases)("its tool runner, $model, streamed: $stream", async ({ model, stream }) => {
+    it.each(cases)("runs its tool runner, $model, streamed: $stream", async ({ model, stream }) => {
       const weather = new Weather();
       const { name, description, parameters: inputSchema } = weather;
       const tool = toolOf({
@@ -207,7 +207,7 @@ describe.each(Object.entries(MAJORS))(
       expect({ cities: weather.cities, said }).toEqual(HELD);
     });
 
-    it.each(cases)("by hand, $model, streamed: $stream", async ({ model, stream }) => {
+    it.each(cases)("works by hand, $model, streamed: $stream", async ({ model, stream }) => {
       const weather = new Weather();
       const { name, description, parameters: input_schema } = weather;
       const messages: Anthropic.MessageParam[] = [];

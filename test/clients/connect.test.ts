@@ -122,7 +122,7 @@ it("there are blocks of each client that is installed", () => {
 });
 
 it.for(blocks)(
-  "in an empty folder and shell block $number of $name is answered here, and asks nobody else",
+  "answers block $number of $name in an empty folder and shell, without other hosts",
   async ({ text }, { skip }) => {
     skip(/^pip /m.test(text) && missing !== "", missing);
     writeFileSync(calledOut, "");

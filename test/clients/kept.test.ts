@@ -69,7 +69,7 @@ describe.each([
     await expect(gone).rejects.toMatchObject({ code: "previous_response_not_found" });
   });
 
-  it("is told what to do where they are not", async () => {
+  it("explains what to do where responses are not stored", async () => {
     const { responses } = new Client({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
     const { id } = await responses.create({ model: "sandbox/echo", input: "Hi" });
     const next = responses.create({

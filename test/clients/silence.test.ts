@@ -61,7 +61,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
 };
 
 describe("silence in the midst of a Responses stream", () => {
-  it("is filled with comments, and then with events that no type of the SDK's knows", async () => {
+  it("fills silence with comments, then with events unknown to the SDK's types", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });
     const answer = await fetch(`${at.baseUrl}/responses`, { method: "POST", headers, body });
@@ -70,7 +70,7 @@ describe("silence in the midst of a Responses stream", () => {
     expect(text).toContain("event: keepalive\ndata: {");
   });
 
-  it.each(Object.entries(CLIENTS))("is borne by %s", async (_, ask) => {
+  it.each(Object.entries(CLIENTS))("survives silence with %s", async (_, ask) => {
     expect(await ask()).toBe(SAID);
   });
 });

@@ -3,7 +3,7 @@ import { changedOf } from "../../src/console/browser/lib/changed.ts";
 
 const KEY = { name: "Server", rpm_limit: 60, tpm_limit: 5000, allowed_models: ["sandbox/echo"] };
 
-it("what was not touched is not sent", () => {
+it("sends nothing that was not changed", () => {
   expect(changedOf(KEY, { ...KEY, allowed_models: ["sandbox/echo"] })).toEqual({});
 });
 

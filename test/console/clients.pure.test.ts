@@ -80,7 +80,7 @@ describe("the blocks of the console's page Connect, made from the page about cli
       .map(({ text }) => text)
       .join("\n\n");
 
-  it("are there for every client that has one, and each is held to an address and a key below", () => {
+  it("has blocks for every client, each tested with an address and a key below", () => {
     expect(clients.map(({ name }) => name)).toEqual(SET.map(([name]) => name));
   });
 

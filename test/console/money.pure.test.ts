@@ -30,7 +30,7 @@ describe("money", () => {
     expect([left(micros), spent(micros)]).toEqual([kept, gone]);
   });
 
-  it("is never shown as nothing, never better than it is, and within a tenth of it", () => {
+  it("never shows an amount as nothing or better than it is, and stays within a tenth", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [dollarsOf(left(micros)) * 1e6, dollarsOf(spent(micros)) * 1e6];

@@ -22,7 +22,7 @@ describe("every place of a read shows its value, a skeleton, its age, or its fai
     },
   );
 
-  it("what is beside another is never a place of its own", () => {
+  it("never treats a secondary read as a place of its own", () => {
     const drawn = SOURCES.flatMap(([file, text]) =>
       [...text.matchAll(/\{beside\([^)]*\)[^}]*&&/g)].map(([found]) => `${file}: ${found}`),
     );

@@ -29,7 +29,7 @@ describe("time", () => {
     expect(when(time, NOW)).toBe(text);
   });
 
-  it("of many rows a day is told to the minute, in the reader's zone", () => {
+  it("shows the minute in the reader's zone in lists with many rows a day", () => {
     const at = new Date(2026, 9, 24, 9, 5).getTime();
     expect([when(at, NOW, true), when(at, NOW)]).toEqual(["24 Oct, 09:05", "24 Oct"]);
     expect(when(NOW - 60_000, NOW, true)).toBe("1 min ago");

@@ -32,7 +32,7 @@ describe("GET /admin/v1/catalog", () => {
     expect(known.get("sandbox/echo")?.routes).toMatchObject([{ provider: "sandbox", live: true }]);
   });
 
-  it("what is live is what the models of a customer are", async () => {
+  it("marks as sold what a customer's model list has", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const live = models.filter(({ routes }) => routes.some((route) => route.live));
     const listed = await (

@@ -39,7 +39,7 @@ describe("GET /admin/v1/health: 200", () => {
     valueOf(await wallet.void(hold.id));
   });
 
-  it("is answered while the region's counts cannot be read", async () => {
+  it("answers while the region's counts cannot be read", async () => {
     const lost = { read: () => Promise.reject(new Error("lost")) };
     const bindings = bindingsWith({ REGION_METRICS: { getByName: () => lost } });
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN, bindings });

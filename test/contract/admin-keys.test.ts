@@ -33,7 +33,7 @@ const limitSeen = async (): Promise<string | null> =>
   (await models()).headers.get("x-ratelimit-limit-requests");
 
 describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
-  it("is every key of every member, newest first, revoked ones too: its record and whose it is", async () => {
+  it("lists every key of every member, newest first, revoked ones too, with its owner", async () => {
     const second = await addMember(account.orgId, "member");
     const third = await addKey(account.orgId, second.memberId);
     await admin("DELETE", keyPath(second.keyId));
@@ -74,7 +74,7 @@ describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
 });
 
 describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
-  it("for no key and another organization's, with every method: the same bytes, and nothing happens", async () => {
+  it("answers the same bytes for no key and another organization's, with every method", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [other.keyId, "key_000000000000000000000000", "x", other.key]) {
@@ -90,7 +90,7 @@ describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
     expect([seen.status, seen.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "1000"]);
   });
 
-  it("for an organization that does not exist", async () => {
+  it("answers 404 for an organization that does not exist", async () => {
     const path = `/orgs/${crypto.randomUUID()}/keys`;
     expect((await errorOf(await admin("GET", path), 404)).code).toBe(null);
     await errorOf(await admin("DELETE", `${path}/${account.keyId}`), 404);

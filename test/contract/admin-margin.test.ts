@@ -68,7 +68,7 @@ async function listAt(percent: number): Promise<string> {
 }
 
 describe("GET /admin/v1/margin", () => {
-  it("is what was charged beside what providers bill, of answers, embeddings, streams and estimates", async () => {
+  it("compares charges with what providers bill, for JSON, embeddings, streams and estimates", async () => {
     const account = await openAccount();
     await admin("PATCH", `/orgs/${account.orgId}`, { price_list: await listAt(50) });
     const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/cut", "sandbox/think"];
@@ -113,7 +113,7 @@ describe("GET /admin/v1/margin", () => {
 });
 
 describe("POST /admin/v1/costs", () => {
-  it("only a bill that is more than 2 % off is told of, whichever is more", () => {
+  it("reports only bills that differ by more than 2 % either way", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
       differingBills(

@@ -26,7 +26,7 @@ const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/
 const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
 
 describe("GET /admin/v1/orgs/{id}/members: 200", () => {
-  it("is every member in the order they came, with these fields and no others", async () => {
+  it("lists every member in order with exactly these fields", async () => {
     const second = await (await add("Second@Example.com", "billing")).json();
     expect(await (await admin("GET", members())).json()).toEqual({
       members: [
@@ -155,7 +155,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     }
   });
 
-  it("its own address in another case is no conflict; another member's is 409, and the role stays", async () => {
+  it("accepts the member's own address in another case; another member's is 409 and keeps the role", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });

@@ -32,7 +32,7 @@ it("a route that isolates leave out is told with why and by how many, until they
   expect(text).toMatch(/^turnpike_isolates_age_seconds \d/m);
 });
 
-it("what an isolate said counts for five minutes, and only the last of it", async () => {
+it("counts an isolate's last report for five minutes", async () => {
   const stub = env.REGION_METRICS.getByName(`views-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "a", series: { x: 1, y: 1 } });
   await stub.add({}, { isolate: "b", series: { x: 1 } });

@@ -47,7 +47,7 @@ describe("GET /admin/v1/metrics: 200", () => {
     expect(text).toMatch(/turnpike_cost_micro_total\{model="sandbox\/embed",provider="sandbox"\} /);
   });
 
-  it("what was absorbed, and charges without usage", async () => {
+  it("shows absorbed amounts and charges without usage", async () => {
     const { ask, metrics } = apart();
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/status-500" });
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/no-usage" });
@@ -68,7 +68,7 @@ describe("GET /admin/v1/metrics: 200", () => {
     expect(await metrics()).toMatch(/turnpike_requests_total\{route="[^"]*",status="401"\} 5/);
   });
 
-  it("what the sweep found, with its age: holds, wallets, outboxes, sizes", async () => {
+  it("shows the sweep's findings with their age: holds, wallets, outboxes, sizes", async () => {
     await chat(key);
     await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRONS.watch, env);

@@ -30,7 +30,7 @@ const read = async (): Promise<Record<string, unknown>> => (await admin("GET", p
 const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
 
 describe("PATCH /admin/v1/orgs/{id}: 200", () => {
-  it("is the organization's record as GET has it", async () => {
+  it("returns the organization's record as GET does", async () => {
     const before = await read();
     const slug = freshSlug();
     const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });

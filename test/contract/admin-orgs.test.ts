@@ -20,7 +20,7 @@ const read = async (path: string): Promise<Record<string, unknown>> => {
 };
 
 describe("POST /admin/v1/orgs: 201", () => {
-  it("is the organization, its owner and the first key with its secret, and nothing else", async () => {
+  it("returns the organization, its owner and the first key with its secret, nothing else", async () => {
     const body = newOrganization({ is_personal: true, rpm_limit: 7, key_scope: "global" });
     const response = await admin("POST", "/orgs", body);
     expect(response.status).toBe(201);
@@ -182,7 +182,7 @@ describe("GET /admin/v1/orgs", () => {
 });
 
 describe("/admin/v1: 401", () => {
-  it("without the token, with a customer's key, with half the token: one body, like any other 401", async () => {
+  it("answers every missing or wrong token with one body, like any other 401", async () => {
     const bodies = new Set<string>();
     const paths = ["/orgs", `/orgs/${account.orgId}`, "/health", `/orgs/${account.orgId}/ledger`];
     for (const path of paths) {

@@ -62,7 +62,7 @@ beforeEach(async () => {
 });
 
 describe("GET /admin/v1/health names", () => {
-  it("nothing in a region that is well", async () => {
+  it("names nothing in a healthy region", async () => {
     expect(await problems(region())).toEqual([]);
   });
 

@@ -180,7 +180,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
   });
 });
 
-it("what is read of a cache and written to one keeps its own price, from the post to the receipt", async () => {
+it("charges cache reads and writes their own price, from the post to the receipt", async () => {
   const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
   const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
   expect((await post([row])).status).toBe(201);

@@ -91,7 +91,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(await balanceOf(account.key)).toBe(500);
   });
 
-  it("what was released charges nothing", async () => {
+  it("charges nothing for a released hold", async () => {
     const id = await held(50);
     valueOf(await wallet.void(id));
     const voided = { result: "voided", charged_micro: 0, shortfall_micro: 0 };
@@ -100,7 +100,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(await balanceOf(account.key)).toBe(1000);
   });
 
-  it("what this organization never held charges nothing, though another did", async () => {
+  it("charges nothing for a hold of another organization", async () => {
     const unknown = { result: "unknown", charged_micro: 0, shortfall_micro: 0 };
     expect(await settled(lineOf(newId(), 30))).toEqual(unknown);
     const other = await openAccount();

@@ -144,7 +144,7 @@ it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
   },
 );
 
-it("what is changed by the slug is told like any other change", async () => {
+it("records a change by the slug like any other", async () => {
   const { orgId } = await openAccount();
   const { slug: named } = await (await admin("GET", `/orgs/${orgId}`)).json<{ slug: string }>();
   await admin("PATCH", `/orgs/${named}`, { name: "By its slug" });

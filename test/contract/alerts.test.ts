@@ -74,7 +74,7 @@ async function expectEverywhere(count: number): Promise<readonly Alert[]> {
 }
 
 describe("GET /v1/alerts: 200", () => {
-  it("is empty while nothing was crossed", async () => {
+  it("returns an empty list before any alert", async () => {
     expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
   });
 
@@ -184,7 +184,7 @@ describe("GET /v1/alerts: 200", () => {
     });
   });
 
-  it("of the caller's organization alone, for owner, admin and billing", async () => {
+  it("lists only the caller's organization, for owner, admin and billing", async () => {
     await put("u", 10, null);
     await pay(wallet, 9, "u");
     expect((await page("", (await openAccount()).key)).total).toBe(0);

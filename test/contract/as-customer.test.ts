@@ -60,7 +60,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("is told to the organization, once an hour, under the operator's name", async () => {
+  it("records the view in the organization's events hourly with the operator's name", async () => {
     await look(account.orgId);
     await look(account.orgId);
     const told = await send("/v1/events?type=operator.viewed", { key: account.key });

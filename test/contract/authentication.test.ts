@@ -43,7 +43,7 @@ describe("authentication: 200", () => {
     }
   });
 
-  it("what else clients send is ignored", async () => {
+  it("ignores other headers that clients send", async () => {
     const headers = {
       "openai-organization": "org-theirs",
       "openai-project": "p",
@@ -144,7 +144,7 @@ describe("authentication: 403 and 503", () => {
 });
 
 describe("a key that was not issued", () => {
-  it("by one character in any place of a live one: 401, no object, no statement", async () => {
+  it("rejects a key with any changed character: 401, no object, no statement", async () => {
     const counted = countedBindings();
     for (let at = 0; at < key.length; at++) {
       const other = ALPHABET.charAt((ALPHABET.indexOf(key.charAt(at)) + 1) % ALPHABET.length);
@@ -155,7 +155,7 @@ describe("a key that was not issued", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("by its prefix alone: a live key under another scope or region", async () => {
+  it("rejects an active key under another scope or region", async () => {
     const counted = countedBindings();
     const value = key.slice("svc_sk_eu_live_".length);
     for (const prefix of PREFIXES.slice(1)) {

@@ -81,7 +81,7 @@ async function verdict(response: Response): Promise<readonly [number, string | n
   return [response.status, error.code ?? error.type];
 }
 
-it("what answers below /v1 is the table of paths, and each path is answered in one place", () => {
+it("serves exactly the table of paths below /v1, each in one place", () => {
   const routes = app.routes.filter(
     ({ method, path }) => method !== "ALL" && path.startsWith("/v1/"),
   );
@@ -226,7 +226,7 @@ describe("without a live key", () => {
   });
 });
 
-it("what is refused changes nothing, here or elsewhere", async () => {
+it("changes nothing after a rejection, here or elsewhere", async () => {
   const { owner } = members;
   const refused: (readonly [Row, string | undefined, string])[] = [];
   for (const row of ROWS) {
@@ -248,7 +248,7 @@ it("what is refused changes nothing, here or elsewhere", async () => {
   expect(await Promise.all([owner, stranger].map(everythingOf))).toEqual(before);
 });
 
-it("another organization's owner sees only its own in every list", async () => {
+it("shows another organization's owner only its own in every list", async () => {
   const { owner } = members;
   const ours = [owner.orgId, owner.keyId, await endUserOf(owner), await generationOf(owner)];
   const paths = ["/v1/keys", "/v1/users?limit=100", "/v1/usage?group_by=user", "/v1/alerts"];

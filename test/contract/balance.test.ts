@@ -11,7 +11,7 @@ type Balance = Record<"credits_micro" | "held_micro" | "available_micro", number
 const read = async (key: string): Promise<unknown> => (await send("/v1/balance", { key })).json();
 
 describe("GET /v1/balance: 200", () => {
-  it("is micro-credits and the same in dollars, nothing else", async () => {
+  it("returns micro-credits and the same in dollars, nothing else", async () => {
     const response = await send("/v1/balance", { key: account.key });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -36,7 +36,7 @@ describe("GET /v1/balance: 200", () => {
     expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
-  it("is 0 for an organization without credits; reads still work, a completion is 402", async () => {
+  it("returns 0 without credits; reads still work and a completion is 402", async () => {
     const { key } = await openAccount({ credits: 0 });
     expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
@@ -55,7 +55,7 @@ describe("GET /v1/balance: 200", () => {
     expect(await balanceOf(key)).toBe(4000 - cost);
   });
 
-  it("what requests under way hold is said, and not deducted from the balance", async () => {
+  it("shows open holds without deducting them", async () => {
     const { key } = await openAccount({ credits: 1_000_000 });
     const open = await chat(key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();

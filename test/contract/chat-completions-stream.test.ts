@@ -18,7 +18,7 @@ const finishes = (chunks: readonly Chunk[]) =>
   chunks.flatMap((one) => one.choices).filter((choice) => choice.finish_reason !== null);
 
 describe("POST /v1/chat/completions, streamed: 200", () => {
-  it("is server-sent events, also for Accept: application/json", async () => {
+  it("returns server-sent events, also for Accept: application/json", async () => {
     const response = await start({}, { accept: "application/json" });
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
     expect(response.headers.get("cache-control")).toContain("no-cache");
@@ -59,14 +59,14 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(text).not.toMatch(/^(?!data: |$)/m);
   });
 
-  it("without include_usage no chunk has a usage", async () => {
+  it("omits usage from every chunk without include_usage", async () => {
     for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
       const chunks = await stream({ stream_options });
       expect(chunks.some((one) => "usage" in one)).toBe(false);
     }
   });
 
-  it("with include_usage one last chunk has it, without choices; earlier ones have null", async () => {
+  it("adds one last usage chunk without choices with include_usage; earlier ones have null", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");

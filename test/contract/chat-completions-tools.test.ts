@@ -45,7 +45,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
   });
 
-  it("none calls nothing; auto and required are taken", async () => {
+  it("calls nothing for none, and accepts auto and required", async () => {
     const [none] = (await complete({ tool_choice: "none" })).choices;
     expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
     expect(none?.message).not.toHaveProperty("tool_calls");

@@ -24,7 +24,7 @@ async function sent(fields: Record<string, unknown>): Promise<Record<string, unk
 }
 
 describe("what the upstream is sent", () => {
-  it("its own name for the model, the messages, and always an explicit cap", async () => {
+  it("sends the upstream's own model name, the messages, and always an explicit cap", async () => {
     const body = await sent({});
     expect(body).toEqual({ model: "up-chat", messages: HELLO, max_tokens: 4096 });
   });
@@ -64,7 +64,7 @@ describe("what the upstream is sent", () => {
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(500);
   });
 
-  it("what changes no cost is forwarded as it came", async () => {
+  it("forwards fields without cost unchanged", async () => {
     const fields = {
       temperature: 0,
       top_p: 0.5,
@@ -131,7 +131,7 @@ describe("what the upstream is sent", () => {
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("nothing for a model that does not exist", async () => {
+  it("sends nothing for a model that does not exist", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);

@@ -22,7 +22,7 @@ const usageOf = (output: number) => ({
 });
 
 describe("what an upstream's usage comes to", () => {
-  it("is priced by our catalog, under our id and model, whatever name it gives", async () => {
+  it("prices by our catalog with our id and model, whatever name it returns", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat" }, { bindings });

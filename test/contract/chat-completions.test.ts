@@ -71,7 +71,7 @@ describe("POST /v1/chat/completions: 200", () => {
     await completionOf(response);
   });
 
-  it("without a cap the default's 4096 tokens are granted, or what the balance pays for", async () => {
+  it("grants the default's 4096 tokens without a cap, or what the balance pays for", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const response = await chat(poor, saying(LONG));
     const granted = Number(response.headers.get("x-granted-max-tokens"));

@@ -16,7 +16,7 @@ const ask = (fields: object, bindings?: Env): Promise<Response> =>
   });
 
 describe("POST /v1/completions: 200", () => {
-  it("is OpenAI's text completion, charged as a chat of one message", async () => {
+  it("returns OpenAI's text completion, charged as a chat of one message", async () => {
     const before = await balanceOf(key);
     const response = await ask({ max_tokens: 100 });
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -75,7 +75,7 @@ describe("POST /v1/completions: 200", () => {
 const PROMPTS = ["say this", "and three words", "z"];
 
 describe("POST /v1/completions with several prompts", () => {
-  it("is n choices for each, in their order, at what they cost one by one", async () => {
+  it("returns n choices per prompt in order, at the price of single requests", async () => {
     const fields = { max_tokens: 100, n: 2 };
     const each = await Promise.all(PROMPTS.map(async (prompt) => ask({ ...fields, prompt })));
     const costs = each.map((one) => Number(one.headers.get("x-cost-micro")));

@@ -37,7 +37,7 @@ describe("all sessions of one key", () => {
     expect((await page("/session", cookies[0])).status).toBe(200);
   });
 
-  it("are at most 20: with one more the oldest ends", async () => {
+  it("ends the oldest session beyond 20", async () => {
     const { key } = await openAccount();
     const cookies: string[] = [];
     for (let n = 0; n < 22; n++) {

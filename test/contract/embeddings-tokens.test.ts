@@ -112,7 +112,7 @@ it("while the table cannot be read it is 503, and it is read again for the next 
   expect(broken.fetch).toHaveBeenCalledTimes(1);
 });
 
-it("without static assets, ids are refused where the host's own tokens would be others", async () => {
+it("rejects ids without static assets where the host's own tokens would differ", async () => {
   const { bindings } = mockUpstream(() => vectors(1));
   delete (bindings as { ASSETS?: unknown }).ASSETS;
   const body = { model: "mock/embed", input: [[1]] };

@@ -42,7 +42,7 @@ const countOf = async (type: string, actor = account.keyId): Promise<number> => 
   return Number(row?.["n"]);
 };
 
-it("what one key tells of a type beyond a hundred in an hour is summed in one event; no other key or type pays for it", async () => {
+it("sums a key's events of a type beyond a hundred an hour, without effect on other keys or types", async () => {
   await told("organization.changed", 250);
   await told("member.changed", 5);
   await told("organization.changed", 5, "key_other");

@@ -212,7 +212,7 @@ describe("what the wallet takes over from the book", () => {
     expect(await waiting()).toBe(0);
   });
 
-  it("is taken once by many who ask at the same time, and after an eviction", async () => {
+  it("takes events once for many callers at the same time, and after an eviction", async () => {
     const stub = env.WALLET.getByName(account.orgId);
     await Promise.all(Array.from({ length: 20 }, () => stub.takeEvents()));
     await evictDurableObject(stub);

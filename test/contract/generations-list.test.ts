@@ -75,7 +75,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("by end user, model, key, status and day, alone and together", async () => {
+  it("filters by end user, model, key, status and day, alone and together", async () => {
     setClock(NOON);
     const other = await openAccount();
     const { key } = other;
@@ -94,7 +94,7 @@ describe("GET /v1/generations", () => {
     expect(await ids(`?to=${before}`)).toEqual([]);
   });
 
-  it("also what is under way or came to nothing, and nothing of what it does not have", async () => {
+  it("lists open and failed requests too, without invented fields", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const [open, gone] = [holdOf(100, { keyId: other.keyId }), holdOf(50, { keyId: other.keyId })];
@@ -156,7 +156,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("of 100,000 rows a page looks at 10,000 at most, whatever is asked for, and all of them come", async () => {
+  it("looks at 10,000 rows a page at most of 100,000, and returns all of them", async () => {
     const other = await openAccount();
     await paid(other.key, "rare");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -226,7 +226,7 @@ function readRows(sql: SqlStorage): number {
 }
 
 describe("GET /v1/holds", () => {
-  it("what is held now, oldest first, a page at a time; a member's own keys' alone", async () => {
+  it("lists open holds, oldest first, in pages; for a member only its own keys'", async () => {
     const other = await openAccount();
     const theirs = await addMember(other.orgId, "member");
     const wallet = env.WALLET.getByName(other.orgId);

@@ -29,7 +29,7 @@ async function found(named: string, key = account.key): Promise<Record<string, u
 }
 
 describe("GET /v1/generations/{id}: 200", () => {
-  it("is the whole record of a completion, and nothing that was said in it", async () => {
+  it("returns the whole record of a completion, without its content", async () => {
     const response = await chat(account.key, { user: "Zoë", max_tokens: 1 });
     const { usage, model } = await completionOf(response.clone());
     const generation = await found(requestId(response));
@@ -94,7 +94,7 @@ describe("GET /v1/generations/{id}: 200", () => {
     );
   });
 
-  it("of an older release it says no day of its price, and no list", async () => {
+  it("omits the price's day and list for an older release's record", async () => {
     const wallet = stubOf(account.orgId);
     const hold = holdOf(10, { keyId: account.keyId });
     valueOf(await wallet.hold(hold));
@@ -108,14 +108,14 @@ describe("GET /v1/generations/{id}: 200", () => {
     });
   });
 
-  it("is the same by the completion's id as by the request's", async () => {
+  it("returns the same by the completion's id and the request's", async () => {
     const response = await chat(account.key);
     const completion = await completionOf(response.clone());
     expect(completion.id).toMatch(/^chatcmpl-/);
     expect(await found(completion.id)).toEqual(await found(requestId(response)));
   });
 
-  it("of a stream it is there when the last event is, of embeddings without output", async () => {
+  it("returns a stream's record with its last event, and embeddings without output", async () => {
     const stream = await chat(account.key, { stream: true });
     await stream.text();
     expect(await found(requestId(stream))).toMatchObject({
@@ -130,7 +130,7 @@ describe("GET /v1/generations/{id}: 200", () => {
     });
   });
 
-  it("of one under way is `held`, of one that came to nothing `voided`", async () => {
+  it("returns `held` for an open request and `voided` for a failed one", async () => {
     const open = await chat(account.key, { model: "sandbox/stall", stream: true });
     const reader = open.body?.getReader();
     await reader?.read();
@@ -144,11 +144,14 @@ describe("GET /v1/generations/{id}: 200", () => {
     expect(await found(requestId(failed))).toMatchObject({ status: "voided", cost_micro: 0 });
   });
 
-  it.each(["owner", "admin", "billing"] as const)("of anyone's key, for a %s", async (role) => {
-    expect((await found(id, await keyWithRole(account.orgId, role)))["id"]).toBe(id);
-  });
+  it.each(["owner", "admin", "billing"] as const)(
+    "returns anyone's key's record to a %s",
+    async (role) => {
+      expect((await found(id, await keyWithRole(account.orgId, role)))["id"]).toBe(id);
+    },
+  );
 
-  it("for a member of its own keys', whichever of them asks, revoked ones too", async () => {
+  it("returns a member its own keys' records, by any of them, revoked ones too", async () => {
     const member = await addMember(account.orgId, "member");
     const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
     const own = requestId(await chat(one.key));
@@ -169,18 +172,18 @@ describe("GET /v1/generations/{id}: 404", () => {
     missing = await errorOf(await read(newId()), 404);
   });
 
-  it("for a member another's is the same answer as one that never was", async () => {
+  it("answers a member the same for another's record as for none", async () => {
     expect(await refused(id, member.key)).toEqual(missing);
     expect(await refused(newId(), member.key)).toEqual(missing);
     const other = await addKey(account.orgId, await addMember(account.orgId, "member"));
     expect(await refused(requestId(await chat(other.key)), member.key)).toEqual(missing);
   });
 
-  it("for another organization's owner too", async () => {
+  it("answers 404 to another organization's owner too", async () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
-  it("what is no paid request made none", async () => {
+  it("has no record for unpaid requests", async () => {
     expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );

@@ -223,7 +223,7 @@ const thinking = (budget_tokens: number) => ({
 });
 
 describe("a thinking budget", () => {
-  it("is below the cap that a low balance leaves, or the answer is 402 with what is needed", async () => {
+  it("keeps a thinking budget below the cap that a low balance allows, or answers 402", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // of 4,096 tokens of output at most 3,000

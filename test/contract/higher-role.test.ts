@@ -104,7 +104,7 @@ describe.each(["admin", "billing", "member"] as const)("what only an owner may, 
   });
 });
 
-it("who holds an owner's limited key stays limited, by its secrets, sessions and consoles", async () => {
+it("keeps the holder of an owner's limited key limited, by secrets, sessions and consoles", async () => {
   const { key, id } = await createKey(owner.key, {
     ...TERMS,
     name: "held by another",
@@ -127,7 +127,7 @@ it("who holds an owner's limited key stays limited, by its secrets, sessions and
   }
 });
 
-it("another member's secret is nobody's to get, whatever the roles", async () => {
+it("gives nobody another member's secret, whatever the roles", async () => {
   const colleague = await addMember(owner.orgId, "member");
   for (const { key } of [owner, ...Object.values(callers)]) {
     const asked = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, { overlap_seconds: 60 });

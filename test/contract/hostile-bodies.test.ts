@@ -74,7 +74,7 @@ describe("hostile bodies: 400", () => {
     }
   });
 
-  it("nothing of these but what its name says: the same body without it is answered", async () => {
+  it("rejects only the named fault: the same body without it is answered", async () => {
     expect((await post(GOOD)).status).toBe(200);
     expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
@@ -211,7 +211,7 @@ describe("hostile bodies: 415", () => {
     "APPLICATION/JSON",
     "application/json; charset=utf-8",
     'application/json;charset="UTF-8"',
-  ])("but %s is taken", async (type) => {
+  ])("accepts %s", async (type) => {
     expect((await post(GOOD, { "content-type": type })).status).toBe(200);
   });
 });

@@ -115,7 +115,7 @@ describe("Idempotency-Key: 409 idempotency_in_progress", () => {
 });
 
 describe.each(PAID)("Idempotency-Key on %s: 422", (_what, ask, other) => {
-  it("with another body", async () => {
+  it("rejects another body", async () => {
     const { key } = account;
     const options = fresh();
     await (await ask(key, {}, options)).text();
@@ -128,7 +128,7 @@ describe.each(PAID)("Idempotency-Key on %s: 422", (_what, ask, other) => {
 });
 
 describe("Idempotency-Key: 422", () => {
-  it("with a body that differs by white space alone: its bytes are compared, not its meaning", async () => {
+  it("rejects a body with other white space: its bytes are compared, not its meaning", async () => {
     const { key } = account;
     const options = fresh();
     const body = { model: "sandbox/echo", messages: HELLO };
@@ -139,7 +139,7 @@ describe("Idempotency-Key: 422", () => {
     expect((await final(refused, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("on another path", async () => {
+  it("rejects another path", async () => {
     const { key } = account;
     const options = fresh();
     await completionOf(await chat(key, {}, options));
@@ -179,7 +179,7 @@ describe("Idempotency-Key: 200", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("is another request with another API key, or with another Idempotency-Key, or with none", async () => {
+  it("runs another request for another API key, another Idempotency-Key, or none", async () => {
     const other = await openAccount();
     const second = await addKey(account.orgId, account.memberId);
     const options = fresh();

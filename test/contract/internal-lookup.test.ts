@@ -64,12 +64,12 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
   });
 
-  it("with fields of a later version, which are ignored", async () => {
+  it("ignores fields of a later version", async () => {
     const message = await signed({ body: lookupOf(account.hash, { later: { than: "this" } }) });
     expect(await outcome(await deliver(message), account)).toBe("found");
   });
 
-  it("of a megabyte, and not of a byte more", async () => {
+  it("accepts a megabyte, and not a byte more", async () => {
     const [whole, over] = [
       await signed({ body: padded(MIB) }),
       await signed({ body: padded(MIB + 1) }),

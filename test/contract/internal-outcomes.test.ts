@@ -129,7 +129,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(tables).toEqual([]);
   });
 
-  it("what is no organization's id does not even make an object", async () => {
+  it("makes no object for an invalid organization id", async () => {
     const before = await listDurableObjectIds(env.WALLET);
     await sayAsPeer("outcomes", { items: [release(mintId("req_", Date.now()), "../etc/passwd")] });
     expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);

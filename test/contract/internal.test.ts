@@ -89,7 +89,7 @@ describe("/internal/v1: 404", () => {
     expect(await delivered({ ...message, headers: withItsDigest, body: forged })).toBe("unknown");
   });
 
-  it("another path, query, method or authority than was signed", async () => {
+  it("rejects another path, query, method or authority than was signed", async () => {
     const message = await lookup();
     const others = await Promise.all([
       lookup({ path: "/internal/v1/outcomes" }),
@@ -185,7 +185,7 @@ describe("a key's hash in a peer's message", () => {
     },
   );
 
-  it("is taken where it is one", async () => {
+  it("accepts a hash where one belongs", async () => {
     const { hash } = account;
     expect(await sayAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
       body: { ok: true },
@@ -195,7 +195,7 @@ describe("a key's hash in a peer's message", () => {
     });
   });
 
-  it("of a key that died after its register answered holds nothing", async () => {
+  it("holds nothing for a key that was revoked after its register answered", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
@@ -206,7 +206,7 @@ describe("a key's hash in a peer's message", () => {
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 
-  it("that was met a moment ago asks its wallet alone, which says once of a dead one that it is", async () => {
+  it("asks only the wallet for a recently seen key, and learns of its revocation once", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();

@@ -93,7 +93,7 @@ describe("the object that keeps", () => {
   it.each([
     ["number", "KEPT_ANSWERS_MAX", "2"],
     ["bytes", "KEPT_BYTES_MAX", "3000"],
-  ] as const)("of too many by %s the oldest go", async (_, name, most) => {
+  ] as const)("deletes the oldest of too many by %s", async (_, name, most) => {
     bounds[name] = most;
     const own = await keeping();
     const ids: string[] = [];
@@ -138,7 +138,7 @@ describe("the object that keeps", () => {
     expect(alerts.mock.calls.flat().join()).toContain("kept_response_unreadable");
   });
 
-  it("that does not answer is 503 to who continues, and costs no answer: it is tried again", async () => {
+  it("answers 503 to a continuation when it does not answer, and retries the storing", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     let attempts = 0;

@@ -142,7 +142,7 @@ describe("an organization that keeps its answers", () => {
 });
 
 describe("an organization that keeps nothing", () => {
-  it("says so, in words that clients act on, and how it may be changed", async () => {
+  it("explains that nothing is stored, and how to change that", async () => {
     const { key } = await openAccount();
     const { id, store, output } = await answered(await say(key, { store: true }));
     expect(store).toBe(false);
@@ -192,7 +192,7 @@ const may = async (key: string, id = ""): Promise<readonly number[]> => [
 ];
 
 describe("whose an answer is", () => {
-  it("another organization's, another member's, a limited key's and a session's are nobody else's", async () => {
+  it("keeps answers from other organizations, members, limited keys and sessions", async () => {
     const own = await keeping();
     const stranger = await keeping();
     const member = await addMember(own.orgId, "member");
@@ -238,7 +238,7 @@ describe("whose an answer is", () => {
 });
 
 describe("the setting", () => {
-  it("is an owner's and an admin's; others read it and may send it back", async () => {
+  it("lets owners and admins change it; others may read it and send it back", async () => {
     const own = await keeping(12);
     const [senior, clerk] = await Promise.all([
       addMember(own.orgId, "admin"),

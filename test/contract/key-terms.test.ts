@@ -190,7 +190,7 @@ describe("GET /v1/key", () => {
     expect(budget?.["resets_at"]).toBeNull();
   });
 
-  it("of a key without limits: requests alone", async () => {
+  it("shows only requests for a key without limits", async () => {
     const { limits } = await ownKey(account.key);
     expect(limits).toMatchObject({ requests: { limit: 1000 }, tokens: null, budget: null });
   });
@@ -230,7 +230,7 @@ describe("a key with limits", () => {
     },
   );
 
-  it("that has expired is 401 everywhere, and lives again when its time is moved", async () => {
+  it("answers 401 everywhere for an expired key, and works again after its time is moved", async () => {
     const made = await createKey(account.key, {
       expires_at: new Date(Date.now() + DAY_MS).toISOString(),
     });

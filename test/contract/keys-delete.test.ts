@@ -105,13 +105,13 @@ describe("DELETE /v1/keys/{id}: 200", () => {
 });
 
 describe("DELETE /v1/keys/{id}: 401", () => {
-  it("by a key that was revoked: what it names lives on", async () => {
+  it("rejects a revoked caller and keeps the named key active", async () => {
     await deleteKey(account.key, victim.id);
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
     expect(await statusOf(account.key)).toBe(200);
   });
 
-  it("by a key whose revocation only the book knows", async () => {
+  it("rejects a caller whose revocation only the database knows", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
@@ -178,7 +178,7 @@ describe("DELETE /v1/keys/{id}: 503", () => {
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
   ])(
-    "when the register is %s: no list says it is revoked, and a repeat completes it",
+    "answers 503 when the register is %s; no list shows the key as revoked, and a repeat completes it",
     async (_, marks, code) => {
       const bindings = failingBindings({ revoke: marks });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -193,7 +193,7 @@ describe("DELETE /v1/keys/{id}: 503", () => {
   );
 
   it.each([/FROM keys LEFT JOIN key_terms/, /JOIN members/])(
-    "when the book cannot be read (%s) and the key was never used: nothing has changed",
+    "changes nothing when the database cannot be read (%s) and the key was never used",
     async (statement) => {
       const bindings = failingBindings({ statement });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -203,7 +203,7 @@ describe("DELETE /v1/keys/{id}: 503", () => {
     },
   );
 
-  it("when the book cannot be read and the key is another member's: nothing has changed", async () => {
+  it("changes nothing when the database cannot be read and the key is another member's", async () => {
     const member = await addMember(account, "member");
     expect(await statusOf(member.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });

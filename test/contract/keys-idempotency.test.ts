@@ -86,7 +86,7 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
     ]);
   });
 
-  it("for another API key, for another Idempotency-Key and for none", async () => {
+  it("makes a key for another API key, another Idempotency-Key, and none", async () => {
     const other = await made(await create());
     await made(await create({}, { key: other.key }));
     await made(await create({}, { headers: { [HEADER]: "order-8" } }));
@@ -126,7 +126,7 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
 });
 
 describe("POST /v1/keys with an Idempotency-Key: 409", () => {
-  it("to a repeat, naming the key that it made, also when it was revoked since", async () => {
+  it("answers a repeat with the key that it made, also after its revocation", async () => {
     const { id } = await made(await create());
     for (const round of ["live", "revoked"]) {
       const again = await create();
@@ -146,7 +146,7 @@ describe("POST /v1/keys with an Idempotency-Key: 409", () => {
     expect(await keyIds()).toEqual([id]);
   });
 
-  it("to all but one of 50 at once: one key", async () => {
+  it("lets one of 50 concurrent requests make a key", async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => create()));
     const winners = answers.filter((answer) => answer.status === 201);
     expect(winners).toHaveLength(1);
@@ -157,7 +157,7 @@ describe("POST /v1/keys with an Idempotency-Key: 409", () => {
     expect(await keyIds()).toHaveLength(1);
   });
 
-  it("to a repeat in an organization that may have no more keys", async () => {
+  it("answers a repeat in an organization at its key limit", async () => {
     const { id } = await made(await create());
     await fillUp();
     expect((await errorOf(await create(), 409)).key_id).toBe(id);

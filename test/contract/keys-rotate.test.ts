@@ -196,7 +196,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     await rotated(account.key, id);
   });
 
-  it("at once: each has a secret of its own, and all but the overlap's are alive", async () => {
+  it("gives concurrent rotations secrets of their own, all active within the overlap", async () => {
     const { id } = await createKey(account.key);
     const made = await Promise.all([1, 2, 3].map(() => rotated(account.key, id, { overlap: 60 })));
     expect(new Set(made.map(({ key }) => key)).size).toBe(3);

@@ -75,7 +75,7 @@ async function furnish({ key, orgId }: Account): Promise<string> {
 }
 
 describe("every path of the table that could lift a limit", () => {
-  it("is 403 key_is_limited for a key with limits and for a session, and changes nothing", async () => {
+  it("answers 403 key_is_limited to a limited key and a session, and changes nothing", async () => {
     const account = await openAccount();
     const limited = await createKey(account.key, TERMS);
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
@@ -96,7 +96,7 @@ describe("every path of the table that could lift a limit", () => {
     expect(await kept(account)).toEqual(before);
   });
 
-  it("what it may ask beside is named here: a new path that changes something is managed, or is looked at", () => {
+  it("requires each new path that changes something to be managed or listed here", () => {
     const open = ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );

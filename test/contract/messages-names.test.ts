@@ -93,7 +93,7 @@ describe("a tool's name of 65 to 128 characters, as this wire allows", () => {
   });
 
   it.each([false, true])(
-    "is a shorter one to another host, and its own again in the answer (streamed: %s)",
+    "shortens the name for another host, and restores it in the answer (streamed: %s)",
     async (stream) => {
       const { calls, bindings } = mockAnthropic(({ url, body }) => {
         if (url.includes("anthropic")) return new Response(null, { status: 503 });
@@ -132,7 +132,7 @@ describe("a tool's name of 65 to 128 characters, as this wire allows", () => {
     },
   );
 
-  it("is counted; one of 129 is refused by name", async () => {
+  it("counts the name; one of 129 is rejected by name", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

@@ -284,7 +284,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(before - (await balanceOf(key))).toBe(COST - 50);
   });
 
-  it("what only Claude can do is asked of Claude alone, also where another route stands beside it", async () => {
+  it("asks only Claude for what only Claude can do, also beside another route", async () => {
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
     const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
     const { calls, bindings } = mockAnthropic(({ url }) =>
@@ -308,7 +308,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
-  it("what is kept for an hour costs twice the input, also in a stream, and is held for", async () => {
+  it("charges an hour's cache twice the input, also in a stream, and holds for it", async () => {
     const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
     const usage = { ...USAGE, cache_creation: split };
     const { bindings } = mockAnthropic(({ body }) =>

@@ -164,7 +164,7 @@ describe("refusals of POST /v1/messages", () => {
     expect(await response.text()).toBe("");
   });
 
-  it("what an upstream finds too large is 413, and a prompt that is too long 400", async () => {
+  it("answers 413 for what an upstream finds too large, and 400 for a prompt that is too long", async () => {
     const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: told.shift() } }, { status: 413 }),

@@ -188,7 +188,7 @@ describe("POST /v1/messages over the core", () => {
     ]);
   });
 
-  it("what has no word on another host's wire is left out and named, at any depth", async () => {
+  it("drops and names fields that other protocols lack, at any depth", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const cache_control = { type: "ephemeral" };
     const fields = {
@@ -313,7 +313,7 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
       undefined,
     ],
     ["a version beside our Bearer", () => VERSION, undefined],
-  ])("is of the dialect that admitted the client: %s", async (_, headers, object) => {
+  ])("uses the format that admitted the client: %s", async (_, headers, object) => {
     const given = headers();
     const response = await send("/v1/models", {
       ...("authorization" in given ? {} : { key }),

@@ -115,7 +115,7 @@ describe("a misconfigured deployment: 503", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("the same bindings without the fault answer", async () => {
+  it("answers with the same bindings without the fault", async () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",

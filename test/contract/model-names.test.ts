@@ -115,7 +115,7 @@ describe("an alias among allowed models", () => {
     }
   });
 
-  it("is no model of the maker that its name begins with", async () => {
+  it("never counts as a model of the author that its name begins with", async () => {
     const { key } = await limited(["mock/*"]);
     expect(await allowed(key, ["mock/chat", "chat", "mock/best"])).toEqual({
       ...each(["mock/chat", "chat"], 402),

@@ -15,7 +15,7 @@ const ids = async (bindings?: Env): Promise<string[]> => {
 };
 
 describe("GET /v1/models: 200", () => {
-  it("is OpenAI's list, created and owned_by in it, every id once", async () => {
+  it("returns OpenAI's list with created and owned_by, every id once", async () => {
     const response = await read("/v1/models");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -40,7 +40,7 @@ describe("GET /v1/models: 200", () => {
     }
   });
 
-  it("is what is live here: a model without its provider's secret is not in it", async () => {
+  it("lists active models: one without its provider's secret is missing", async () => {
     expect(await ids(upstreamBindings())).toContain("mock/chat");
     expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
     expect(await ids()).not.toContain("openai/gpt-6-luna");
@@ -116,7 +116,7 @@ describe("GET /v1/models: 200", () => {
     await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
   });
 
-  it("with a real model live no alias means the sandbox", async () => {
+  it("never means the sandbox by an alias while a real model is active", async () => {
     const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
     const aliases = await ids(bindings);
     expect(aliases).toContain("smart");

@@ -43,7 +43,7 @@ const prepare = (): never => {
 };
 
 describe("GET /v1/orgs/{org_id}/settings: 200", () => {
-  it("is the settings: no caps, 0.8, no low balance and nothing kept at first", async () => {
+  it("returns the settings: no caps, 0.8, no low balance and nothing stored at first", async () => {
     expect(await read(await openAccount())).toEqual(AT_FIRST);
   });
 
@@ -181,7 +181,7 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
     expect(await read(account)).toEqual(before);
   });
 
-  it("another organization's and none's are the same 404, and stay as they are", async () => {
+  it("answers the same 404 for another organization and none, and changes nothing", async () => {
     const other = await openAccount({ credits: 0 });
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x"]) {

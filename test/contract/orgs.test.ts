@@ -30,7 +30,7 @@ const brokenBook = (): Env =>
   });
 
 describe("GET /v1/orgs/{id}: 200", () => {
-  it("is its record, nothing else, the same for every role", async () => {
+  it("returns its record, nothing else, the same for every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,
@@ -47,7 +47,7 @@ describe("GET /v1/orgs/{id}: 200", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 200", () => {
-  it("is the whole object as GET has it from then on", async () => {
+  it("returns the whole object as GET does from then on", async () => {
     const before = await read();
     const slug = freshSlug();
     const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
@@ -57,7 +57,7 @@ describe("PATCH /v1/orgs/{id}: 200", () => {
     expect(await read()).toEqual(after);
   });
 
-  it("what is left out keeps its value, also with an empty body", async () => {
+  it("keeps omitted fields, also with an empty body", async () => {
     const slug = freshSlug();
     await patch({ name: "one", slug });
     expect(await (await patch({ name: "two" })).json()).toMatchObject({ name: "two", slug });
@@ -66,7 +66,7 @@ describe("PATCH /v1/orgs/{id}: 200", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
   });
 
-  it("its own slug again is no conflict; the one it gave up is free for others", async () => {
+  it("accepts its own slug again; the former one is free for others", async () => {
     const other = await openAccount({ credits: 0 });
     const slug = freshSlug();
     for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
@@ -128,7 +128,7 @@ describe("PATCH /v1/orgs/{id}: 400", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 403", () => {
-  it("without the role owner, decided before the body is looked at", async () => {
+  it("rejects callers without the role owner before reading the body", async () => {
     const before = await read();
     for (const role of ["admin", "billing", "member"] as const) {
       const caller = await addMember(owner.orgId, role);
@@ -145,7 +145,7 @@ describe("PATCH /v1/orgs/{id}: 403", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 404", () => {
-  it("for another organization and for none: the same bytes", async () => {
+  it("answers the same bytes for another organization and for none", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x", "__proto__"]) {
@@ -159,7 +159,7 @@ describe("PATCH /v1/orgs/{id}: 404", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 409", () => {
-  it("for a slug that is taken: param slug, never retried, nothing changed", async () => {
+  it("rejects a taken slug with param slug, without retry or change", async () => {
     const other = await openAccount();
     const { slug } = await read(other);
     const before = await read();

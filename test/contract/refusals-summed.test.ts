@@ -79,7 +79,7 @@ it("a bad signature is one line, and twenty of a second are two", async () => {
   ]);
 });
 
-it("what is neither has a line of its own, and with LOG_REQUESTS=all everything has", async () => {
+it("logs other requests one by one, and everything with LOG_REQUESTS=all", async () => {
   const { key } = await openAccount();
   const bad = { key, body: { model: 7 }, bindings: bindingsWith({ LOG_REQUESTS: "failures" }) };
   await storm(() => send("/v1/chat/completions", bad));

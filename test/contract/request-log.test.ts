@@ -13,7 +13,7 @@ const logged = (): readonly unknown[] =>
     .filter(({ event }) => event === "request")
     .map(({ status }) => status);
 
-it("by default has a line for what was refused or failed, none for what succeeded", async () => {
+it("logs only rejected and failed requests by default", async () => {
   for (const bindings of [
     bindingsWith({ LOG_REQUESTS: undefined }),
     bindingsWith({ LOG_REQUESTS: "failures" }),
@@ -25,14 +25,14 @@ it("by default has a line for what was refused or failed, none for what succeede
   }
 });
 
-it("has a line for every request where LOG_REQUESTS is all", async () => {
+it("logs every request where LOG_REQUESTS is all", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "all" });
   await send("/healthz", { bindings });
   await send("/v1/models", { bindings });
   expect(logged()).toEqual([200, 401]);
 });
 
-it("has one line for a paid request, after its charge: what it was, who answered, tokens and cost", async () => {
+it("logs one line for a paid request after its charge: request, provider, tokens and cost", async () => {
   const { key, keyId, orgId } = await openAccount();
   for (const stream of [false, true]) {
     lines = [];

@@ -62,7 +62,7 @@ describe("to Codex, in its stream", () => {
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("is known by its user agent too, as the terminal names itself", async () => {
+  it("recognizes the terminal's user agent too", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));

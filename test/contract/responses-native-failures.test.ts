@@ -46,7 +46,7 @@ describe("reasoning on its way back", () => {
     encrypted_content: ENCRYPTED,
   };
 
-  it("is OpenAI's own again where OpenAI serves, and nothing where another does", async () => {
+  it("returns OpenAI's own reasoning to OpenAI, and nothing to others", async () => {
     const input = await told();
     expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in an envelope of ours
     const { calls, bindings } = mockOpenAi(({ url }) =>
@@ -66,7 +66,7 @@ describe("reasoning on its way back", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("of another account is left out in one silent repeat", async () => {
+  it("drops another account's reasoning in one silent repeat", async () => {
     const input = await told();
     const refusal = {
       code: "invalid_encrypted_content",
@@ -298,7 +298,7 @@ describe("what goes wrong there", () => {
     expect(refused.param).toBe("truncation");
   });
 
-  it("what its answer would say again, a line for each value, is refused where it is more than is held: nobody is asked", async () => {
+  it("rejects a request whose echo would exceed the buffer, without asking anyone", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const ones: unknown = Array.from({ length: 60_000 }, () => 1);
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);

@@ -113,7 +113,7 @@ describe("POST /v1/responses", () => {
     expect(done[0]?.status).toBe("incomplete");
   });
 
-  it("has failed for want of credits where the balance ended the answer", async () => {
+  it("fails for lack of credits where the balance ended the answer", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
     if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
@@ -230,7 +230,7 @@ function calling(
 }
 
 describe("tools", () => {
-  it("are called in parallel, answered, and gone on with, here and at the door of chat", async () => {
+  it("calls tools in parallel, takes their results, and continues, here and at chat", async () => {
     const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
     const replies = [
       calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),
@@ -278,7 +278,7 @@ describe("tools", () => {
     expect(calls.at(-1)?.body["messages"]).toEqual(messages);
   });
 
-  it("are streamed as they are called", async () => {
+  it("streams tools as they are called", async () => {
     const { bindings } = mockUpstream(() =>
       upstreamStream([
         chunk({ role: "assistant", content: "Look" }),

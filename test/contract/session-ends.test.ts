@@ -56,7 +56,7 @@ describe("a rotation with end_sessions", () => {
     expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
   });
 
-  it("with an overlap the old secret lives on, and what it minted before does not", async () => {
+  it("keeps the old secret during the overlap, but not its sessions", async () => {
     const made = await createKey(account.key);
     const { token } = await mint(made.key);
     await rotated(made, { overlap_seconds: 60, end_sessions: true });
@@ -64,7 +64,7 @@ describe("a rotation with end_sessions", () => {
     expect(await statusOf((await mint(made.key)).token)).toBe(200);
   });
 
-  it("by an operator too; without it sessions live on", async () => {
+  it("works for an operator too; without it sessions stay active", async () => {
     const made = await createKey(account.key);
     const { token } = await mint(made.key);
     await rotated(made, { end_sessions: false });
@@ -81,7 +81,7 @@ describe("a rotation with end_sessions", () => {
 });
 
 describe("of a session that was never used", () => {
-  it("nothing is written by minting, by a refusal or by a budget that pays for nothing, and nothing told", async () => {
+  it("writes nothing for minting, a rejection or a budget that pays for nothing", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const before = (await toldOf(account.key)).length;
     for (let n = 0; n < 5; n++) {
@@ -148,7 +148,7 @@ it("ended sessions take no place of those in use", async () => {
 });
 
 describe("session.budget_reached", () => {
-  it("is told once, in the turn that uses the budget up or refuses for it", async () => {
+  it("emits once, in the turn that uses up the budget or rejects for it", async () => {
     const { token, id } = await mint(account.key, { budget_dollars: 0.0002 });
     let status = 200;
     for (let n = 0; n < 100 && status === 200; n++) {

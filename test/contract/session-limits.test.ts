@@ -50,7 +50,7 @@ describe("what a session's own minute refuses costs its key nothing", () => {
     expect((await ask(token)).status).not.toBe(429);
   });
 
-  it("at once: one browser stops no other and not the key", async () => {
+  it("keeps one browser from stopping others or the key", async () => {
     const { token, left } = await keyAndSession();
     const answers = await Promise.all(Array.from({ length: 30 }, () => chat(token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);

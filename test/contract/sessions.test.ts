@@ -82,7 +82,7 @@ describe("a session", () => {
     }
   });
 
-  it("its end user pays for all it asks, its models and its minute bind it, and only it", async () => {
+  it("charges its end user, and is bound by its models and its minute, alone", async () => {
     const { token } = await mint(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
@@ -153,7 +153,7 @@ describe("a session", () => {
     expect((await end(account.key, "ses_none")).status).toBe(404);
   });
 
-  it("of a rebuilt wallet is no session any more", async () => {
+  it("ends with a rebuilt wallet", async () => {
     const { token } = await mint(account.key);
     expect((await chat(token)).status).toBe(200);
     await runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet, { storage }) => {

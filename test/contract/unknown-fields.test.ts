@@ -115,7 +115,7 @@ function changes(): readonly Change[] {
 }
 
 describe("a body of ours", () => {
-  it("with a field that its resource does not have is a 400 that names it, and nothing is written", async () => {
+  it("rejects an unknown field by name with 400, and writes nothing", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const before = await read?.();
@@ -128,14 +128,14 @@ describe("a body of ours", () => {
     }
   });
 
-  it("with a field without a name is a 400 without param", async () => {
+  it("rejects a field without a name with 400 and no param", async () => {
     for (const { send: sent, body } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       expect((await errorOf(await sent({ ...body, "": 3 }), 400)).param).toBeNull();
     }
   });
 
-  it("that is what was read, with a change, is taken: what nobody may set is left out", async () => {
+  it("accepts what was read, with a change, and ignores read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const response = await sent({ ...(await read?.()), ...body });

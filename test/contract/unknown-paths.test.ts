@@ -65,7 +65,7 @@ describe("unknown paths: 404", () => {
 });
 
 describe("unknown paths: 401", () => {
-  it("nothing below /v1 or /admin/v1 says without a key whether it exists", async () => {
+  it("hides without a key whether anything below /v1 or /admin/v1 exists", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
       const response = await send(path);

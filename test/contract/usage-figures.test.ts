@@ -126,7 +126,7 @@ async function ledger(): Promise<LedgerRow[]> {
 }
 
 describe("what was paid is the same to the micro", () => {
-  it("by receipts and by the ledger, request by request, and the balance is the rest", async () => {
+  it("matches by receipts and by the ledger, request by request, and the balance is the rest", async () => {
     expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
     for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
     const charges = (await ledger()).filter(({ kind }) => kind === "usage");
@@ -137,7 +137,7 @@ describe("what was paid is the same to the micro", () => {
   });
 
   it.each(["day", "model", "key", "user"] as const)(
-    "by GET /v1/usage, grouped by %s",
+    "matches by GET /v1/usage, grouped by %s",
     async (by) => {
       const names = [...new Set(paid.map((one) => one[by]))];
       const report = JSON.parse(await textOf(`/v1/usage?group_by=${by}&${RANGE}`)) as {
@@ -152,7 +152,7 @@ describe("what was paid is the same to the micro", () => {
     },
   );
 
-  it("by GET /v1/usage of each day on its own", async () => {
+  it("matches by GET /v1/usage of each day on its own", async () => {
     for (const offset of DAYS) {
       const day = new Date(FIRST + offset * DAY).toISOString().slice(0, 10);
       const report = JSON.parse(await textOf(`/v1/usage?from=${day}&to=${day}&group_by=user`)) as {
@@ -162,7 +162,7 @@ describe("what was paid is the same to the micro", () => {
     }
   });
 
-  it("by GET /v1/generations of each, whose own price and tokens give its cost", async () => {
+  it("matches by GET /v1/generations, whose own price and tokens give its cost", async () => {
     const found = await Promise.all(
       paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
     );
@@ -190,7 +190,7 @@ describe("what was paid is the same to the micro", () => {
     }
   });
 
-  it("by the operator's usage, by reconciling, and by the book's days after the publish", async () => {
+  it("matches by the operator's usage, by reconciling, and by the database's days after the publish", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const query = `?group_by=model&${RANGE}`;
     const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);

@@ -60,7 +60,7 @@ it("two things, hours and filters come to what the requests' receipts do, over a
   expect((await usage(account.key, days)).total).toEqual(hours.total);
 });
 
-it("by member it is the sum of its keys', and a filter of members leaves the others out", async () => {
+it("sums a member's keys, and a filter of members omits the others", async () => {
   const owner = await openAccount();
   const ben = await addMember(owner.orgId, "member");
   const second = await addKey(owner.orgId, ben.memberId);

@@ -33,7 +33,7 @@ const DAY = 86_400_000;
 const NOON = Date.UTC(2033, 1, 20, 12);
 
 describe("GET /v1/usage: 200", () => {
-  it("is the whole shape, by day and for the last 30 days unless asked otherwise", async () => {
+  it("returns the whole shape, by day and for the last 30 days by default", async () => {
     const own = await openAccount();
     setClock(NOON);
     expect(await report("", own.key)).toEqual({
@@ -150,7 +150,7 @@ describe("GET /v1/usage: 200", () => {
     }
   });
 
-  it("what was refused, voided or is still open is not in it", async () => {
+  it("omits rejected, voided and open requests", async () => {
     const own = await openAccount();
     const open = await chat(own.key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();
@@ -162,7 +162,7 @@ describe("GET /v1/usage: 200", () => {
     await reader?.cancel();
   });
 
-  it("is of the caller's organization alone", async () => {
+  it("covers only the caller's organization", async () => {
     const [one, two] = [await openAccount(), await openAccount()];
     await chat(one.key);
     for (const groupBy of ["day", "model", "key", "user"]) {
@@ -171,13 +171,13 @@ describe("GET /v1/usage: 200", () => {
     }
   });
 
-  it.each(["owner", "admin", "billing"] as const)("for the role %s", async (role) => {
+  it.each(["owner", "admin", "billing"] as const)("answers the role %s", async (role) => {
     const key = await keyWithRole(account.orgId, role);
     expect((await read("", key)).headers.get("openai-organization")).toBe(account.orgId);
     expect(await report("", key)).toEqual(await report());
   });
 
-  it("also while the organization is suspended, and after a leap year's whole 366 days", async () => {
+  it("answers also while the organization is suspended, and after a leap year's whole 366 days", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)

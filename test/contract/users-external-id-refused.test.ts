@@ -47,7 +47,7 @@ describe("/v1/users/{external_id}: 401, 404, 405 and what it costs", () => {
     },
   );
 
-  it("another organization's end user is nobody, and stays as it is", async () => {
+  it("treats another organization's end user as unknown, and changes nothing", async () => {
     const { key } = await openAccount({ credits: 0 });
     const theirs = await putUser(key, { external_id: "theirs" });
     const [read, none] = [await sendUser("theirs", account.key), await sendUser("no", account.key)];

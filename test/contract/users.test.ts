@@ -38,7 +38,7 @@ const put = (body: unknown, key = account.key): Promise<Response> =>
   send("/v1/users", { key, body });
 
 describe("POST /v1/users: 201", () => {
-  it("is the record with what was given, and nothing spent", async () => {
+  it("returns the record as given, without spend", async () => {
     const given = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
     expect(await putUser(account.key, { external_id: "made", ...given })).toEqual({
       id: expect.stringMatching(UUID),
@@ -50,7 +50,7 @@ describe("POST /v1/users: 201", () => {
     });
   });
 
-  it("what is left out takes the organization's defaults: no cap and 0.8 at first", async () => {
+  it("takes the organization's defaults for omitted fields: no cap and 0.8 at first", async () => {
     expect(await putUser(account.key, { external_id: "bare" })).toMatchObject({
       monthly_quota_dollars: null,
       daily_quota_dollars: null,
@@ -132,7 +132,7 @@ describe("POST /v1/users: 200", () => {
 });
 
 describe("GET /v1/users: 200", () => {
-  it("is a page in the order of creation, with the spend of now", async () => {
+  it("returns a page in order of creation, with the current spend", async () => {
     const { key } = await openAccount();
     expect(await list(key)).toEqual({
       users: [],
@@ -166,7 +166,7 @@ describe("GET /v1/users: 200", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("by `after` each is told once, though the last one of a page goes and others come, and reads no more than it shows", async () => {
+  it("lists each end user once by `after`, despite changes, and reads no more than it shows", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];

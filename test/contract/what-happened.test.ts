@@ -208,7 +208,7 @@ describe("counts and filters", () => {
     expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
 
-  it("by model, provider and end user they are those that are kept, and it says since when that is all", async () => {
+  it("matches the stored requests by model, provider and end user, and tells since when", async () => {
     const { orgId, key, keyId } = await openAccount();
     await chat(key, { model: "nope/none", user: "ann" });
     await chat(key, { model: "nope/none", user: "bob" });

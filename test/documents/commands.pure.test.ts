@@ -84,7 +84,7 @@ function examplesOf(command: Command): string[] {
   return [...text.matchAll(/^ +npm run -s admin -- (.+)$/gm)].map(([, line = ""]) => line);
 }
 
-it("what a document or an example of help calls is a command with these flags, and all that it needs", () => {
+it("documents only commands with their flags and required arguments", () => {
   const wrong = CALLED.flatMap(({ at, line }) => {
     const plain = line.replace(/--(?:local|url) \S+ ?/, "").replace(/^--json /, "");
     if (/^(?:"\$@"|(?:[a-z]+ )?--help)/.test(plain)) return [];

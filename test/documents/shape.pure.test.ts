@@ -11,7 +11,7 @@ it.each([
   ["wider columns", "a   1\n-----\n", "a 22\n---"],
   ["any lines where the page leaves some out", "a\nb\nc\nd", "a\n...\nd"],
   ["no lines where the page may leave some out", "a\nd", "a\n...\nd"],
-])("has the shape of the answer: %s", (_what, printed, answer) => {
+])("accepts the shape of the answer: %s", (_what, printed, answer) => {
   expect(hasShape(printed, answer)).toBe(true);
 });
 
@@ -26,6 +26,6 @@ it.each([
   ["a line more", "a\nb", "a"],
   ["a line less", "a", "a\nb"],
   ["nothing", "", "a"],
-])("has not the shape of the answer: %s", (_what, printed, answer) => {
+])("rejects the shape of the answer: %s", (_what, printed, answer) => {
   expect(hasShape(printed, answer)).toBe(false);
 });

@@ -151,7 +151,7 @@ function exact(dollars: unknown, amount: unknown): Met {
 
 describe("bytes of a body", () => {
   it(
-    `are read as a second reader reads them, or refused by both, in ${runsOf("json text")} inputs`,
+    `parse like a second reader, or are rejected by both, in ${runsOf("json text")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await faultsOf("json text", bodiesOf(ALL, readTwice))).toBe("");
@@ -163,13 +163,17 @@ describe("a paid request", () => {
   const holds =
     "is refused as a 400, or is the same at the same price when it is written and read again";
 
-  it(`of chat ${holds}, in ${runsOf("chat bodies")} inputs`, { timeout: TIMEOUT_MS }, async () => {
-    const check = priced((body) => prepared(chatEndpoint, body, catalog));
-    expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
-  });
+  it(
+    `keeps that chat ${holds}, in ${runsOf("chat bodies")} inputs`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const check = priced((body) => prepared(chatEndpoint, body, catalog));
+      expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
+    },
+  );
 
   it(
-    `of embeddings ${holds}, in ${runsOf("embeddings bodies")} inputs`,
+    `keeps that an embeddings request ${holds}, in ${runsOf("embeddings bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => prepared(embeddingsEndpoint, body, catalog));
@@ -180,7 +184,7 @@ describe("a paid request", () => {
 
 describe("a body of another dialect", () => {
   it(
-    `of Messages is refused as a 400, or becomes a chat at the same price, in ${runsOf("Messages bodies")} inputs`,
+    `rejects a Messages body with 400, or makes it a chat at the same price, in ${runsOf("Messages bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
@@ -189,7 +193,7 @@ describe("a body of another dialect", () => {
   );
 
   it(
-    `of Responses is refused as a 400, or becomes a chat at the same price, in ${runsOf("Responses bodies")} inputs`,
+    `rejects a Responses body with 400, or makes it a chat at the same price, in ${runsOf("Responses bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);
@@ -200,7 +204,7 @@ describe("a body of another dialect", () => {
 
 describe("a management body", () => {
   it(
-    `is refused as a 400, or is the same when it is written and read again, in ${runsOf("other bodies")} inputs`,
+    `gets a 400, or survives writing and reading, in ${runsOf("other bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = CASES.map(({ seed }) => seed);

@@ -23,7 +23,7 @@ function same(error: object): object {
 }
 
 describe("a fuzzer", () => {
-  it(`has a share of the ${INPUTS} inputs, and together they have all`, () => {
+  it(`takes a share of the ${INPUTS} inputs, and all together take all`, () => {
     expect(FUZZERS.reduce((sum, fuzzer) => sum + runsOf(fuzzer), 0)).toBe(INPUTS);
     expect(FUZZERS.map(runsOf)).toSatisfy((all: number[]) => all.every(Number.isSafeInteger));
   });

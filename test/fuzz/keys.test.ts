@@ -95,7 +95,7 @@ async function isRefused({ key, edits, path }: Forged): Promise<Met> {
 
 describe("a key that was changed", () => {
   it(
-    `is a 401, decided without an object or a statement, in ${runsOf("keys")} inputs`,
+    `gets a 401 without an object or a statement, in ${runsOf("keys")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: forged, show: JSON.stringify, check: isRefused, least: 1 };

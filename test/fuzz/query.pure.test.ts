@@ -36,7 +36,7 @@ function urlOf(query: string, number: string, name: string): string {
 
 describe("a query string", () => {
   it(
-    `is refused as a 400, or says a page or a range of days within the bounds, in ${runsOf("query strings")} inputs`,
+    `gets a 400, or gives a page or range of days within the bounds, in ${runsOf("query strings")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const names = fc.constantFrom("limit", "offset", "x");
@@ -68,7 +68,7 @@ function decoded(segment: string): string | undefined {
 
 describe("a path", () => {
   it(
-    `is routed with single slashes, or refused for an escape that is none, in ${runsOf("paths as routed")} inputs`,
+    `gets routed with single slashes, or rejected for an invalid escape, in ${runsOf("paths as routed")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: paths, show: (path: string) => path, check: isRoutedOnce };

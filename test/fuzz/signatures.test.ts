@@ -137,7 +137,7 @@ async function isTaken({ sign, changes }: Changed): Promise<Met> {
 
 describe("a signed message that was changed, or wrongly signed", () => {
   it(
-    `is the 404 of a path that never existed, in ${runsOf("signatures")} inputs`,
+    `gets the 404 of an unknown path, in ${runsOf("signatures")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: changedMessages, show: JSON.stringify, check: isTaken };
@@ -168,7 +168,7 @@ async function isAnswered([mutation, isKnown]: [Mutation, boolean]): Promise<Met
 
 describe("a peer's own message with any body", () => {
   it(
-    `is answered with a 200, or a refusal of the interface, in ${runsOf("messages of a peer")} inputs`,
+    `gets a 200 or an error of the interface, in ${runsOf("messages of a peer")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(mutations(SEEDS.length), fc.boolean());

@@ -60,7 +60,7 @@ function readTwice([whole, where]: [string, number[]]): Met {
 
 describe("an event stream", () => {
   it(
-    `of any lines, cut anywhere, is what a second reader makes of the whole, in ${runsOf("event streams")} inputs`,
+    `parses any lines, cut anywhere, like a second reader, in ${runsOf("event streams")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(text, cuts);

@@ -45,7 +45,7 @@ describe("every answer", () => {
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });
 
-  it("to an authenticated request names the organization and the key's rate, refusals too", async () => {
+  it("names the organization and the key's rate for an authenticated request, errors too", async () => {
     const response = await call("/v1/chat/completions", { method: "POST" });
     expect(response.status).toBe(429);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -57,7 +57,7 @@ describe("every answer", () => {
     });
   });
 
-  it("of HEAD is without a body, whatever the status", async () => {
+  it("has no body for HEAD, whatever the status", async () => {
     for (const path of ["/v1/models", "/nowhere", "/v1/chat/completions", "/v1/throws"]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await call(path, { method: "HEAD" });

@@ -92,7 +92,7 @@ describe("content type", () => {
 });
 
 describe("size", () => {
-  it("at the cap is read, a byte over it is 413", async () => {
+  it("accepts the cap, and answers 413 to a byte more", async () => {
     expect(await kindOf(post(sized(1024)))).toBe("accepted");
     const result = await readJson(post(sized(1025)), limits);
     expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
@@ -157,7 +157,7 @@ describe("time", () => {
 });
 
 describe("bytes", () => {
-  it("are joined across pieces that split a character", async () => {
+  it("joins pieces that split a character", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;
@@ -167,7 +167,7 @@ describe("bytes", () => {
     expect(await readJson(declared, limits)).toEqual({ ok: true, value });
   });
 
-  it("none are a 400", async () => {
+  it("rejects an empty body with 400", async () => {
     expect(await messageOf(null)).toBe("The request body is empty.");
     expect(await messageOf("")).toBe("The request body is empty.");
     const { request } = arriving([]);

@@ -19,17 +19,17 @@ describe("a path", () => {
     ["a%2541", "a%41"],
     ["caf%C3%A9", "café"],
     ["a%2F", "a/"],
-  ])("with the id %s is decoded once", async (written, id) => {
+  ])("decodes the id %s once", async (written, id) => {
     expect(await (await call(`/v1/models/${written}`)).json()).toEqual({ id });
   });
 
-  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])("with %s is a 400", async (written) => {
+  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])("rejects %s with 400", async (written) => {
     const response = await call(`/v1/models/${written}?a=%41`);
     expect(response.status).toBe(400);
     expect(await errorOf(response)).toMatchObject({ type: "invalid_request_error" });
   });
 
-  it("is not judged by its query", async () => {
+  it("ignores the query", async () => {
     expect((await call("/v1/models?a=100%")).status).toBe(200);
   });
 
@@ -42,7 +42,7 @@ describe("a path", () => {
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);
   });
 
-  it("with another method is a 405 with allow", async () => {
+  it("answers another method with 405 and allow", async () => {
     const get = await call("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const put = await call("/v1/models", { method: "PUT" });
@@ -94,7 +94,7 @@ describe("cross-origin", () => {
     await response.text();
   });
 
-  it("is closed outside /v1", async () => {
+  it("stays closed outside /v1", async () => {
     const response = await call("/healthz", { headers: origin });
     expect(response.headers.has("access-control-allow-origin")).toBe(false);
     expect((await call("/healthz", { method: "OPTIONS", headers: origin })).status).toBe(404);

@@ -55,7 +55,7 @@ function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
 }
 
 describe("the routes of a chat request", () => {
-  it("are those that give so many choices, take images and call tools, in order", () => {
+  it("support the requested choices, images and tools, in order", () => {
     const model = modelOf({ choices: 1 }, undefined, { lacks: ["vision"] }, { lacks: ["tools"] });
     expect(able(model, TEXT)).toBe("abcd");
     expect(able(model, TEXT, { choices: 2 })).toBe("bcd");
@@ -66,7 +66,7 @@ describe("the routes of a chat request", () => {
     expect(able(model, { ...IMAGE, tools: TOOLS.tools }, { choices: 2 })).toBe("b");
   });
 
-  it("none left: 400 with the field that no route can do", () => {
+  it("give 400 with the field that no route can serve", () => {
     expect(able(modelOf({ choices: 1 }, { choices: 3 }), TEXT, { choices: 4 })).toBe("400 n");
     expect(able(modelOf({ lacks: ["vision"] }), IMAGE)).toBe("400 messages");
     expect(able(modelOf({ lacks: ["tools"] }), TOOLS)).toBe("400 tools");
@@ -85,7 +85,7 @@ describe("the routes of a chat request", () => {
     ]);
   });
 
-  it("without those whose own context is too short, while another remains", () => {
+  it("exclude those with too short a context, while another remains", () => {
     const model = modelOf({ context: 200 }, undefined, { context: 500 });
     expect(able(model, TEXT, { estimate: 136 })).toBe("abc");
     expect(able(model, TEXT, { estimate: 137 })).toBe("bc");

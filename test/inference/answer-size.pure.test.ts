@@ -43,7 +43,7 @@ function isSound(cap: OutputCap, top: number | null): boolean {
   return isNamed && cap.isAsked && cap.whole * each * 3 > 20 * MIB;
 }
 
-it("what is asked for and held fits: else a default is lowered, and what was asked for is 400", () => {
+it("lowers a default and rejects a requested cap that exceeds the buffer", () => {
   const caps = fc.record({
     whole: fc.integer({ min: 64, max: 200_000 }),
     least: fc.constant(64),
@@ -58,7 +58,7 @@ it("what is asked for and held fits: else a default is lowered, and what was ask
   );
 });
 
-it("what is passed on as it comes is not bounded", () => {
+it("leaves streamed answers unbounded", () => {
   const cap = { whole: 200_000, least: 64, choices: 128, isAsked: true };
   expect(capThatFits(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({ ok: true, value: cap });
 });

@@ -73,7 +73,7 @@ it("home's own fault is ours, and whether it holds is not known", async () => {
   }
 });
 
-it("without a hold nothing is granted, and a dead key is one", async () => {
+it("grants nothing without a hold, and rejects a revoked key", async () => {
   answer = { ok: true, granted: 0 };
   expect(await ask(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };
@@ -93,7 +93,7 @@ it.each(["invalid_api_key", "organization_suspended"])(
   },
 );
 
-it("so does a refusal of which home says that it has lost an attempt itself", async () => {
+it("counts a rejection after home lost an attempt as unanswered", async () => {
   const failure = { kind: "organization_suspended" };
   answer = { ok: false, failure, may_hold: true };
   expect(await ask(HOLD)).toEqual({ unanswered: true, failure });

@@ -81,7 +81,7 @@ describe("what an answer costs", () => {
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });
 
-  it("who left before anything came pays the input, at the route that was asked", () => {
+  it("charges a client that left early the input at the asked route", () => {
     const { firstByteMs: _, ...asked } = SERVING;
     expect(unseenCharge(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",

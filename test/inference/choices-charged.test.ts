@@ -101,7 +101,7 @@ async function ask(profile: string, body: object, reply: { type: string; body: s
 const costOf = (output: number): number => PROMPT + 2 * output;
 
 describe.each(Object.entries(SERVERS))("a request at %s", (_, server) => {
-  it.each([1, 2, 8])("is charged what the server reports for %i choices as JSON", async (n) => {
+  it.each([1, 2, 8])("charges what the server reports for %i choices as JSON", async (n) => {
     const choices = indexes(server.given(n)).map((index) => ({
       index,
       message: { role: "assistant", content: "word ".repeat(EACH) },
@@ -115,7 +115,7 @@ describe.each(Object.entries(SERVERS))("a request at %s", (_, server) => {
     await response.text();
   });
 
-  it.each([1, 2, 8])("is charged what the server reports for %i streamed choices", async (n) => {
+  it.each([1, 2, 8])("charges what the server reports for %i streamed choices", async (n) => {
     const streamed = { n, stream: true, stream_options: { include_usage: true } };
     const reply = { type: "text/event-stream", body: server.stream(n) };
     const response = await ask(server.profile, streamed, reply);

@@ -52,7 +52,7 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 const TOKENS = USAGE.total_tokens;
 
 describe("a price that changes while a request is in flight", () => {
-  it("is paid by the next request; the one in flight pays what it was admitted at", async () => {
+  it("applies to the next request; the one in flight pays its admitted price", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
@@ -97,7 +97,7 @@ describe("a name that an upstream gives its model", () => {
 });
 
 describe("a model without a price", () => {
-  it("is not sold for nothing: the deployment that has one serves nothing", async () => {
+  it("never sells for nothing: a deployment with one serves nothing", async () => {
     const { key } = await openOrganization();
     const upstream = vi.spyOn(globalThis, "fetch");
     const { MODELS = "", ...rest } = deployment(1);

@@ -205,7 +205,7 @@ describe.each(CASES)("a client that disconnects, %s, thoughts shown: %s", (_, sh
     );
   });
 
-  it("is read on only while thoughts may be hidden", () => {
+  it("reads on only while thoughts may be hidden", () => {
     const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
     const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
     const reader = protocol.reader();

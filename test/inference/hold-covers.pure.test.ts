@@ -78,7 +78,7 @@ function worst(
   return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
 }
 
-it("what is granted pays for every route that may serve, at the cap that is sent there", () => {
+it("covers every route that may serve, at the cap that is sent there", () => {
   fc.assert(
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };

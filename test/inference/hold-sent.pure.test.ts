@@ -172,7 +172,7 @@ function parsedBy(door: EndpointAdapter, body: object): ParsedRequest | null {
 describe.each(DOOR_BODIES)(
   "what is sent for a body of the $door.name door",
   ({ door, bodies, kind }) => {
-    it("is within the bound, a token a byte, and within the estimate, a token for four: at every wire", async () => {
+    it("stays within the bound, a token a byte, and the estimate, a token per four, on every protocol", async () => {
       const sent = new Map<string, number>();
       const network = taken();
       const wires = WIRES.filter((wire) => wire.kind === kind);
@@ -213,7 +213,7 @@ describe("a PDF", () => {
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
-    "at the %s door reaches every wire that has files, and is a 400 at all others",
+    "reaches every protocol with files at the %s endpoint, and is a 400 at others",
     async (_, door, fields) => {
       const asked = parsedBy(door, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");

@@ -41,7 +41,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     });
 
   it.each(["declared", "undeclared"])(
-    "is shed where its length is %s; small ones are not",
+    "sheds a body where its length is %s; small ones pass",
     async (how) => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
@@ -67,7 +67,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     },
   );
 
-  it("is counted as shed when it is answered so, not where its key is refused first", async () => {
+  it("counts as shed when it is answered so, not where its key is rejected first", async () => {
     const region = apart();
     const world = new BusyWorld({
       ISOLATE_BODIES_MIB_MAX: "20",
@@ -131,7 +131,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     await first.end();
   });
 
-  it("is not counted any more once a route has answered, however long its stream goes on", async () => {
+  it("stops counting once a route has answered, however long its stream continues", async () => {
     const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
     const first = world.ask({ key: account.key, body: endless });

@@ -79,7 +79,7 @@ const ending: fc.Arbitrary<Ending> = fc.record({
   turns: fc.nat(30),
 });
 
-it(`${ENDINGS} requests that end in every way leave every place free`, async () => {
+it(`frees every slot after ${ENDINGS} requests that end in every way`, async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(

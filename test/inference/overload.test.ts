@@ -37,7 +37,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
 }
 
 describe("a paid request beyond what its organization may have in flight", () => {
-  it("is a 503 before its register is asked, its body is read or anything is held", async () => {
+  it("gets a 503 before its register is asked, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -56,7 +56,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("with a key that the isolate has not seen is shed once its register says whose it is, unheld", async () => {
+  it("sheds an unknown key once its register names the owner, without a hold", async () => {
     const { world, first, goOn } = await fullWorld();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;
@@ -92,7 +92,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     }
   });
 
-  it("is counted by reason, and a storm of them is one line a second", async () => {
+  it("counts by reason, and logs a storm as one line a second", async () => {
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
     const region = apart();
@@ -118,7 +118,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
   });
 
-  it("has a line of its own where LOG_REQUESTS is all", async () => {
+  it("logs its own line where LOG_REQUESTS is all", async () => {
     const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "all" });
     for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
     expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
@@ -128,7 +128,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
 });
 
 describe("a paid request beyond what the isolate may have in flight", () => {
-  it("is shed for the organization with the most first", async () => {
+  it("sheds the organization with the most first", async () => {
     const other = await openAccount();
     const world = new BusyWorld({ ISOLATE_IN_FLIGHT_MAX: "4" });
     for (const { key } of [account, other]) expect(await world.status({ key })).toBe(200);

@@ -16,7 +16,7 @@ function size(data: string, context: number) {
 }
 
 describe("the pages of a PDF", () => {
-  it("are as many as its tree names, where every object stands in plain sight", () => {
+  it("match the tree's count where every object is in plain sight", () => {
     expect(pages(PLAIN)).toBe(7);
     expect(pages(pdfOf(600))).toBe(600);
     expect(pages(`${PLAIN.slice(0, -6)}${"\n".repeat(100)}%%EOF\n`)).toBe(7);
@@ -40,7 +40,7 @@ describe("the pages of a PDF", () => {
     expect(pages(file)).toBeNull();
   });
 
-  it("are not counted in what is no base64", () => {
+  it("count nothing in invalid base64", () => {
     expect(pagesIn("%PDF-1.4")).toBeNull();
   });
 

@@ -42,7 +42,7 @@ const body = fc.record(
   { requiredKeys: ["model", "messages"], noNullPrototype: true },
 );
 
-it("what is taken for a plain chat, the schema takes too, and gives back as it is", () => {
+it("gives the schema only plain chats that it accepts unchanged", () => {
   let plain = 0;
   fc.assert(
     fc.property(body, (value) => {

@@ -122,7 +122,7 @@ it("and from then on it is refused before its body is waited for, and nobody is 
   expect(asked()).toEqual([]);
 });
 
-it("the same where a dead key's body is wrong: 401, and nobody is asked for the next", async () => {
+it("answers 401 for a revoked key with a wrong body, and asks nobody for the next", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });

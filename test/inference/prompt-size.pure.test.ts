@@ -26,7 +26,7 @@ const native = (value: object, weights = new Map()) =>
   nativePromptSize({ messages: [value], tools: [] }, weights, MODEL).bound;
 
 describe("a prompt's size", () => {
-  it("is in order, and its bound is never below the bytes of everything that is forwarded", () => {
+  it("orders its sizes, and its bound covers the bytes of everything forwarded", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {
@@ -93,7 +93,7 @@ describe("a prompt's size", () => {
     expect(closed.length).toBe(29);
   });
 
-  it("of a native body holds every key and string of it, and a tool that the maker knows", () => {
+  it("covers every key and string of a native body, and a tool that the vendor knows", () => {
     const long = "k".repeat(999);
     expect(native({ [long]: 1 })).toBeGreaterThan(999);
     expect(native({ a: { b: [{ c: long }] } })).toBeGreaterThan(999);
@@ -104,7 +104,7 @@ describe("a prompt's size", () => {
     expect(weighed(new Map([[known, "known_tool"]])) - weighed(new Map())).toBe(1500);
   });
 
-  it("of token arrays is their length", () => {
+  it("counts token arrays by length", () => {
     expect(size([[1, 2, 3]]).bound - size([[1]]).bound).toBe(2);
     expect(size([1, 2, 3]).bound - size([1]).bound).toBe(2);
   });

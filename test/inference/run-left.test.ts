@@ -75,7 +75,7 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("whose end is far closes its upstream at once, else within the drain; the bill is what arrived until then", async () => {
+it("closes its upstream at once if the end is far, else within the drain, and bills what arrived", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);

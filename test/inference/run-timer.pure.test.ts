@@ -74,7 +74,7 @@ it("listens to its client no longer once it is over", () => {
   expect([told, timer.clientGone]).toEqual([[], false]);
 });
 
-it("is not kept by its client's signal once it is over", async () => {
+it("releases its client's signal once it is over", async () => {
   vi.useRealTimers();
   const client = new AbortController();
   expect(await afterCollections(overRun(client.signal))).toBe(undefined);

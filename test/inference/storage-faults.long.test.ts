@@ -36,7 +36,7 @@ const codeOf = (text: string): unknown =>
   (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
 describe("a hold whose answer is lost", () => {
-  it("is asked for again with the same id: one hold, one charge", async () => {
+  it("asks again with the same id: one hold, one charge", async () => {
     world.faults["hold"] = ["lost", "ok"];
     expect((await world.ask("sandbox/echo", false)).status).toBe(200);
     const [first, second] = world.calls["hold"] ?? [];
@@ -76,14 +76,14 @@ describe("a hold whose answer is lost", () => {
     expect((await world.balance()).openHolds).toBe(0);
   });
 
-  it("is not asked for again where the wallet cannot be read, nor is anything queued for it", async () => {
+  it("asks no more where the wallet cannot be read, and queues nothing", async () => {
     world.faults["hold"] = ["unreadable"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
     expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
   });
 
-  it("is not asked for again by an overloaded wallet, nor is anything queued for it", async () => {
+  it("asks an overloaded wallet no more, and queues nothing", async () => {
     world.faults["hold"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
@@ -182,7 +182,7 @@ describe.each([false, true])("a charge that both lines are down for (stream %s)"
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("as soon as one of them comes back it is charged, once, and nothing is said", async () => {
+  it("charges once as soon as one of them comes back, and logs nothing", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
     await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);

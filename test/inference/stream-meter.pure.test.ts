@@ -54,7 +54,7 @@ describe("a stream's meter", () => {
     }
   });
 
-  it("is never past what it has not counted, and notices it a passage late at most", () => {
+  it("never overshoots its count, and notices a limit a passage late at most", () => {
     const meter = new StreamMeter(1);
     let words = 0;
     while (!meter.isPast(1000)) {
@@ -66,7 +66,7 @@ describe("a stream's meter", () => {
     expect(meter.output).toBe(words);
   });
 
-  it("is finished when every choice gave its reason, the first one's is kept", () => {
+  it("finishes when every choice gave its reason, and keeps the first one's", () => {
     const meter = new StreamMeter(2);
     meter.see(finish(1, "length"));
     meter.see(finish(1, "length"));

@@ -141,7 +141,7 @@ it("waits as long for the first event as before the stream was handed on", () =>
   watch.close();
 });
 
-it("what follows the last choice is not late while we stand still", () => {
+it("accepts what follows the last choice while we stand still", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
   standStill();
   watch.linger(1000);

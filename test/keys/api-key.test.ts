@@ -37,7 +37,7 @@ it("rotation: keys of every listed secret pass, the first mints, a removed one's
   expect(await verifyKey(old.key, [b])).toBeNull();
 });
 
-it("the same id with another secret verifies nothing, and hashes differ by secret", async () => {
+it("rejects the same id with another secret, and hashes differently by secret", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
@@ -77,7 +77,7 @@ it("proven keys are remembered without signing again, a bounded number of them, 
   sign.mockRestore();
 });
 
-it(`${FORGED} forged keys are refused without a register or a query`, async () => {
+it(`rejects ${FORGED} forged keys without a register or a query`, async () => {
   const secrets = [a, b];
   const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
   const book = new WatchedBook();

@@ -16,7 +16,7 @@ const REQUEST = {
   caller_key_hash: "0".repeat(64),
 };
 
-it("what home answers and a peer forwards is read, with the headers that count", () => {
+it("reads what home answers and a peer forwards, with the headers that count", () => {
   expect(readForwardAnswer(ANSWER)).toMatchObject(ANSWER);
   expect(readForwardBody(REQUEST)).toMatchObject({
     query: "?limit=1",

@@ -149,7 +149,7 @@ it("a key that vanished from the book is unknown again within a minute of use", 
   );
 });
 
-it("with the book down a first use is 503, never 401, and heals with it", async () => {
+it("answers 503 to a first use with the database down, never 401, and recovers with it", async () => {
   const { booked } = await makeKey();
   world.book.broken = true;
   const answers = await Promise.all([
@@ -161,7 +161,7 @@ it("with the book down a first use is 503, never 401, and heals with it", async 
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("with the book down a known key goes on, also when its minute of use is due", async () => {
+it("serves a known key with the database down, also when its use is due", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   await registerOf(booked.keyHash).admit();
   world.book.broken = true;

@@ -30,7 +30,7 @@ it("a stored key is its record and its hash, never the key itself", async () => 
   });
 });
 
-it("only an active member of that organization gets a key", async () => {
+it("gives a key only to an active member of that organization", async () => {
   const [member, stranger] = [await makeMember(), await makeMember()];
   const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
   expect(await insertKey(env.DB, foreign.booked, null)).toMatchObject({

@@ -44,7 +44,7 @@ it("a key whose wallet says that it is dead asks its register again", () => {
   expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
 });
 
-it("what can never live again is remembered by the secret or session that was shown, and nothing else is", () => {
+it("remembers exactly the secrets and sessions that can never work again", () => {
   const callers = new KnownCallers();
   callers.refused(KEY, { kind: "invalid_api_key", expiredAt: NOW_MS });
   expect(callers.isDead(KEY)).toBe(false);

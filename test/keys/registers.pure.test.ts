@@ -10,7 +10,7 @@ const worst = (make: (limit: number) => Register, pattern: string): number =>
 const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
 
 describe("the most admissions of any 60 s", () => {
-  it("are found wherever they lie, the 60 s half open", () => {
+  it("finds them wherever they lie, with the 60 s half open", () => {
     expect(mostWithin(at(0, 59_999, 60_000))).toBe(2);
     expect(mostWithin(at(0, 30_000, 60_000, 89_999, 90_000))).toBe(3);
     expect(mostWithin(at(5, 5, 5, 70_000))).toBe(3);

@@ -107,16 +107,19 @@ describe("a revocation", () => {
   it.each([
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
-  ] as const)("is %s when the register fails, and the book stays as it was", async (...given) => {
-    const [kind, calls, faults] = given;
-    const { booked } = await makeKey();
-    expect(await revokeKeyEverywhere(services(5, faults), booked)).toEqual({
-      ok: false,
-      failure: { kind },
-    });
-    expect(steps).toEqual(Array.from({ length: calls }, () => "register"));
-    expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
-  });
+  ] as const)(
+    "answers %s when the register fails, and leaves the database unchanged",
+    async (...given) => {
+      const [kind, calls, faults] = given;
+      const { booked } = await makeKey();
+      expect(await revokeKeyEverywhere(services(5, faults), booked)).toEqual({
+        ok: false,
+        failure: { kind },
+      });
+      expect(steps).toEqual(Array.from({ length: calls }, () => "register"));
+      expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
+    },
+  );
 
   it("leaves the book to the register while it is away: the key is dead, and the book is told", async () => {
     const { booked } = await makeKey();
@@ -137,7 +140,7 @@ describe("a revocation", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("of a global key tells the peer before the book, again on every call", async () => {
+  it("tells the peer of a global key before the database, again on every call", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];
@@ -152,24 +155,27 @@ describe("a revocation", () => {
   it.each([
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
-  ] as const)("is %s while the peer cannot be told, and a repeat tells it", async (...given) => {
-    const [kind, calls, deaf] = given;
-    const { booked } = await makeKey({ scope: "global" });
-    await registerOf(booked.keyHash).admit();
-    const failed = await revokeKeyEverywhere(services(5, [], deaf), booked);
-    expect(failed).toEqual({ ok: false, failure: { kind } });
-    const told = Array.from({ length: calls }, () => "us/revocations 5");
-    expect(steps).toEqual(["register", ...told]);
-    expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
-    expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
-    steps = [];
-    expect(await revokeKeyEverywhere(services(9), booked)).toMatchObject({
-      value: { revokedAt: 5 },
-    });
-    expect(steps).toEqual(["register", "us/revocations 5", "book"]);
-  });
+  ] as const)(
+    "answers %s while the peer cannot be told, and a repeat tells it",
+    async (...given) => {
+      const [kind, calls, deaf] = given;
+      const { booked } = await makeKey({ scope: "global" });
+      await registerOf(booked.keyHash).admit();
+      const failed = await revokeKeyEverywhere(services(5, [], deaf), booked);
+      expect(failed).toEqual({ ok: false, failure: { kind } });
+      const told = Array.from({ length: calls }, () => "us/revocations 5");
+      expect(steps).toEqual(["register", ...told]);
+      expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
+      expect(await findKeyByHash(env.DB, booked.keyHash)).toMatchObject({ revokedAt: null });
+      steps = [];
+      expect(await revokeKeyEverywhere(services(9), booked)).toMatchObject({
+        value: { revokedAt: 5 },
+      });
+      expect(steps).toEqual(["register", "us/revocations 5", "book"]);
+    },
+  );
 
-  it("of a key that the book does not have is not_found", async () => {
+  it("answers not_found for a key that the database lacks", async () => {
     const { booked } = await draftKey(await makeMember());
     expect(await revokeKeyEverywhere(services(5), booked)).toMatchObject({
       failure: { kind: "not_found" },

@@ -67,7 +67,7 @@ async function expectNothingStored(orgId: string, before: Rows, sessions: number
   expect(now.all - before.all).toBeLessThan(sessions / 5);
 }
 
-it(`${MINTED} sessions minted by the function: ids of their own, each verifies, and nothing is stored`, async () => {
+it(`mints ${MINTED} sessions with ids of their own that verify, and stores nothing`, async () => {
   const { orgId } = await quietAccount();
   const before = await everyRow(orgId);
   expect(before.own).toMatchObject({
@@ -101,7 +101,7 @@ it(`${MINTED} sessions minted by the function: ids of their own, each verifies, 
   await expectNothingStored(orgId, before, MINTED);
 });
 
-it(`${OVER_HTTP} sessions over HTTP: no row anywhere until one is used; forged ones ask nobody`, async () => {
+it(`mints ${OVER_HTTP} sessions over HTTP without a row until use; forged ones ask nobody`, async () => {
   const account = await quietAccount();
   await send("/v1/key", { key: account.key });
   const before = await everyRow(account.orgId);

@@ -37,7 +37,7 @@ it("a change of any one character is no session", async () => {
   }
 });
 
-it("its id says whose it is, before it was ever used", async () => {
+it("tells its owner by its id before its first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);
@@ -46,7 +46,7 @@ it("its id says whose it is, before it was ever used", async () => {
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
 });
 
-it(`${effort(2000, 20_000)} sessions of one moment have ids of their own`, async () => {
+it(`gives ${effort(2000, 20_000)} sessions of one moment ids of their own`, async () => {
   const count = effort(2000, 20_000);
   const minted = await Promise.all(
     Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),

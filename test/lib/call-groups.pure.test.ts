@@ -151,7 +151,7 @@ describe("calls that go together", () => {
     await expect(later).resolves.toBe(10);
   });
 
-  it("has a few calls under way side by side before anybody waits; who comes as one ends takes those along", async () => {
+  it("run a few calls side by side before anybody waits, and take waiting ones along", async () => {
     const outside = new Outside(SIDE_BY_SIDE);
     const first = Array.from({ length: SIDE_BY_SIDE }, (_, i) => i + 1);
     const asked = [...first, 11, 12].map((part) => outside.ask(part));

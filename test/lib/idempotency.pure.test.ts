@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
 
 describe("an Idempotency-Key", () => {
-  it("is 1 to 255 of the characters ! to ~, and nothing else", () => {
+  it("has 1 to 255 of the characters ! to ~, and nothing else", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         const codes = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
@@ -22,7 +22,7 @@ describe("an Idempotency-Key", () => {
     expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
   });
 
-  it("that came in two headers is refused, as Headers joins them", () => {
+  it("rejects two headers, as Headers joins them", () => {
     const headers = new Headers([
       ["idempotency-key", "a"],
       ["Idempotency-Key", "a"],
@@ -33,7 +33,7 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("what identifies a request", () => {
-  it("is SHA-256 of what it says, and shows nothing of it", async () => {
+  it("uses SHA-256 of the content, and reveals nothing of it", async () => {
     const found = await idempotencyOf("order-7", REQUEST);
     // As sha256sum says of "key_1 order-7", and of "o /v1/embeddings " and what it says of "{}".
     expect(found).toEqual({
@@ -42,7 +42,7 @@ describe("what identifies a request", () => {
     });
   });
 
-  it("is another name for another API key, another body for any other part", async () => {
+  it("differs by API key and by any part of the body", async () => {
     const first = await idempotencyOf("a", REQUEST);
     const others = [{ orgId: "p" }, { path: "/v1/keys" }, { bytes: encoder.encode("{ }") }];
     for (const other of others) {

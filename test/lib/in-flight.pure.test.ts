@@ -42,7 +42,7 @@ function introduce(room: InFlight, key: string, orgId: string): void {
 }
 
 describe("requests in flight", () => {
-  it("of one organization alone take half of the isolate, and the others still find a place each", () => {
+  it("leave others a slot each while one organization takes half", () => {
     const room = roomOf(["hot", "a", "b", "c", "d", "e", "f", "g"]);
     expect(takeAll(room, "hot")).toHaveLength(6);
     expect(room.take("hot", 0, 0)).toBe("isolate");
@@ -50,7 +50,7 @@ describe("requests in flight", () => {
     expect(room.take("g", 0, 0)).toBe("isolate");
   });
 
-  it("of two that want everything are a third each", () => {
+  it("share a third each between two that want everything", () => {
     const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
@@ -61,7 +61,7 @@ describe("requests in flight", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("of keys that no register has named are half of the isolate together, and not bounded as one organization", () => {
+  it("give unknown keys half of the isolate together, beyond one organization's bound", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);
@@ -69,7 +69,7 @@ describe("requests in flight", () => {
     expect(takeAll(room, "known")).toHaveLength(3);
   });
 
-  it("of one organization are bounded by its own bound too, over all of its keys", () => {
+  it("bound one organization by its own limit too, over all of its keys", () => {
     const room = inFlight({ organizationMax: 3 });
     introduce(room, "one", "org");
     introduce(room, "two", "org");
@@ -89,7 +89,7 @@ describe("requests in flight", () => {
     expect(typeof room.take("new key", 0, 0)).toBe("object");
   });
 
-  it("of a key seen for the first time count for its organization once that is known", () => {
+  it("count a new key for its organization once that is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
@@ -101,7 +101,7 @@ describe("requests in flight", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("that the platform ended without a word are forgotten after their lease, only then", () => {
+  it("forget what the platform ended silently after its lease, only then", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
@@ -126,7 +126,7 @@ describe("bodies in flight", () => {
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("without a length are counted as they come, by the same rule", () => {
+  it("count bodies without a length as they come, by the same rule", () => {
     const room = roomOf(["a", "b"]);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");

@@ -16,7 +16,7 @@ it("tells everybody who listens, once, and nobody who no longer does", () => {
   expect(stop.aborted).toBe(true);
 });
 
-it("who listens after the end is not told: it asks whether it is over, as of an AbortSignal", () => {
+it("ignores a listener after the end, which asks whether it is over, like an AbortSignal", () => {
   const stop = new Stop();
   stop.abort();
   const told: string[] = [];

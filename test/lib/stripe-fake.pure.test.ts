@@ -285,7 +285,7 @@ describe("one key", () => {
     },
   );
 
-  it("is refused while its first request is still on the way", async () => {
+  it("rejects a repeat while its first request is on the way", async () => {
     const { promise: waits, resolve: done } = Promise.withResolvers<void>();
     const fake = new FakeStripe({ now: () => 0, sleep: () => waits });
     const ask = () =>
@@ -311,7 +311,7 @@ describe("one key", () => {
 });
 
 describe("events", () => {
-  it("are listed newest first by page and type, late where they are hidden, for thirty days", async () => {
+  it("list newest first by page and type, late where they are hidden, for thirty days", async () => {
     const { stripe, fake, clock } = withClient();
     await stripe.customers.create({});
     fake.hideEvents(600_000);

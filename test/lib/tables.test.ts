@@ -39,7 +39,7 @@ beforeEach(() => {
 });
 
 describe("an object's tables", () => {
-  it("are not made by asking whether there are any", async () => {
+  it("stay unmade when asked whether there are any", async () => {
     await inStorage((storage) => {
       expect(openTables(storage, ONE)).toBe(false);
       expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);
@@ -61,7 +61,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("of a newer program are read and written by the program before, and by the newer one again", async () => {
+  it("work for the program before and again for the newer one", async () => {
     await inStorage((storage) => {
       makeTables(storage, TWO);
       expect(openTables(storage, ONE)).toBe(true);
@@ -71,7 +71,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("that this program may not read are refused and left as they are, and the log says why", async () => {
+  it("stay unchanged when this program may not read them, and the log says why", async () => {
     await inStorage((storage) => {
       makeTables(storage, THREE);
       for (const older of [ONE, TWO]) {
@@ -90,7 +90,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("are as they were when a step fails", async () => {
+  it("stay as they were when a step fails", async () => {
     await inStorage((storage) => {
       makeTables(storage, ONE);
       const broken = after(TWO, "ALTER TABLE nowhere ADD COLUMN y", 1);

@@ -103,7 +103,7 @@ const ORDINARY = [
   run("😀🎉🚀❤👍🔥"),
 ];
 
-it("is never below a third of what a text is to a real tokenizer, whatever runs it is put together of", () => {
+it("stays above a third of a real tokenizer's count, whatever runs the text consists of", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(...ORDINARY), { maxLength: 6 }), (pieces) => {
       expect(shareOf(pieces.join(""))).toBeGreaterThan(1 / 3);
@@ -112,7 +112,7 @@ it("is never below a third of what a text is to a real tokenizer, whatever runs 
   );
 });
 
-it("is never below a quarter of it, for characters of any script", () => {
+it("stays above a quarter of it, for characters of any script", () => {
   const noise = fc.string({ unit: "binary", maxLength: 200 }).map((text) => text.toWellFormed());
   const script = fc.integer({ min: 1, max: 0x1fff }).map((block) => block * 16);
   const letters = fc
@@ -164,7 +164,7 @@ it("comes within 15 % of the real tokenizer, for prose in many languages and cod
   }
 });
 
-it("is as near where only parts of a long text are looked at", () => {
+it("stays as near where only parts of a long text are looked at", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(RIGHTS), prose].join("\n").repeat(12);
   const ratio = closeTokens(long) / (closeTokens(long.slice(0, 60_000)) * (long.length / 60_000));

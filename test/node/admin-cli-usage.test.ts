@@ -83,7 +83,7 @@ describe("wrong usage ends with 2, says why, and asks no region", () => {
     expect(ran.err).not.toContain("a".repeat(20));
   });
 
-  it("so none of them reached the region that was named", () => {
+  it("reaches none of the named regions", () => {
     expect(asked).toBe(0);
   });
 });
@@ -110,7 +110,7 @@ describe("--help ends with 0 and has examples", () => {
 });
 
 describe("no usable answer ends with 1", () => {
-  it("where nothing listens; a change was surely not made", async () => {
+  it("ends where nothing listens; a change was surely not made", async () => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
     const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
     expect(ran).toMatchObject({ code: 1, out: "" });
@@ -324,7 +324,7 @@ describe("--local", () => {
     expect(ran.code).toBe(1); // health is a check: an unwell region is no success
   });
 
-  it("without a demo names npm start", async () => {
+  it("names npm start without a demo", async () => {
     const ran = await runAdmin(["health", "--local", "eu"], {
       variables: { DEV_DIR: path.join(directory, "none") },
     });

@@ -119,7 +119,7 @@ describe("an operator's day", () => {
 });
 
 describe("money", () => {
-  it("is corrected by a signed amount, and a repeated reference changes nothing", async () => {
+  it("corrects by a signed amount, and a repeated reference changes nothing", async () => {
     const { prints } = operator;
     await prints(`${CREATE} --name Sixth --slug sixth`);
     const add = "credits add sixth --dollars 12.5 --reference invoice-1";
@@ -140,7 +140,7 @@ describe("money", () => {
     ]);
   });
 
-  it("of the whole ledger is printed page by page, without a gap or a repeat", async () => {
+  it("prints the whole ledger page by page, without a gap or a repeat", async () => {
     const { orgId } = await Account.open(operator.region, { credits: 0 });
     const admin = { url: operator.region().adminUrl, token: ADMIN_TOKEN };
     for (let from = 0; from < 1005; from += 67) {
@@ -163,7 +163,7 @@ describe("money", () => {
     expect(part.err).toBe("Go on with --after 5\n");
   });
 
-  it("that was spent is in the usage, by model, to the micro", async () => {
+  it("shows spend in the usage, by model, to the micro-credit", async () => {
     const spender = await Account.open(operator.region);
     expect((await spender.chat(QUESTION)).status).toBe(200);
     const cost = 1_000_000 - (await spender.balance());
@@ -177,7 +177,7 @@ describe("money", () => {
     expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
   });
 
-  it("that runs low is an alert", async () => {
+  it("alerts when the balance runs low", async () => {
     const low = await Account.open(operator.region);
     await low.settings({ lowBalanceThresholdMicro: 2_000_000 });
     expect(await operator.prints(`alerts ${low.orgId}`)).toMatch(
@@ -235,7 +235,7 @@ describe("a refusal ends with 1", () => {
     expect(ran.err).toMatch(words);
   });
 
-  it("with a wrong token, and says which variable is wrong", async () => {
+  it("names the variable of a wrong token", async () => {
     const ran = await runAdmin(["orgs", "list"], {
       variables: {
         TURNPIKE_URL: operator.region().url,

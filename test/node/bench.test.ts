@@ -182,7 +182,7 @@ async function offerTo(listener: RequestListener, rate: number): Promise<Step> {
   return step;
 }
 
-it("what is shed, cut or broken off is offered and not achieved", async () => {
+it("counts shed and broken requests as offered and not achieved", async () => {
   let turn = 0;
   const step = await offerTo((_request, response) => {
     turn++;

@@ -81,7 +81,7 @@ describe("the book", () => {
     expect((await account.book()).endUsers).toHaveLength(3);
   });
 
-  it("is published by itself, without anybody asking", async () => {
+  it("publishes by itself, without anybody asking", async () => {
     const account = await open();
     const spent = await traffic(account, 1);
     await expect

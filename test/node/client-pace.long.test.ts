@@ -73,7 +73,7 @@ it("a client that leaves at every byte of a stream in small pieces: as the whole
 });
 
 describe("a client that stops reading", () => {
-  it("for a moment holds its upstream back and loses nothing", async () => {
+  it("holds its upstream back for a moment and loses nothing", async () => {
     const { key, orgId } = await world.organization(FLOOD_CREDITS);
     flooded = 0;
     floodChunks = FLOOD;
@@ -90,7 +90,7 @@ describe("a client that stops reading", () => {
     expect((await world.spent(orgId)).micro).toBe(EXACT);
   });
 
-  it("for good is treated as gone: the rest is drained, the exact usage charged", async () => {
+  it("counts as gone for good: the rest is drained, the exact usage charged", async () => {
     const { key, orgId } = await hurried.organization(FLOOD_CREDITS);
     floodChunks = FLOOD_DRAINED;
     const client = await hurried.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
@@ -103,7 +103,7 @@ describe("a client that stops reading", () => {
     await client.reset();
   });
 
-  it("is not one that closes only its sending side: that one gets everything, charged once", async () => {
+  it("differs from one that closes only its sending side, which gets everything, charged once", async () => {
     const { key, orgId } = await world.organization();
     const client = await world.open(key, "late-usage", { stream: true });
     await client.readUntil((received) => received.includes("Hello"));

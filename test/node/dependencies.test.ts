@@ -38,7 +38,7 @@ describe("what npm ci installs", () => {
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 
-  it("is one version of each thing that is asked for, to the letter", () => {
+  it("has one version of each requested package, to the letter", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
     for (const [name, version] of Object.entries(wanted)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
@@ -54,7 +54,7 @@ describe("what npm ci installs", () => {
   });
 
   it.each(["", "test/clients/", "test/browser/"])(
-    "in %s runs no script that is not allowed, where tests and CI install it",
+    "runs no script that is not allowed in %s, where tests and CI install it",
     (folder) => {
       const own = read(`${folder}package.json`) as Partial<Manifest>;
       const locked = read(`${folder}package-lock.json`) as { packages: Record<string, Locked> };
@@ -70,7 +70,7 @@ describe("what npm ci installs", () => {
     },
   );
 
-  it("is held against a SHA-512, but for binaries of platforms that are not Linux on x64 with glibc", () => {
+  it("has a SHA-512 for everything but binaries of platforms that are not Linux on x64 with glibc", () => {
     const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
     for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {
       const isHere =

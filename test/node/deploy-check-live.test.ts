@@ -22,7 +22,7 @@ describe("--live: what the running region's aliases would become", () => {
     return checked(file, { names: new Set(names), running, ...more });
   };
 
-  it("the same: nothing to say", async () => {
+  it("reports nothing for the same aliases", async () => {
     const said = await live(REQUIRED);
     expect(said.ready).toBe(true);
     expect(changed(said)).toEqual([]);
@@ -41,7 +41,7 @@ describe("--live: what the running region's aliases would become", () => {
     expect(changed(accepted)).toContain(`warning ${change}`);
   });
 
-  it("from the command line, with the token of the environment", async () => {
+  it("works from the command line, with the token of the environment", async () => {
     const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
     const given = [
       "--env",
@@ -57,7 +57,7 @@ describe("--live: what the running region's aliases would become", () => {
     expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
   });
 
-  it("another token, nobody there, another region: an error each, never a comparison", async () => {
+  it("gives an error, never a comparison, for another token, nobody there, or another region", async () => {
     for (const [more, problem] of [
       [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
       [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
@@ -70,7 +70,7 @@ describe("--live: what the running region's aliases would become", () => {
     }
   });
 
-  it("nothing is compared with a configuration that would not serve", async () => {
+  it("compares nothing with a configuration that would not serve", async () => {
     const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
     const wrong = files.write(euVars('MARKUP_PERCENT = "-1"'));
     const said = await checked(wrong, { names: new Set(EU_SECRETS), running });

@@ -41,7 +41,7 @@ describe("a region that is ready", () => {
     expect(wordsOf(report)).toContain("Next: npx wrangler deploy --env eu");
   });
 
-  it("is told all the same that KEY_SECRETS must be one, and how to make sure", async () => {
+  it("reports that KEY_SECRETS must be equal, and how to make sure", async () => {
     const { findings } = await checked(files.write());
     const note = findings.find((one) => one.level === "note");
     expect(note).toMatchObject({ where: "KEY_SECRETS" });
@@ -112,7 +112,7 @@ describe("what may be meant is a warning:", () => {
     ]);
   });
 
-  it("nothing to sell", async () => {
+  it("reports nothing to sell", async () => {
     const report = await checked(files.write(), { names: EU_SECRETS.slice(0, 4) });
     expect(lines(warnings(report))).toEqual([
       "providers are not live, so there is no real model to buy",

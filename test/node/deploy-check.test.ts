@@ -99,7 +99,7 @@ describe("ends with", () => {
 });
 
 describe("which secrets are set", () => {
-  it("is asked of wrangler, for this region and file, names only", async () => {
+  it("asks wrangler for names only, for this region and file", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -143,7 +143,7 @@ describe("which secrets are set", () => {
     }
   });
 
-  it("without a login wrangler itself cannot say, and no browser is opened", async () => {
+  it("fails without a login, and opens no browser", async () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
@@ -157,7 +157,7 @@ describe("which secrets are set", () => {
 describe("the book's migrations", () => {
   const own = readMigrations().map(({ name }) => name);
 
-  it("are all there: nothing is said of them, and the book itself was asked", async () => {
+  it("reports nothing when all are applied, and asked the database itself", async () => {
     expect(await saidOfMigrations(applied(own))).toEqual({ ready: true, found: [] });
     expect(readFileSync(path.join(files.directory, "d1"), "utf8")).toMatch(
       /^d1 execute DB --env eu --remote --json --config \S+ --command SELECT name FROM d1_migrations/,
@@ -184,7 +184,7 @@ describe("the book's migrations", () => {
   it.each([
     ["cannot be asked", "exit 1"],
     ["answers something else", "echo '{}'"],
-  ])("of a book that %s: a warning, and what to run", async (_name, answer) => {
+  ])("warns of a database that %s, and says what to run", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "warning" }]);

@@ -40,7 +40,7 @@ function ownText(): string {
     .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
 }
 
-it("what the guide has an operator write makes wrangler.json the repository's file with those values, and ready", async () => {
+it("makes wrangler.json the repository's file with the guide's values, and ready", async () => {
   writeFileSync(at(SHARED_FILE), readPage("wrangler.toml"));
   expect([mergedText(folder), isFresh(folder)]).toEqual([null, true]);
   writeFileSync(at(OWN_FILE), ownText());

@@ -96,7 +96,7 @@ it("sells on a page of buttons, and tells by webhooks that Stripe's package beli
   await expect.poll(() => heard.length).toBe(served.fake.events.length * SECRETS.length);
 });
 
-it("is the same after a restart, and answers nothing where it is told to", async () => {
+it("stays the same after a restart, and answers nothing where it is told to", async () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-stripe-"));
   const before = await serve(directory);
   const { id } = await sell(before.client);

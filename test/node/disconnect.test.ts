@@ -32,7 +32,7 @@ describe.each([...DOOR_ROWS, ...NATIVE_ROWS])(
   (row) => {
     const { good: model } = row.models;
     for (const { shape, stream, text } of SHAPES.filter((one) => row.streams || !one.stream)) {
-      it(`at every byte, by ${EVERY}, of ${shape}: every hold resolved, what was generated charged once`, async () => {
+      it(`resolves every hold and charges what was generated once, at every byte, by ${EVERY}, of ${shape}`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
         const points = await leaveAtEveryByte(regions.eu, body, cuts);

@@ -86,7 +86,7 @@ it("every page is served below /docs as HTML and as Markdown, with links that le
   expect((await get("/docs/errors")).text).toContain('id="insufficient_balance"');
 });
 
-it("what is served without the Worker tells browsers to stay on https", async () => {
+it("tells browsers to stay on https, also without the Worker", async () => {
   for (const at of ["/console/", "/docs/", "/docs/start", "/openapi.json", "/llms.txt"]) {
     // oxlint-disable-next-line no-await-in-loop -- five in all
     const { headers } = await fetch(new URL(at, places.eu.url));
@@ -149,7 +149,7 @@ it("an address from before pages had an audience leads to where the page is now"
 });
 
 it.each(pages)(
-  "what %s says to run answers as it says",
+  "shows for each command of %s the answer that it gives",
   async (page) => {
     const own = path.join(directory, page.replaceAll("/", "-"));
     mkdirSync(own);

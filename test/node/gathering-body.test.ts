@@ -82,7 +82,7 @@ async function read(what: string): Promise<Record<string, unknown>> {
   return (await (await worker.dispatchFetch(`http://x/${what}`)).json()) as Record<string, unknown>;
 }
 
-it("what comes while nobody reads is there in one read; cancelled, the upstream's connection ends", async () => {
+it("returns all that came while nobody read in one read; cancelled, the upstream's connection ends", async () => {
   const { reads, why } = await read("words?waitMs=200");
   expect(why).toBe("waited");
   expect(reads).toEqual(["a", "bcd"]);

@@ -57,7 +57,7 @@ function capSent(): unknown {
 }
 
 describe("a request whose whole output is not affordable", () => {
-  it("is granted what half of the balance pays for, says so, and the upstream sees that cap", async () => {
+  it("gets what half of the balance pays for, says so, and the upstream sees that cap", async () => {
     const credits = twice(promptBound + 500 * OUTPUT + 1) + 1;
     const account = await open(credits);
     const response = await account.chat(request);
@@ -68,7 +68,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(await account.balance()).toBe(credits - cost);
   });
 
-  it("with a cap of its own is granted all that is free, streamed too", async () => {
+  it("gets all that is free with a cap of its own, streamed too", async () => {
     const account = await open(promptBound + 700 * OUTPUT);
     const response = await account.chat({ ...request, stream: true, max_completion_tokens: 5000 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("700");
@@ -76,7 +76,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(capSent()).toBe(700);
   });
 
-  it("with three choices is granted a third each", async () => {
+  it("gets a third each with three choices", async () => {
     const account = await open(twice(promptBound + 3 * 200 * OUTPUT + 5) + 1);
     const response = await account.chat({ ...request, n: 3 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("200");
@@ -84,7 +84,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(mock.requests.at(-1)?.json["n"]).toBe(3);
   });
 
-  it("is granted down to the least output, and refused one micro below", async () => {
+  it("gets down to the least output, and is rejected one micro-credit below", async () => {
     const least = promptBound + LEAST_OUTPUT * OUTPUT;
     const fits = await (await open(least)).chat(request);
     expect([fits.status, fits.headers.get("x-granted-max-tokens")]).toEqual([200, "64"]);

@@ -91,7 +91,7 @@ describe("requests at once, decided before any settles", () => {
     expect(await account.differences()).toEqual([]);
   });
 
-  it("of a user never seen hold its default quota and no more: 10 of 100", async () => {
+  it("hold a new user's default quota and no more: 10 of 100", async () => {
     const least = await leastOf(request);
     const account = await open(1_000_000);
     const quota = 10 * least;
@@ -115,7 +115,7 @@ describe("requests at once, decided before any settles", () => {
     expect(1_000_000 - credits_micro).toBeLessThanOrEqual(quota);
   });
 
-  it("that settle while others ask never spend more than the default quota of a user never seen", async () => {
+  it("never spend more than the default quota of a new user while others settle", async () => {
     const quick = { ...request, model: "sandbox/echo", stream: false, user: "never seen" };
     const account = await open(1_000_000);
     const quota = 10 * (await leastOf(quick));
@@ -148,7 +148,7 @@ describe("a refusal that no open hold causes", () => {
     expect(response.headers.get("x-should-retry")).toBe("false");
   });
 
-  it("at a balance of 0 every read still answers", async () => {
+  it("still answers every read at a balance of 0", async () => {
     const account = await open(0);
     expect((await account.chat(request)).status).toBe(402);
     for (const path of ["/balance", "/models", "/models/sandbox/echo"]) {

@@ -38,7 +38,7 @@ function open(body: object): Promise<RawConnection> {
 
 describe("one Idempotency-Key", () => {
   it.each([false, true])(
-    "on 50 requests at once, streamed %s: one runs, 49 are told to wait or that it ran",
+    "runs one of 50 requests at once, streamed %s; 49 learn to wait or that it ran",
     async (stream) => {
       const before = world.mock.requests.length;
       const body = { ...BODY, stream };
@@ -76,7 +76,7 @@ describe("one Idempotency-Key", () => {
     },
   );
 
-  it("of a client that left in mid-stream names what it paid for", async () => {
+  it("names what a client that left in mid-stream paid for", async () => {
     const body = { model: "sandbox/slow-stream", messages, stream: true };
     const client = await open(body);
     expect(await client.readUntil((received) => received.includes("data: {"))).toBe(true);
@@ -86,7 +86,7 @@ describe("one Idempotency-Key", () => {
     expect(await paid()).toEqual([id]);
   });
 
-  it("is remembered by a region that was killed or restarted since", async () => {
+  it("survives a region that was killed or restarted since", async () => {
     const first = await send();
     const replay = { status: 409, code: "idempotency_replay", made: first.made };
     await killRegion(world.kept.region());
@@ -100,7 +100,7 @@ describe("one Idempotency-Key", () => {
     expect(await paid()).toEqual([first.made]);
   });
 
-  it("of a request that died with its region is in progress until its hold ends, then free", async () => {
+  it("stays in progress until the hold of a dead region's request ends, then is free", async () => {
     const never = Promise.withResolvers<void>();
     world.next(never.promise);
     const before = world.mock.requests.length;
@@ -116,7 +116,7 @@ describe("one Idempotency-Key", () => {
     never.resolve();
   });
 
-  it("of POST /v1/keys makes one key, though the region was killed after it", async () => {
+  it("makes one key for POST /v1/keys, though the region was killed after it", async () => {
     const first = await createKey();
     const { id } = (await first.json()) as { id: string };
     expect(first.status).toBe(201);

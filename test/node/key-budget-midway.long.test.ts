@@ -135,7 +135,7 @@ describe.each(PLACES)(
       expect(await owner.differences()).toEqual([]);
     }
 
-    it("its secret rotated midway and half of them with the new one: both share it, exactly 20 in all", async () => {
+    it("gives its secret rotated midway exactly 20 together with the old one", async () => {
       const made = await world();
       const { owner, one, open } = made;
       let fresh = "";
@@ -151,7 +151,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("its register and its organization's wallet aborted midway: exactly 20", async () => {
+    it("gives exactly 20 with its register and its organization's wallet aborted midway", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

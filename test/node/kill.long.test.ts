@@ -89,7 +89,7 @@ describe("a region that dies at the moment an answer is complete", () => {
 });
 
 describe("a balance read right after an answer", () => {
-  it(`is never stale, JSON and stream, ${READS} of ${READS}`, async () => {
+  it(`shows a current balance, JSON and stream, ${READS} of ${READS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,

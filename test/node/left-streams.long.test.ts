@@ -97,7 +97,7 @@ function nearest(value: number, least: number, most: number): number {
 
 type Left = { readonly id: string; readonly text: string; readonly passedOn: number };
 
-it(`${CLIENTS} clients leave paced streams: each is charged, by usage or near to what it was passed on`, async () => {
+it(`charges ${CLIENTS} clients that leave paced streams, by usage or near to what was passed on`, async () => {
   const account = await Account.open(() => regions.eu, { credits: 1_000_000_000 });
   const flights: Left[] = [];
   let next = 0;

@@ -27,7 +27,7 @@ afterEach(() => regions.toEu.set("pass"));
 const EVERY = Object.entries(EVERY_CALL);
 
 describe("what crosses the link", () => {
-  it("of a regional key: nothing, whatever it is used for, at home or in the wrong region", async () => {
+  it("carries nothing for a regional key, at home or in the wrong region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
     const seen = await askedOfEu(regions, async () => {
@@ -40,7 +40,7 @@ describe("what crosses the link", () => {
     expect(seen).toEqual({});
   });
 
-  it("of a key whose prefix was changed, between regions or scopes: nothing, and it is 401", async () => {
+  it("carries nothing for a key with a changed prefix, which is 401", async () => {
     const regional = await Account.open(() => regions.eu);
     const far = await openFar(regions);
     const changed = [
@@ -61,7 +61,7 @@ describe("what crosses the link", () => {
     expect(seen).toEqual({});
   });
 
-  it("of a global key: one call before the answer, and one after it that brings what it cost", async () => {
+  it("carries one call before the answer for a global key, and one after it with the cost", async () => {
     const { key } = await openFar(regions);
     expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
@@ -81,7 +81,7 @@ describe("what crosses the link", () => {
     }
   });
 
-  it("of a key over its limit here: nothing", async () => {
+  it("carries nothing for a key over its limit here", async () => {
     const { key } = await openFar(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
@@ -93,7 +93,7 @@ describe("what crosses the link", () => {
     expect(await statusOf(regions.eu, key)).toBe(200); // its minute at home is another one
   });
 
-  it("of a key whose revocation has arrived: nothing, also if it was never used here", async () => {
+  it("carries nothing for a key whose revocation has arrived, also if it was never used here", async () => {
     const { key: owner } = await openFar(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {

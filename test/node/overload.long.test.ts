@@ -72,7 +72,7 @@ it("openai-node that is shed tries again and is served once there is a place; ot
   ]);
 });
 
-it(`${RESETS} clients that die at any point, before and in the body, the wait or the stream, free their places`, async () => {
+it(`frees the slots of ${RESETS} clients that die at any point`, async () => {
   const organization = await world.organization();
   const body = JSON.stringify({
     model: "silent",

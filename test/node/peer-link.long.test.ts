@@ -87,7 +87,7 @@ describe("two regions", () => {
     }
   });
 
-  it("are told that a key which the other does not know is none", async () => {
+  it("learn that a key unknown to the other is none", async () => {
     for (const from of ["eu", "us"] as const) {
       const answer = await lookUp(from, { key: keys[from] });
       expect(answer).toMatchObject({
@@ -99,7 +99,7 @@ describe("two regions", () => {
 });
 
 describe("a signed message", () => {
-  it("is taken again within its time, and by the region it was signed for alone", async () => {
+  it("works again within its time, and only in the region it was signed for", async () => {
     for (const [sender, secret] of [
       ["eu", linkSecret(LINK, "eu", "us")],
       ["us", linkSecret(LINK, "us", "eu")],
@@ -162,14 +162,14 @@ describe("a peer that is not there", () => {
     await expect.poll(lines).toHaveLength(1); // a line may come after the answer
   });
 
-  it("at all: no answer", async () => {
+  it("gives no answer", async () => {
     await regions.restart("eu", { PEERS: '[{"region":"us","url":"http://127.0.0.1:1"}]' });
     expect(await lookUp("eu", { key: keys.us })).toMatchObject({ status: null, body: null });
   });
 });
 
 describe("the secrets of the link", () => {
-  it("are replaced step by step, each with a restart, and no call fails between any two", async () => {
+  it("change step by step, each with a restart, and no call fails between any two", async () => {
     const old = linkSecret(LINK, "eu", "us");
     const fresh = "fresh-eu-signs-".padEnd(40, "f");
     const steps: readonly [Name, Record<string, string>][] = [

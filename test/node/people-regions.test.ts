@@ -194,7 +194,7 @@ async function sellAt(region: TestRegion, organization: string): Promise<void> {
   await ask("PATCH", `/orgs/${organization}`, { price_list: "of-a-team" });
 }
 
-it("who is removed while they stream is out in both regions with the answer, and after purchases, prices, invitations and events nothing of a person is in the other region's stores, in a log or in a webhook", async () => {
+it("removes a member in both regions with the answer, and keeps personal data out of the other region's stores, logs and webhooks", async () => {
   const { eu, us } = regions;
   const ann = new Page(eu);
   await ann.logIn(ANN, { purpose: "sign_up" });

@@ -18,7 +18,7 @@ function fail(health: RouteHealth, failure: ProviderFailure, times: number, nowM
 }
 
 describe("a route's health", () => {
-  it("disabled: out for a minute, twice as long each time, ten minutes at most; an answer ends that", () => {
+  it("disables for a minute, twice as long each time, ten minutes at most; an answer ends that", () => {
     const health = new RouteHealth();
     const lengths: number[] = [];
     let nowMs = 0;
