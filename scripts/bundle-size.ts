@@ -10,7 +10,7 @@ import { SCRIPT_BYTES_MAX, buildConsole } from "./site/console.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
 /** What it is spent on: docs/internals/decisions/speed.md. */
-const BUDGET_KIB = 964;
+const BUDGET_KIB = 986;
 const ROOT = path.join(import.meta.dirname, "..");
 
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
