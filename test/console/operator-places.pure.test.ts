@@ -8,6 +8,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "GET /admin/v1/orgs/{id}/keys/{key_id}": "the list of keys has all of each",
   "GET /admin/v1/orgs/{id}/purchases/{purchase_id}": "the list of purchases has all of each",
   "GET /admin/v1/orgs/{id}/alerts": "alerts are events, which are listed",
+  "GET /admin/v1/lost-organizations": "restoring one is a command of the CLI, which lists them",
   "POST /admin/v1/orgs/{id}/settle": "takes a line of the log, which a terminal has",
 };
 
