@@ -30,7 +30,7 @@ async function leaver(name: string): Promise<Page> {
 }
 
 it("a person in no organization: every button of what there is, by mouse and keyboard, pays for nothing", async () => {
-  const page = await leaver("Ann");
+  const page = await leaver("Ben");
   expect(await rail(page).getByRole("link").allTextContents()).toEqual([
     "Turnpike",
     "Profile",
@@ -53,7 +53,7 @@ it("a person in no organization: every button of what there is, by mouse and key
   }
   await page.reload();
   await press(page, "Log out everywhere");
-  await continueAs(page, "Ann");
+  await continueAs(page, "Ben");
   await press(page, "New organization");
   await page.getByRole("dialog").getByLabel("Name").fill("Made by a press");
   await press(page, "Make organization");
