@@ -33,7 +33,7 @@ it("every file of src is reached from its entry", () => {
   expect(deadSources(sources)).toEqual([]);
 });
 
-it("nothing is left unfinished or switched off", () => {
+it("leaves nothing unfinished or switched off", () => {
   expect(Object.keys(besides)).toContain("scripts/bundle.ts");
   expect(Object.keys(besides)).toContain("src/console/browser/app.tsx");
   expect(unfinished({ ...sources, ...besides })).toEqual([]);

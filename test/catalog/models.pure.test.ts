@@ -10,7 +10,7 @@ const DAY = /^202[3-6]-\d\d-\d\d$/;
 const routesOf = (entries: readonly CatalogEntry[]) =>
   entries.flatMap((entry) => entry.routes.map((route) => [entry.id, route] as const));
 
-it("has at least 40 chat and 10 embedding models, each id once, as author/model", () => {
+it("contains at least 40 chat and 10 embedding models, each id once, as author/model", () => {
   const ids = ENTRIES.map(({ id }) => id);
   expect(ids).toHaveLength(new Set(ids).size);
   for (const id of ids) expect(id).toMatch(/^[a-z0-9-]+\/[a-z0-9.-]+$/);
@@ -42,7 +42,7 @@ describe("every model", () => {
 });
 
 describe("every route", () => {
-  it.each(routesOf(ENTRIES))("has a valid price, day, hosts and limits for %s", (id, route) => {
+  it.each(routesOf(ENTRIES))("gives %s a valid price, day, hosts and limits", (id, route) => {
     const { kind, context, maxOutput, abilities } = entryOf(id);
     const { limits = {}, longPrompt } = route;
     for (const { price: dated } of route.prices) {

@@ -80,7 +80,7 @@ describe("the blocks of the console's page Connect, made from the page about cli
       .map(({ text }) => text)
       .join("\n\n");
 
-  it("has blocks for every client, each tested with an address and a key below", () => {
+  it("cover every client, each tested with an address and a key below", () => {
     expect(clients.map(({ name }) => name)).toEqual(SET.map(([name]) => name));
   });
 
@@ -188,7 +188,7 @@ describe("the table of what is run at every merge", () => {
     );
   });
 
-  it("has no other row", () => {
+  it("contains no other row", () => {
     const rows = [...table.matchAll(/^\| \[([^\]]+)\]/gm)].map(([, name]) => name);
     expect(rows).toEqual(ROWS.map(([row]) => row));
   });

@@ -183,7 +183,7 @@ describe("GET /v1/generations/{id}: 404", () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
-  it("has no record for unpaid requests", async () => {
+  it("knows no record for unpaid requests", async () => {
     expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );

@@ -57,7 +57,7 @@ describe("every answer", () => {
     });
   });
 
-  it("has no body for HEAD, whatever the status", async () => {
+  it("sends no body for HEAD, whatever the status", async () => {
     for (const path of ["/v1/models", "/nowhere", "/v1/chat/completions", "/v1/throws"]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await call(path, { method: "HEAD" });
@@ -98,7 +98,7 @@ describe("a misconfigured deployment", () => {
 });
 
 describe("the log", () => {
-  it("has one line per request with the route's pattern, and nothing the caller wrote", async () => {
+  it("writes one line per request with the route's pattern, and nothing the caller wrote", async () => {
     await call(`/v1/models/${SECRET}?q=${SECRET}`, {
       headers: { authorization: `Bearer ${SECRET}` },
     });

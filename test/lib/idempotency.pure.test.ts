@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
 
 describe("an Idempotency-Key", () => {
-  it("has 1 to 255 of the characters ! to ~, and nothing else", () => {
+  it("consists of 1 to 255 of the characters ! to ~, and nothing else", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         const codes = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));

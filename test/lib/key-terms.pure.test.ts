@@ -62,7 +62,7 @@ describe("a key's terms", () => {
     [["smart"], "smart", "acme/one", true],
     [["smart"], "acme/one", "acme/one", false], // an alias allows what it stands for only when it is sent
     [["*"], "acme/one", "acme/one", false],
-  ])("that name %j let %s, which is %s, pass: %s", (allowedModels, sent, id, passes) => {
+  ])("let the name %j with %s, which is %s, pass: %s", (allowedModels, sent, id, passes) => {
     expect(allowsModel({ allowedModels }, { sent, id })).toBe(passes);
   });
 });

@@ -38,7 +38,7 @@ describe("what npm ci installs", () => {
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 
-  it("has one version of each requested package, to the letter", () => {
+  it("contains one version of each requested package, to the letter", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
     for (const [name, version] of Object.entries(wanted)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
@@ -70,7 +70,7 @@ describe("what npm ci installs", () => {
     },
   );
 
-  it("has a SHA-512 for everything but binaries of platforms that are not Linux on x64 with glibc", () => {
+  it("carries a SHA-512 for everything but binaries of platforms that are not Linux on x64 with glibc", () => {
     const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
     for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {
       const isHere =

@@ -29,7 +29,7 @@ const lines = (findings: readonly Finding[]): string[] =>
   findings.map(({ where, problem }) => `${where} ${problem}`);
 
 describe("a region that is ready", () => {
-  it("has no error and no warning, and every alias means a model", async () => {
+  it("gives no error and no warning, and every alias means a model", async () => {
     const report = await checked(files.write());
     expect(errors(report)).toEqual([]);
     expect(warnings(report)).toEqual([]);

@@ -61,7 +61,7 @@ async function cost(key: string): Promise<number> {
 }
 
 describe("a region that dies at the moment an answer is complete", () => {
-  it(`has charged every stream whose [DONE] was read, ${KILLS} of ${KILLS}`, async () => {
+  it(`charged every stream whose [DONE] was read, ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,
@@ -74,7 +74,7 @@ describe("a region that dies at the moment an answer is complete", () => {
     }
   });
 
-  it(`has charged every JSON body that was read, ${KILLS} of ${KILLS}`, async () => {
+  it(`charged every JSON body that was read, ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,

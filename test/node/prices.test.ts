@@ -18,7 +18,7 @@ const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
 describe("a price is stale", () => {
-  it("by the day of the one in force", () => {
+  it("counts the day of the price in force", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
@@ -40,7 +40,7 @@ describe("a price is stale", () => {
 });
 
 describe("the list", () => {
-  it("has a row for every route, in dollars, with what a region and a long prompt add", () => {
+  it("lists every route in dollars, with the surcharges of a region and a long prompt", () => {
     const lines = tableOfPrices(pricedRoutes(JULY_2, 60)).split("\n");
     const routes = CATALOG.flatMap((entry) => entry.routes);
     expect(lines).toHaveLength(2 + routes.length + 2);
@@ -53,7 +53,7 @@ describe("the list", () => {
     expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
   });
 
-  it("is the same as JSON, in micros", () => {
+  it("lists the same as JSON, in micro-credits", () => {
     const printed = JSON.parse(jsonOfPrices(pricedRoutes(JULY_2 + 3650 * DAY_MS, 60))) as Printed[];
     expect(printed.every(({ stale }) => stale)).toBe(true);
     expect(printed.find(({ model }) => model === "openai/gpt-6-luna")).toEqual({

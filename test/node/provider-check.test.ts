@@ -75,7 +75,7 @@ it("a provider that answers as its adapter expects passes every check", async ()
   expect(code).toBe(0);
 });
 
-it("what differs is said, with what went over the wire, without the key", async () => {
+it("reports a difference with what went over the wire, without the key", async () => {
   behaves((request, response) => {
     if (request.json["tools"] === undefined) return false;
     return said(response, `I have no tools, ${KEY}`);
@@ -107,7 +107,7 @@ it.each([
   expect(code).toBe(1);
 });
 
-it("without a key it says which variable to set; an unknown provider or model lists those that are known", async () => {
+it("names the variable to set without a key, and lists known providers and models for an unknown one", async () => {
   expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
     code: 1,
     said: "error: openai needs OPENAI_API_KEY in the environment, as the region has it.\n",

@@ -73,7 +73,7 @@ describe("a key of 60 requests a minute", () => {
     expect(second.filter((one) => one.status === 200)).toHaveLength(7);
   });
 
-  it("with a limit of 1000 is admitted exactly 1000 times of 1100", async () => {
+  it("admits exactly 1000 of 1100 times with a limit of 1000", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 1000 });
     const statuses: number[] = [];
     const caller = async (): Promise<void> => {

@@ -40,7 +40,7 @@ async function charged(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe("a body of two lengths", () => {
-  it("by Content-Length and in chunks is read by its chunks, and nothing after it is", async () => {
+  it("reads a body with Content-Length and chunks by its chunks, and nothing after it", async () => {
     const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
     const { statuses } = await sent(post(both, CHUNKED) + LAST);
     expect(statuses).toEqual([200]);
@@ -92,7 +92,7 @@ describe("a body of two lengths", () => {
 });
 
 describe("requests on one connection", () => {
-  it("are each asked for their own key, and answered in order", async () => {
+  it("checks each for its own key, and answers in order", async () => {
     const { statuses } = await sent(
       get("/v1/models", "") +
         get("/v1/models/none", auth) +
@@ -113,7 +113,7 @@ describe("requests on one connection", () => {
 });
 
 describe("a body that does not come", () => {
-  it("is 408 with a key, and the connection ends", async () => {
+  it("answers 408 with a key, and ends the connection", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "200" }); // else a busy machine might not read in time what does come
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
@@ -144,7 +144,7 @@ describe("heads that no client writes", () => {
     expect(text).not.toContain("101 Switching");
   });
 
-  it("another host in the request line changes nothing", async () => {
+  it("ignores another host in the request line", async () => {
     const { statuses, text } = await sent(get("http://evil.test/v1/models", auth) + LAST);
     expect(statuses).toEqual([200, 200]);
     expect(text).not.toContain("evil.test");

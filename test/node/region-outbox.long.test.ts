@@ -105,7 +105,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("what the US enqueues reaches the EU once in effect, past a line that loses 30 %, doubles 20 % and reorders", async () => {
+it("delivers the US outbox to the EU once in effect, over a line that loses 30 %, doubles 20 % and reorders", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),
@@ -186,7 +186,7 @@ it("a flush brings what waits home before it answers", async () => {
   expect(await account.balance()).toBe(CREDITS - 77);
 });
 
-it("where requests pass and replies are lost, the key is dead at once and the notice is repeated", async () => {
+it("revokes the key at once where requests pass and replies are lost, and repeats the notice", async () => {
   const gone = revocation(4321);
   const outbox = await outboxOfUs(revocationsShard("eu"));
   const before = regions.toEu.counts.forwarded;

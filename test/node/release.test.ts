@@ -23,7 +23,7 @@ it("while two releases share the traffic, the Worker of either is answered by th
   await runInTurn([newer, older, newer]);
 });
 
-it("what the last release asks of its objects can be asked of today's", async () => {
+it("answers the last release's calls of its objects", async () => {
   const before = await objectCalls(lastProgram());
   expect(before).toContain("Wallet.admitAndHold");
   expect(await objectCalls(await nextProgram())).toEqual(expect.arrayContaining([...before]));
@@ -58,18 +58,18 @@ describe("the number of a release", () => {
   const headings = [...changelog.matchAll(/^## (.+)$/gm)].map(([, heading = ""]) => heading);
   const released = headings.filter((heading) => heading !== "Unreleased");
 
-  it("is the same in package.json and in responses", () => {
+  it("matches in package.json and in responses", () => {
     expect(version).toBe(RELEASE);
   });
 
-  it("is above every number of the changelog while there are unreleased changes, else it is the newest", () => {
+  it("exceeds every number of the changelog while there are unreleased changes, else equals the newest", () => {
     const known = headings[0] === "Unreleased" ? released : released.slice(1);
     const falling = [RELEASE, ...known];
     expect(falling.slice(1).filter((number, i) => !isAbove(falling[i] ?? "", number))).toEqual([]);
     expect(headings[0] === "Unreleased" || released[0] === RELEASE).toBe(true);
   });
 
-  it("is above that of the recorded release once the program differs from it", async () => {
+  it("exceeds that of the recorded release once the program differs from it", async () => {
     const isSame = (await nextProgram()).code === lastProgram().code;
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });

@@ -106,7 +106,7 @@ describe("a region that is stopped and started on the same state", () => {
 });
 
 describe("a region killed again and again in mid-load", () => {
-  it(`has lost no charge of an answered request, and every hold ends: ${ROUNDS} x ${REQUESTS} mixed requests`, async () => {
+  it(`loses no charge of an answered request, and ends every hold: ${ROUNDS} x ${REQUESTS} mixed requests`, async () => {
     const account = await Account.open(kept.region, { credits: CREDITS });
     const answered: Answered[] = [];
     let lost = 0;

@@ -45,7 +45,7 @@ describe("a secret of a global key that retired", () => {
     expect(await chats(world.regions.eu, fresh)).toEqual([200, 200, 200]);
   });
 
-  it("its notice lost: home says 401 for the peer, for what costs, what reads and what writes", async () => {
+  it("stays rejected after a lost notice: home answers 401 for the peer, for paid calls, reads and writes", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     await world.regions.toUs.set("refuse");

@@ -8,7 +8,7 @@ import { schemaText } from "../../scripts/schema.ts";
 const FILE = readFileSync(path.join(import.meta.dirname, "../../schema.sql"), "utf8");
 
 describe("schema.sql", () => {
-  it("is the schema that the migrations result in", () => {
+  it("matches the schema that the migrations result in", () => {
     expect(FILE).toBe(schemaText());
   });
 

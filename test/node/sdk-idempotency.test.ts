@@ -50,7 +50,7 @@ describe("openai-node with an Idempotency-Key of its caller's and retries", () =
     expect(await paid()).toEqual([String(id).replace("chatcmpl-", "req_")]);
   });
 
-  it("whose answer was lost on the way gives up at the replay, which names what it paid for", async () => {
+  it("stops at the replay after a lost answer, which names what it paid for", async () => {
     let lost = "";
     const { create, statuses } = sdk(async (response) => {
       if (response.status !== 200) return response;

@@ -62,7 +62,7 @@ describe("a session of a global key", () => {
     ]);
   });
 
-  it("of a revoked key is refused everywhere, while the link is cut and after", async () => {
+  it("rejects a revoked key's session everywhere, while the link is cut and after", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const used = await mint(world.regions.eu, key.key);

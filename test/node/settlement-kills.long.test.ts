@@ -48,7 +48,7 @@ async function hang(account: Account): Promise<string> {
 }
 
 describe("regions killed at random moments, and back on their state", () => {
-  it(`${REQUESTS} requests, ${ROUNDS} kills: what was answered is charged, what died under its client is released`, async () => {
+  it(`charges answered requests and releases the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
     const account = await openFar(regions);
     const told: Told[] = [];
     const hanging: string[] = [];

@@ -146,7 +146,7 @@ describe("every message between the regions twice", () => {
 });
 
 describe("an outbox that loses its storage", () => {
-  it("its charge is lost: the hold expires at home, releases and charges nothing, and is logged", async () => {
+  it("loses its charge: the hold expires at home, releases, charges nothing, and is logged", async () => {
     const { rest } = await begun();
     await regions.toEu.set("refuse");
     const { cost } = await rest();

@@ -42,7 +42,7 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
 }
 
 describe("a line between the regions that loses, doubles and reorders", () => {
-  it(`${REQUESTS} requests of ${ORGANIZATIONS} organizations: each answered one is charged once, at the cost its client was told`, async () => {
+  it(`charges each answered request once, at the cost its client saw: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
     const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });

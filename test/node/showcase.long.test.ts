@@ -92,7 +92,7 @@ it("prints consoles that are logged in, and its keys log in there: owner, accoun
   expect(statSync(path.join(directory, "showcase.json")).mode & 0o777).toBe(0o600);
 });
 
-it("is made once: another start with --demo keeps it", async () => {
+it("stays the same after another start with --demo", async () => {
   const before = showcase;
   const balance = await read<Json>("/v1/balance");
   dev.child.kill("SIGTERM");

@@ -77,7 +77,7 @@ async function balance(name: Name, key: string): Promise<number> {
 }
 
 describe.each(NAMES)("a global key whose home is %s, among three regions", (home) => {
-  it("is used everywhere, charged at home, and dead everywhere when it is revoked", async () => {
+  it("works everywhere, is charged at home, and ends everywhere when it is revoked", async () => {
     const { key, orgId } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       keyScope: "global",
       credits: 1_000_000,

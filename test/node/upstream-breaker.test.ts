@@ -83,7 +83,7 @@ describe("a route whose upstream fails", () => {
     );
   });
 
-  it("with half of its requests, is left alone too", async () => {
+  it("rests too when half of its requests fail", async () => {
     for (let at = 0; at < 5; at++) {
       behavior.delete(id("mixed"));
       await served("mixed", 1);
@@ -94,24 +94,24 @@ describe("a route whose upstream fails", () => {
     expect(asked("mixed")).toBe(10);
   });
 
-  it("in mid-stream, five times, is left alone too", async () => {
+  it("rests too after five failures in mid-stream", async () => {
     const begun = Array.from({ length: 5 }, () => "up:breaks 1");
     expect(await served("breaks", 5, true)).toEqual(begun);
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
   });
 
-  it("in mid-stream because of what was asked, is asked all the same", async () => {
+  it("stays in use after a failure in mid-stream that the request caused", async () => {
     const begun = Array.from({ length: 7 }, () => "up:provoked 1");
     expect(await served("provoked", 7, true)).toEqual(begun);
   });
 
-  it("is left alone after three answers that say overloaded and not for how long", async () => {
+  it("rests after three answers that say overloaded without a wait", async () => {
     behavior.set(id("busy"), { status: 529 });
     await served("busy", 5);
     expect(asked("busy")).toBe(3);
   });
 
-  it("is asked by one of many requests at once when it may have come back", async () => {
+  it("gets one of many concurrent requests when it may have recovered", async () => {
     behavior.set(id("probe"), { status: 503 });
     await served("probe", 3);
     behavior.set(id("probe"), "waits");
@@ -128,7 +128,7 @@ describe("a route whose upstream fails", () => {
     expect(await served("probe", 1)).toEqual([`up:${id("probe")} 1`]);
   });
 
-  it("is asked all the same when every route's breaker is open: the one whose time ends first", async () => {
+  it("gets a request even when every breaker is open: the one whose time ends first", async () => {
     behavior.set(id("both-1"), { status: 503 });
     behavior.set(id("both-2"), { status: 503 });
     expect(await served("both", 3)).toEqual(["503", "503", "503"]);

@@ -198,7 +198,7 @@ describe("failover", () => {
 });
 
 describe("the key that is shown upstream", () => {
-  it("was sent there, and echoed by a 401 it is in no header, body or log", async () => {
+  it("appears in no header, body or log, though it was sent and echoed by a 401", async () => {
     const { key } = await world.organization();
     const answers = [
       await world.ask(key, "alone/mock-401/false", FEW),

@@ -189,7 +189,7 @@ describe("a route that falls short of its model", () => {
     },
   );
 
-  it("its own output maximum is the cap that is sent, and said", async () => {
+  it("sends and reports its own output maximum as the cap", async () => {
     const { key } = await world.organization();
     const { answer, requests } = await sent(() => world.ask(key, "small-output"));
     expect([requests, answer.headers.get("x-granted-max-tokens")]).toEqual([["small@1 70"], "70"]);

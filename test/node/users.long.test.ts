@@ -212,7 +212,7 @@ describe("a quota", () => {
 });
 
 describe("an end user deleted while its requests are in flight", () => {
-  it("has them answered and charged; a new one of its name has spent what they cost", async () => {
+  it("gets them answered and charged; a new one of its name has spent their cost", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

@@ -6,7 +6,7 @@ const operatorOf = async (...asked: Parameters<typeof whoIs>): Promise<string | 
   (await whoIs(...asked))?.name ?? null;
 const named = (token: string) => [{ name: "admin", role: "all" as const, token }];
 
-it("only the whole admin token opens the door", async () => {
+it("opens only for the whole admin token", async () => {
   const token = "t,o k-e.n+/=".padEnd(200, "x").replaceAll(" ", "");
   expect(await operatorOf(`Bearer ${token}`, named(token))).toBe("admin");
   expect(await operatorOf(`bearer ${token}`, named(token))).toBe("admin");

@@ -16,7 +16,7 @@ const patch = (id: string, body: unknown): Promise<Result<View>> =>
 const booked = (id: string): Promise<Record<string, unknown> | null> =>
   env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();
 
-it("of two changes at once the wallet ends with what the book ends with, though told in the other order", async () => {
+it("ends like the database after two concurrent changes, though they arrive in the other order", async () => {
   const { organization } = await makeOrganization();
   const wallet = walletOf(organization.id);
   const configure = wallet.configure.bind(wallet);
@@ -75,7 +75,7 @@ it("a wallet that cannot be told is a 503 after the book was written; a repeat c
   expect(wallet.configuration.suspended).toBe(true);
 });
 
-it("with the book down nothing is told to anyone", async () => {
+it("tells nobody anything while the database is down", async () => {
   const { organization, key } = await makeOrganization();
   const params = { id: organization.id, key_id: key.id };
   const book = new WatchedBook();

@@ -98,7 +98,7 @@ it("a slug belongs to one organization, however many ask at once; the others lea
   expect([...wallets.values()].filter((wallet) => wallet.epoch !== null)).toHaveLength(1);
 });
 
-it("without a wallet nothing is written; with the book down the wallet stays, and both are 503", async () => {
+it("writes nothing without a wallet, keeps the wallet while the database is down, and answers 503 to both", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const down = vi.spyOn(FakeWallet.prototype, "create").mockImplementation(() => {
     throw Object.assign(new Error("lost"), { remote: true });

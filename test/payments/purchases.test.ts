@@ -92,7 +92,7 @@ it("a checkout is credited once, however often and by whom it is told", async ()
   expect(await compared.json()).toMatchObject({ differences: [] });
 });
 
-it("what no message told is found by the sweep", async () => {
+it("finds by the sweep what no message reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
@@ -136,7 +136,7 @@ it("a wallet that is made anew is told again what it was paid, once, by who rebu
   }, LONG);
 });
 
-it("what was forgiven by a reference is not forgiven again by a wallet that is made anew", async () => {
+it("forgives a reference only once, also in a rebuilt wallet", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -164,7 +164,7 @@ it("what was forgiven by a reference is not forgiven again by a wallet that is m
   expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
-it("what was credited while the book was another's is there after the rebuild, once", async () => {
+it("keeps credits from a conflict after the rebuild, once", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -185,7 +185,7 @@ it("what was credited while the book was another's is there after the rebuild, o
   expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
 });
 
-it("only what Stripe signed is taken, and another region's is nothing", async () => {
+it("accepts only what Stripe signed, and ignores another region's", async () => {
   const stripe = useStripe();
   await buy(await openAccount({ credits: 0 }), { amount_dollars: 10, method: "checkout" });
   const [event] = stripe.events;
@@ -207,7 +207,7 @@ it("only what Stripe signed is taken, and another region's is nothing", async ()
   expect(new Set(await tell(foreign))).toEqual(new Set([200]));
 });
 
-it("what goes back is taken, refuses what is not paid for, and comes again", async () => {
+it("takes a refund, blocks unpaid spending, and returns it", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const { id } = await bought(account, stripe);

@@ -10,7 +10,7 @@ it("every call names the version that the types are of, as does the fake", () =>
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
 });
 
-it("what is sent has Stripe's own names and kinds, and a dead field is an error of the types", () => {
+it("uses Stripe's own names and types, and a dead field is a type error", () => {
   calls.customerParams({
     orgId: "o",
     orgName: "n",

@@ -131,7 +131,7 @@ async function customerOf(fake: FakeStripe): Promise<string> {
   return idSchema.parse(said.kind === "done" ? said.body : null).id;
 }
 
-it("what the provider of this machine signs, Stripe's package and we believe", async () => {
+it("agree on what this machine's provider signs", async () => {
   const fake = new FakeStripe({ now: () => NOW_S * 1000 });
   fake.bank.handMade(await customerOf(fake), 1000);
   const [event] = fake.events;

@@ -101,7 +101,7 @@ it("several hints at one payment are one look at it", async () => {
   expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
 });
 
-it("what is not of ours is looked at once, and what cannot be read is told of after an hour", async () => {
+it("looks at foreign events once, and reports unreadable ones after an hour", async () => {
   const { world, one } = await begun();
   const [customer = ""] = world.customerOf(one.id);
   const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));

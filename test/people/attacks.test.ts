@@ -22,7 +22,7 @@ const balance = async (browser: Browser): Promise<number> => {
 const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
 describe("a log-in", () => {
-  it("is its browser's alone: another one's callback, a used or a changed answer begin no session", async () => {
+  it("belongs to its browser alone: another's callback, a used or a changed answer begin no session", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const mine = new Browser();
@@ -61,7 +61,7 @@ describe("a log-in", () => {
     }
   });
 
-  it("is started by the console's own page alone, in 2 KiB", async () => {
+  it("starts only from the console's own page, in 2 KiB", async () => {
     const browser = new Browser();
     const body = { issuer: "local", purpose: "log_in" };
     const foreign = { origin: "https://evil.test" };
@@ -74,7 +74,7 @@ describe("a log-in", () => {
     expect(long.status).toBe(413);
   });
 
-  it("of more than ten minutes is over", async () => {
+  it("ends after ten minutes", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -94,7 +94,7 @@ describe("a log-in", () => {
     await vi.waitFor(async () => expect(await old.session()).toBeNull());
   });
 
-  it("of another region is none here: the tag names the region", async () => {
+  it("means nothing in another region: the tag names the region", async () => {
     const { browser } = await signUp(issuer);
     const other = new Browser();
     other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");
@@ -117,7 +117,7 @@ describe("a log-in", () => {
 });
 
 describe("an address opens nothing", () => {
-  it("who has the address of another person's identity is somebody else", async () => {
+  it("treats the holder of another person's address as somebody else", async () => {
     const { account, view } = await signUp(issuer);
     const thief = someone({ email: account.email });
     issuer.accounts.push(thief);
@@ -127,7 +127,7 @@ describe("an address opens nothing", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("that the issuer does not confirm signs nobody up and accepts no invitation", async () => {
+  it("signs nobody up and accepts no invitation without the issuer's confirmation", async () => {
     const { browser } = await signUp(issuer);
     const ben = someone({ isVerified: false });
     issuer.accounts.push(ben);
@@ -140,7 +140,7 @@ describe("an address opens nothing", () => {
 });
 
 describe("an invitation", () => {
-  it("that is forwarded, forged, withdrawn, used or over makes nobody a member", async () => {
+  it("makes nobody a member when it is forwarded, forged, withdrawn, used or over", async () => {
     const { browser } = await signUp(issuer);
     const [ben, eve] = [someone(), someone()];
     issuer.accounts.push(ben, eve);
@@ -161,7 +161,7 @@ describe("an invitation", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("is used once, however many accept it at the same time", async () => {
+  it("counts once, however many accept it at the same time", async () => {
     const { browser } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "member" });
     const crowd = Array.from({ length: 8 }, () => someone());
@@ -172,7 +172,7 @@ describe("an invitation", () => {
     expect(ends.filter((end) => end === "/console/#/")).toHaveLength(1);
   });
 
-  it("without an address is for a member alone, and nobody gives a role above his own", async () => {
+  it("needs a member or an address, and gives no role above the inviter's", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
@@ -196,7 +196,7 @@ describe("an invitation", () => {
 });
 
 describe("a stolen session", () => {
-  it("of more than ten minutes does nothing that lasts; a log-in of the same person makes it fresh", async () => {
+  it("makes no lasting change after ten minutes; a login of the same person makes it fresh", async () => {
     const { browser, account } = await signUp(issuer);
     const later = Object.assign(new Browser(TEN_MINUTES), { cookies: browser.cookies });
     const key = await later.ask("POST", "/console/api/v1/keys", { name: "stolen" });
@@ -248,7 +248,7 @@ describe("linking", () => {
 });
 
 describe("signing up", () => {
-  it("has a pace, an address and an operator's yes", async () => {
+  it("needs a pace, an address and an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => someone());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };

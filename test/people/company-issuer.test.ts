@@ -73,7 +73,7 @@ const stateOf = async (browser: Browser): Promise<unknown> =>
   (await browser.people("GET", "/company/issuer")).json();
 
 describe("a company's own issuer", () => {
-  it("is set by an owner of an organization with a proven domain, is public, and answers", async () => {
+  it("needs an owner of an organization with a proven domain, a public address and an answer", async () => {
     const ann = await signUp(issuer, someone(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
@@ -106,7 +106,7 @@ describe("a company's own issuer", () => {
     expect(JSON.stringify(kept)).not.toContain(CLIENT.secret);
   });
 
-  it("whose metadata names another place to call is not called", async () => {
+  it("stays uncalled when its metadata names another place to call", async () => {
     const { browser } = await team();
     const own = startCompany();
     own.bend = {
@@ -189,7 +189,7 @@ describe("what a hostile company's issuer says", () => {
     expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
   });
 
-  it("is no address, name or identity of the operator's issuers", async () => {
+  it("counts as no address, name or identity of the operator's issuers", async () => {
     const ann = await company();
     const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
@@ -203,7 +203,7 @@ describe("what a hostile company's issuer says", () => {
     expect([name, email]).toEqual([ann.account.name, ann.account.email]);
   });
 
-  it("of who was removed opens nothing, and of an issuer that was set anew or taken away neither", async () => {
+  it("opens nothing for a removed member, nor after the issuer was replaced or removed", async () => {
     const ann = await company();
     const ben = someone();
     const join = { purpose: "join", company: ann.domain };
@@ -225,7 +225,7 @@ describe("what a hostile company's issuer says", () => {
 });
 
 describe("a company's log-in that is required", () => {
-  it("is by an owner who came in by it; then nobody else acts there, keys go on, and an operator opens it again", async () => {
+  it("starts with an owner who used it; then only its users act there, keys go on, and an operator can open it", async () => {
     const ann = await company();
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
     const { key: machine } = await key.json<{ key: string }>();

@@ -93,7 +93,7 @@ async function comes(
 }
 
 describe("a company's domain", () => {
-  it("is proven when both resolvers see the exact record, and no other way", async () => {
+  it("counts as proven when both resolvers see the exact record, and no other way", async () => {
     const domain = fresh();
     const { record, prove } = await team(domain);
     const unproven = [409, "domain_not_proven"];
@@ -121,7 +121,7 @@ describe("a company's domain", () => {
     expect(shown.domains[0]).toMatchObject({ domain, joins_by: ["google"] });
   });
 
-  it("is a whole name of the internet, and none where anybody gets an address", () => {
+  it("must be a whole internet name, and no public mail domain", () => {
     for (const text of [
       "acme",
       "gmail.com",
@@ -138,7 +138,7 @@ describe("a company's domain", () => {
     expect(parseCompanyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
   });
 
-  it("is one organization's until its record was gone for a week", async () => {
+  it("belongs to one organization until its record was gone for a week", async () => {
     const domain = fresh();
     const first = await company(domain);
     const second = await team(domain);
@@ -157,7 +157,7 @@ describe("a company's domain", () => {
 });
 
 describe("a domain whose record is gone", () => {
-  it("is told to the owners once, by mail and in the log, and again only after it was there", async () => {
+  it("alerts the owners once, by mail and in the log, and again only after it was there", async () => {
     const domain = fresh();
     const { view, account, record } = await company(domain);
     const sent: Mail[] = [];
@@ -204,7 +204,7 @@ describe("who comes by their company's log-in", () => {
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
   });
 
-  it("is nobody by an address, a subdomain, another's domain, or a domain that is not proven or agreed to", async () => {
+  it("counts as nobody by an address, a subdomain, another's domain, or an unproven or unapproved one", async () => {
     const domain = fresh();
     await company(domain);
     const unproven = fresh();
@@ -258,7 +258,7 @@ describe("who comes by their company's log-in", () => {
     expect(await ben.browser.logIn(ben.account, accept)).toBe(IN);
   });
 
-  it("of Microsoft is of the tenant in which the owner was, at an address of the domain", async () => {
+  it("must come from the owner's Microsoft tenant, at an address of the domain", async () => {
     const domain = fresh();
     const tid = crypto.randomUUID();
     const entra = new Entra(issuer);

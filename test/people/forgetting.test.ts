@@ -43,7 +43,7 @@ describe("the hourly sweep forgets", () => {
     expect(await kept()).toEqual([false, false, false]);
   });
 
-  it("who is a member of nothing and stayed away for 90 days, and nobody else", async () => {
+  it("deletes exactly people without a membership who stayed away for 90 days", async () => {
     const ann = await signUp(issuer);
     const ben = await joined(issuer, ann.browser, "member");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);

@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
   });
 
-  it("that was open when somebody was removed does not let them back in; a later one does", async () => {
+  it("stays useless to a member removed since; a later one works", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = await joined(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
@@ -79,7 +79,7 @@ describe("an invitation", () => {
     );
   });
 
-  it("of a member with keys alone is for who has that member's address, whoever has the link", async () => {
+  it("needs the member's address for a member with keys alone, whoever has the link", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
@@ -152,7 +152,7 @@ describe("an invitation", () => {
     expect(await codeOf(await admin("PATCH", at, { status: "active" }))).toEqual(closed);
   });
 
-  it("is bounded: 20 in an hour of one inviter", async () => {
+  it("stops at 20 an hour per inviter", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     const asked = Array.from({ length: 25 }, (_, n) =>
@@ -165,7 +165,7 @@ describe("an invitation", () => {
 });
 
 describe("organizations that a person makes", () => {
-  it("are paced, whatever the person does at once, and one of them is personal", async () => {
+  it("keep a pace, whatever the person does at once, and one of them is personal", async () => {
     const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
     const gone = { organization_id: view.organization.id };

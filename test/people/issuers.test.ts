@@ -30,7 +30,7 @@ describe("Google", () => {
   const bindings = loginsOf({ id: "google", kind: "google" });
   const asked = { issuer: "google", purpose: "sign_up" };
 
-  it("is asked when the person logged in, for an account to be chosen, with a code of S256", async () => {
+  it("gets asked for the login time, with an account choice and a code of S256", async () => {
     startGoogle(issuer);
     const { searchParams } = await new Browser(bindings).start(asked);
     expect(Object.fromEntries(searchParams)).toMatchObject({

@@ -48,7 +48,7 @@ describe("mail", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("that is off, or fails, stops nothing: the link is shown, and no address is in the log", async () => {
+  it("stops nothing when it is off or fails: the link is shown, and no address is logged", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {

@@ -68,7 +68,7 @@ describe("the last owner", () => {
     );
   });
 
-  it("who is alone and goes closes the organization, unless somebody joins at that moment", async () => {
+  it("closes the organization on leaving alone, unless somebody joins at that moment", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -104,7 +104,7 @@ describe("closing because one is alone", () => {
 });
 
 describe("first credits", () => {
-  it("are no more than the day's budget, however many sign up at once, and each pays for one", async () => {
+  it("stay within the day's budget, however many sign up at once, and each pays for one", async () => {
     const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000; // nobody else's
     const bindings = {
       CLOCK_OFFSET_MS: String(day),
@@ -155,7 +155,7 @@ describe("an issuer that goes away while people log in", () => {
     expect(await new Browser().logIn(account)).toBe("/console/#/");
   });
 
-  it("that does not answer within 5 s is away", async () => {
+  it("counts as unavailable after 5 s", async () => {
     const { account } = await signUp(issuer);
     const browser = new Browser();
     const back = await browser.click(await browser.start(), account);
@@ -174,7 +174,7 @@ describe("an issuer that goes away while people log in", () => {
 });
 
 describe("the callback", () => {
-  it("with any parameter missing, doubled, changed or added lets nobody in", async () => {
+  it("rejects any missing, doubled, changed or added parameter", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const ways: readonly ((search: URLSearchParams, name: string) => void)[] = [
@@ -206,7 +206,7 @@ describe("the callback", () => {
     expect(await browser.land(back)).toBe("/console/#/login?why=denied");
   });
 
-  it("is a navigation of a document alone, and another issuer's is none of this log-in", async () => {
+  it("accepts only a document's navigation, and no other issuer's", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -223,7 +223,7 @@ describe("the callback", () => {
     expect(await browser.session()).toBeNull();
   });
 
-  it("of a session that has ended meanwhile makes nothing fresh", async () => {
+  it("makes nothing fresh for a session that ended meanwhile", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
     const other = Object.assign(laterOn(browser, 0), { cookies: new Map(browser.cookies) });

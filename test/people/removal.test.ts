@@ -27,7 +27,7 @@ async function keyOf(browser: Browser): Promise<string> {
 }
 
 describe("a member who is removed", () => {
-  it("is out when the answer leaves: session, key, and the session of a key", async () => {
+  it("loses session, key, and the session of a key with the answer", async () => {
     const { ann, ben } = await team("admin");
     const key = await keyOf(ben.browser);
     const minted = await send("/v1/sessions", { key, body: {} });
@@ -43,7 +43,7 @@ describe("a member who is removed", () => {
     expect((await ben.browser.session())?.organization).toBeNull();
   });
 
-  it("has invited nobody any more", async () => {
+  it("leaves no open invitations", async () => {
     const { ann, ben } = await team("admin");
     const eve = someone();
     issuer.accounts.push(eve);
@@ -60,7 +60,7 @@ describe("a member who is removed", () => {
 });
 
 describe("an owner", () => {
-  it("who is the last one cannot leave, nor become less, nor be forgotten", async () => {
+  it("may not leave, lose the role or be deleted as the last one", async () => {
     const { ann } = await team("admin");
     const own = `/members/${ann.view.member.id}`;
     const refused = [
@@ -74,7 +74,7 @@ describe("an owner", () => {
     }
   });
 
-  it("of two who remove each other at once stays", async () => {
+  it("remains when two remove each other at once", async () => {
     const { ann, ben } = await team("owner");
     await Promise.all([
       ann.browser.people("DELETE", `/members/${ben.view.member.id}`),
@@ -90,7 +90,7 @@ describe("an owner", () => {
 });
 
 describe("a role", () => {
-  it("that changes acts on the member's next request", async () => {
+  it("applies a change to the member's next request", async () => {
     const { ann, ben } = await team("member");
     expect((await ben.browser.people("GET", "/invitations")).status).toBe(403);
     await ann.browser.people("PATCH", `/members/${ben.view.member.id}`, { role: "admin" });
@@ -101,7 +101,7 @@ describe("a role", () => {
 });
 
 describe("the console's key", () => {
-  it("is in no list, counts as none, and can be neither changed, rotated nor revoked", async () => {
+  it("appears in no list or count, and cannot be changed, rotated or revoked", async () => {
     const { browser, view } = await signUp(issuer);
     const row = await env.DB.prepare("SELECT id FROM keys WHERE member_id = ?")
       .bind(view.member.id)
@@ -119,7 +119,7 @@ describe("the console's key", () => {
 });
 
 describe("what a person takes along", () => {
-  it("has what they did and what was done to them, also where they were removed, and nothing of others", async () => {
+  it("contains what they did and what was done to them, also after a removal, and nothing of others", async () => {
     const { ann, ben } = await team("admin");
     const [account, cleo] = [someone(), someone()];
     issuer.accounts.push(account, cleo);

@@ -41,7 +41,7 @@ const named = (path: string): string =>
   path.replaceAll(/:\w+(?:\{[^}]+\})?/g, (name) => (name.includes("resp") ? "resp_1" : "x"));
 
 describe("what lasts wants a log-in of the last ten minutes", () => {
-  it("by the tables of paths: all that changes something but what takes away or is the caller's own", () => {
+  it("applies by the tables of paths to every lasting change", () => {
     const rows = [
       ...ROUTES,
       ...OPERATOR_ENDPOINTS.map(({ method, path }) => ({ method, path: `/admin/v1${path}` })),
@@ -67,7 +67,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
     ]);
   });
 
-  it("by the body where a change can lower limits", () => {
+  it("depends on the body where a change can lower limits", () => {
     expect(settings({ auto_top_up: null })).toBe(false);
     expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
     expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
@@ -106,7 +106,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
 
-  it("of who pasted a key or a token too: pasting it again is the log-in", async () => {
+  it("applies to pasted keys and tokens too: pasting again is the login", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     for (const [text, path, body] of [
       [key, "/v1/keys", { name: "one" }],
@@ -125,7 +125,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
 });
 
 describe("a session that somebody took", () => {
-  it("is not made fresh by its person's next log-in: that has a cookie of its own, and ends it", async () => {
+  it("stays stale after its person's next login, which has its own cookie and ends it", async () => {
     const { browser, account } = await signUp(issuer);
     const stolen = Object.assign(laterOn(browser), { cookies: new Map(browser.cookies) });
     const own = laterOn(browser);
@@ -148,7 +148,7 @@ describe("a session that somebody took", () => {
 });
 
 describe("a log-in is as fresh as it can be proven", () => {
-  it("by the code's exchange where the issuer's word is old and cannot be had anew", async () => {
+  it("counts the code's exchange where the issuer's time is old and cannot be renewed", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
@@ -158,7 +158,7 @@ describe("a log-in is as fresh as it can be proven", () => {
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
-  it("by the issuer's word where it can be asked to log them in again, which an old or odd one is not", async () => {
+  it("counts the issuer's time where it can be asked again, unless it is old or odd", async () => {
     const { browser, account } = await signUp(issuer, someone(), withReauth);
     const later = laterOn(browser, 11, withReauth);
     for (const bend of [

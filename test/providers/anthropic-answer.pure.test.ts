@@ -95,13 +95,13 @@ const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USA
 describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, WireScenario][])(
   "%s",
   (name, scenario) => {
-    it("is the same message as JSON and as a stream", async () => {
+    it("reads the same message as JSON and as a stream", async () => {
       const expected = { ...NOTHING, ...SAID[name] };
       expect(await whole(scenario.json)).toEqual(expected);
       expect(await streamed(scenario.stream)).toEqual(expected);
     });
 
-    it("is the same wherever the network cuts it", async () => {
+    it("reads the same wherever the network cuts it", async () => {
       await expect(
         expectSameHoweverCut(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
       ).resolves.toBeUndefined();

@@ -211,7 +211,7 @@ describe("thoughts", () => {
     expect(none).toMatchObject({ messages: expected, thinking: { type: "between_tools" } });
   });
 
-  it("are dropped there, not refused, once a client has changed what they were about", () => {
+  it("disappear without an error once a client changed their conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({
       type: "adaptive",
@@ -227,7 +227,7 @@ describe("thoughts", () => {
     }
   });
 
-  it("that are missing keep a budget from thinking in the midst of calls, and only there", () => {
+  it("prevent a thinking budget in the middle of calls when they are missing, and only there", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });

@@ -155,7 +155,7 @@ it.each([
   ],
   ["no limit that has something left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
   ["a reset that has no time in it", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
-])("without retry-after a 429 waits for %s", async (_, limits, wait) => {
+])("waits for %s after a 429 without retry-after", async (_, limits, wait) => {
   const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
   for (const [name, value] of Object.entries(limits)) {
     headers[`anthropic-ratelimit-${name}`] = value;

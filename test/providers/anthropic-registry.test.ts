@@ -17,7 +17,7 @@ function configOf(vars: Record<string, string>) {
   return parsed.config;
 }
 
-it("is live by its key alone, and promises the US there and no region elsewhere", () => {
+it("needs only its key, and promises the US there and no region elsewhere", () => {
   expect(liveProviders(configOf({}))).toEqual([]);
   expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
@@ -37,7 +37,7 @@ it.each([
   ["eu", {}, "https://api.anthropic.com/v1/messages", undefined],
   ["us", {}, "https://api.anthropic.com/v1/messages", "us"],
   ["us", { ANTHROPIC_BASE_URL: "https://proxy.test/a/" }, "https://proxy.test/a/messages", "us"],
-])("from %s with %j it asks %s, inference_geo %s", async (REGION, vars, url, geo) => {
+])("calls, from %s with %j, %s, inference_geo %s", async (REGION, vars, url, geo) => {
   const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
   const call = { upstreamId: "claude-sonnet-5" };
   const { asked } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);

@@ -67,7 +67,7 @@ it("a beta is named in its header by the requests that need it", async () => {
   expect(asked[0]?.headers.get("anthropic-beta")).toBe("thinking-binding-controls-2026-08-01");
 });
 
-it("only allowed fields leave: no end user, address, or field that costs extra", () => {
+it("sends only allowed fields: no end user, address, or field that costs extra", () => {
   const body = {
     model: "cheap",
     user: "customer-7",
@@ -179,7 +179,7 @@ describe("models differ", () => {
     expect(JSON.stringify(sent({ tools: many }))).not.toContain("strict");
   });
 
-  it("without schemas a tool's input is the answer, and it must be called", () => {
+  it("forces a tool whose input is the answer for models without schemas", () => {
     const json = { name: "json", input_schema: SCHEMA };
     const one = { disable_parallel_tool_use: true };
     expect(sent({ response_format: FORMAT }, OLD)).toEqual({

@@ -45,7 +45,7 @@ it.each([
   expect([thinking, jsonSchema, sampling, geo]).toEqual(expected);
 });
 
-it("only the models that refuse a forced tool are not forced", () => {
+it("forces every model that accepts a forced tool", () => {
   const refusing = [
     "claude-opus-5-5",
     "claude-sonnet-5-5",
@@ -78,7 +78,7 @@ it.each([
   expect(fields(model, effort)).toEqual(expected);
 });
 
-it("where thinking would be a 400 it is turned off, with no more effort than that allows", () => {
+it("turns thinking off where it would be a 400, with no more effort than that allows", () => {
   expect(fields("claude-haiku-4-5", "high", false)).toEqual({ thinks: false });
   expect(fields("claude-opus-4-8", undefined, false)).toEqual({ thinks: false });
   expect(fields("claude-sonnet-5", "max", false)).toEqual({

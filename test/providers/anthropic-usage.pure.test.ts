@@ -22,7 +22,7 @@ async function reports(...data: readonly string[]) {
   );
 }
 
-it("what the cache gave and took is not in input_tokens, thinking is in output_tokens", () => {
+it("excludes cache reads and writes from input_tokens and includes thinking in output_tokens", () => {
   const raw = {
     input_tokens: 10,
     cache_creation_input_tokens: 200,

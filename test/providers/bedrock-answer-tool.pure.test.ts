@@ -34,7 +34,7 @@ it("an answer that is given twice counts once", async () => {
   });
 });
 
-it("what is said beside the answer is left out; without an answer it is one", async () => {
+it("drops text beside the answer; without an answer the text is it", async () => {
   const said = textFrames(0, ["<thinking>", "Hm."]);
   const answer = toolFrames(1, "json", ['{"a":1}']);
   const other = toolFrames(1, "other", ["{}"]);

@@ -41,7 +41,7 @@ it.each([
   [TOKEN, [{ id: "bedrock", regions: ["eu"] }]],
   [KEY, [{ id: "bedrock", regions: ["eu"] }]],
   [{ ...TOKEN, REGION: "us" }, [{ id: "bedrock", regions: ["us"] }]],
-])("with %j live is %j", (vars, live) => {
+])("gives, with %j, %j as active", (vars, live) => {
   expect(liveWith(vars)).toEqual(live);
   expect(problemsWith(vars)).toEqual([]);
 });
@@ -71,7 +71,7 @@ it.each([
   ["us", "eu-west-1"],
   ["us", "us-gov-west-1"],
   ["us", "ca-central-1"],
-])("in %s the AWS region %s is a problem, and nothing is called", (region, aws) => {
+])("rejects in %s the AWS region %s, and calls nothing", (region, aws) => {
   const vars = { ...TOKEN, REGION: region, AWS_REGION: aws };
   expect(problemsWith(vars)).toMatchObject([{ variable: "AWS_REGION" }]);
   expect(liveWith(vars)).toEqual([]);
@@ -84,7 +84,7 @@ it.each([
   ["eu", "bedrock-runtime.us-west-2.api.aws"],
   ["eu", "bedrock.amazonaws.com"],
   ["us", "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com"],
-])("in %s the base URL of %s is a problem, and nothing is called", (region, at) => {
+])("rejects in %s the base URL of %s, and calls nothing", (region, at) => {
   const vars = { ...TOKEN, REGION: region, BEDROCK_BASE_URL: `https://${at}` };
   expect(problemsWith(vars)).toMatchObject([{ variable: "BEDROCK_BASE_URL" }]);
   expect(liveWith(vars)).toEqual([]);
@@ -95,7 +95,7 @@ it.each([
   "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com",
   "my-proxy-1.eu-north-1.elb.amazonaws.com",
   "amazonaws.com.proxy.test",
-])("in the EU the base URL of %s is sound", (at) => {
+])("accepts in the EU the base URL of %s", (at) => {
   expect(problemsWith({ ...TOKEN, BEDROCK_BASE_URL: `https://${at}` })).toEqual([]);
 });
 

@@ -41,7 +41,7 @@ it.each([
   "Access to this model is not available for channel program accounts.",
   "You don't have access to the model with the specified model ID.",
   "This model version has reached the end of its life.",
-])("that a model is not to be had there is our fault, not the request's: %s", async (message) => {
+])("treats an unavailable model as our fault, not the request's: %s", async (message) => {
   const reply = errorReply(400, "ValidationException", message);
   expect(await failureOf(reply)).toEqual({ kind: "disabled", reason: "model" });
 });
@@ -52,7 +52,7 @@ const QUOTED = [
   "The model returned the following errors: no inference profile, end of its life, on-demand throughput, access to this model",
 ];
 
-it.each(QUOTED)("what the client wrote is no word about our model: %s", async (message) => {
+it.each(QUOTED)("ignores the client's quoted words about our model: %s", async (message) => {
   const reply = errorReply(400, "ValidationException", message);
   expect(await failureOf(reply)).toMatchObject({ kind: "refused" });
 });
@@ -97,12 +97,15 @@ describe("what of ours an error quotes", () => {
   /** The text itself is the upstream's, and allowed in a 400 of its own. */
   const secret = all.filter((text) => text !== CANARY.text);
 
-  it.each(Object.entries(BEDROCK_FAILURES.errors))("is in no failure: %s", async (_, reply) => {
-    const text = JSON.stringify(await failureOf(reply));
-    for (const one of secret) expect(text).not.toContain(one);
-  });
+  it.each(Object.entries(BEDROCK_FAILURES.errors))(
+    "appears in no failure: %s",
+    async (_, reply) => {
+      const text = JSON.stringify(await failureOf(reply));
+      for (const one of secret) expect(text).not.toContain(one);
+    },
+  );
 
-  it("is in no event of a stream", async () => {
+  it("appears in no event of a stream", async () => {
     for (const reply of [BEDROCK_FAILURES.errorFirst, BEDROCK_FAILURES.errorMid]) {
       // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const events = await eventsOf(BEDROCK, CALL, reply);
@@ -111,7 +114,7 @@ describe("what of ours an error quotes", () => {
     }
   });
 
-  it("is taken out also where it looks like nothing: every part of an access key", async () => {
+  it("disappears also where it looks harmless: every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;

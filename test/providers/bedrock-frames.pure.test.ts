@@ -87,7 +87,7 @@ function isBroken(bytes: Uint8Array): boolean {
 }
 
 describe("a frame is refused", () => {
-  it("with any of its bits turned", () => {
+  it("rejects any flipped bit", () => {
     for (let bit = 0; bit < TWO.length * 8; bit++) {
       const bytes = TWO.slice();
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));

@@ -22,7 +22,7 @@ const TOOLS = [{ type: "function", function: { name: "get_weather", description:
 const messages = async (given: object[], model?: string, more: object = {}) =>
   (await sent({ messages: given, ...more }, model))["messages"];
 
-it("of a request's fields only those that are named are sent, and the cap always", async () => {
+it("sends only named fields of a request, and always the cap", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },
@@ -69,7 +69,7 @@ it.each([
   expect(await refused({}, model)).toEqual({ kind: "disabled", reason: "residency" });
 });
 
-it("what an ARN stands for cannot be told, so that it is not served", async () => {
+it("serves no ARN, whose region is unknown", async () => {
   const arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc";
   expect(await refused({}, arn)).toMatchObject({ kind: "disabled" });
 });

@@ -86,7 +86,7 @@ it("a stream that says nothing at all is a failure, one with an empty answer is 
   expect(await kindsOf(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
-it("nothing is read after the end, and a model that gave up has not finished", () => {
+it("reads nothing after the end, and a model that gave up has not finished", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });
@@ -99,7 +99,7 @@ it("nothing is read after the end, and a model that gave up has not finished", (
   });
 });
 
-it("what follows the finish reason is no part of the answer", async () => {
+it("ignores what follows the finish reason", async () => {
   const events = await eventsOf(
     provider,
     {},

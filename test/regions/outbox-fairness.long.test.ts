@@ -95,7 +95,7 @@ it("a flush delivers an organization's own, not what waits for another that hang
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("of a peer's message one hanging wallet takes one place: the others are told, the rest is untried", async () => {
+it("gives one hanging wallet one slot of a peer's message: the others are told, the rest is untried", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),

@@ -82,7 +82,7 @@ function logged(): Record<string, unknown>[] {
 }
 
 describe("a call to a peer", () => {
-  it("is a signed POST of the body with its version, and gives back what was answered", async () => {
+  it("sends a signed POST of the body with its version, and returns the answer", async () => {
     peerAnswers(ok);
     const answer = await call();
     expect(answer).toMatchObject({ status: 200, body: { ok: true } });
@@ -139,7 +139,7 @@ describe("a call to a peer", () => {
     expect(sent).toHaveLength(2);
   });
 
-  it("with little time left is one attempt that has all of it; what fails at once is repeated", async () => {
+  it("gives one attempt all of a short time, and repeats what fails at once", async () => {
     peerAnswers(silent);
     expect(await call({ budgetMs: 40 })).toBeNull();
     expect(sent).toHaveLength(1);
@@ -166,13 +166,13 @@ describe("a call to a peer", () => {
     [1, status(503)],
     [2, lost],
     [3, status(503)],
-  ])("with %i attempts is made so often and no more", async (attempts, each) => {
+  ])("makes exactly %i attempts", async (attempts, each) => {
     peerAnswers(...Array.from({ length: attempts }, () => each));
     expect(await call({ attempts })).toBeNull();
     expect(sent).toHaveLength(attempts);
   });
 
-  it.each([0, -5])("with a budget of %i ms is not made", async (budgetMs) => {
+  it.each([0, -5])("stays unmade with a budget of %i ms", async (budgetMs) => {
     peerAnswers(ok);
     expect(await call({ budgetMs })).toBeNull();
     expect(sent).toHaveLength(0);
@@ -200,7 +200,7 @@ describe("a call to a peer", () => {
     expect(sent.map(({ request }) => request.signal.aborted)).toEqual([true, true]);
   });
 
-  it("that fails has one line in the log, which names no secret and no body", async () => {
+  it("logs one line on failure, without a secret or a body", async () => {
     peerAnswers(lost, text("answer-canary"));
     expect(await call()).toBeNull();
     expect(logged()).toEqual([

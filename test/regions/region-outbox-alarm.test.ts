@@ -77,7 +77,7 @@ it.each([
   ["long past is set again", -61_000, true],
   ["about to run is left alone", -1000, false],
   ["still to come is left alone", 20_000, false],
-])("at the start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
+])("sets at the start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
   await oneWaiting();
   await runInDurableObject(outbox, async (_outbox, state) => {
     const { storage } = state;

@@ -65,7 +65,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(await armed(outbox)).toBeNull();
   });
 
-  it("that come one by one share an alarm a little later, and one request", async () => {
+  it("share an alarm a little later, and one request, when they come one by one", async () => {
     const items = Array.from({ length: 5 }, (_, i) => settleOf(org(), i));
     const begunMs = Date.now();
     await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
@@ -93,7 +93,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(new Set(peer.heard()).size).toBe(250);
   });
 
-  it("are answered one by one: what has no proper answer of its own is kept", async () => {
+  it("keep what has no valid answer of its own", async () => {
     const ids = ["taken", "refused", "failed", "silent", "twice", "odd"] as const;
     const items = new Map(ids.map((name) => [name, settleOf(org(), 1)]));
     const idOf = (name: (typeof ids)[number]): string => items.get(name)?.holdId ?? "";
@@ -134,7 +134,7 @@ describe("outcomes for a peer's wallets", () => {
     ["results that are no list", () => Response.json({ ok: true, results: {} })],
     ["an ordinary 404", () => Response.json({ ok: true, results: [] }, { status: 404 })],
     ["a 500", () => Response.json({ ok: true, results: [] }, { status: 500 })],
-  ])("that are answered with %s are all kept", async (_name, answer) => {
+  ])("stay when they are answered with %s", async (_name, answer) => {
     peer.answer = answer;
     await outbox.enqueue([settleOf(org(), 1), voidOf(org())]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -145,7 +145,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.effects.size).toBe(2);
   });
 
-  it("of one hold never share a request, whose answer could not tell them apart", async () => {
+  it("never share a request with the same hold, whose answers are indistinguishable", async () => {
     const settle = settleOf(org(), 5);
     await outbox.enqueue([settle, { ...voidOf(settle.orgId), holdId: settle.holdId }]);
     await eventually(() => depthIs(outbox, EMPTY));
@@ -153,7 +153,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
   });
 
-  it("are parked with an alert after a week without an answer, never dropped", async () => {
+  it("get parked with an alert after a week without an answer, never dropped", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue([settleOf(org(), 5)]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -227,7 +227,7 @@ describe("a peer that comes back", () => {
     },
   );
 
-  it("is not asked again at once for what one of its wallets failed", async () => {
+  it("gets no immediate repeat of what one of its wallets failed", async () => {
     const bad = settleOf(org(), 1);
     peer.failing.add(bad.holdId);
     await outbox.enqueue([bad]);
@@ -241,7 +241,7 @@ describe("a peer that comes back", () => {
     expect(told()).toBe(before);
   });
 
-  it("that was not there costs one request for a hundred messages, however often it is tried", async () => {
+  it("costs one request for a hundred messages, however often it is tried", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue(Array.from({ length: 100 }, (_, i) => settleOf(org(), i)));
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -255,7 +255,7 @@ describe("a peer that comes back", () => {
   });
 });
 
-it("what a peer is told by a message of no meaning is dead, and stops nothing else", async () => {
+it("ignores a meaningless message, which stops nothing else", async () => {
   const good = settleOf(org(), 2);
   const bad = settleOf(org(), 2);
   await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);

@@ -35,7 +35,7 @@ it("delivers settles and voids to their organization's wallet, by itself", async
   expect(await armed(outbox)).toBeNull();
 });
 
-it("the same hold and kind enqueued again is stored once", async () => {
+it("stores the same hold and kind once", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 7);
@@ -126,7 +126,7 @@ it("a wallet whose storage is away is not a refusal", async () => {
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("what cannot be delivered for seven days is parked with an alert, and charged by a sweep once it can be", async () => {
+it("parks what cannot be delivered for seven days with an alert, and charges it by a sweep later", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 5);

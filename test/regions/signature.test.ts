@@ -48,7 +48,7 @@ function signedByThem(change: Partial<PeerMessage> = {}): Promise<SignedMessage>
 }
 
 describe("what is signed", () => {
-  it("is the signature base of RFC 9421: its example B.2.5 comes out", async () => {
+  it("matches the signature base of RFC 9421: example B.2.5", async () => {
     const secret =
       "uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==";
     const base = signatureBase(
@@ -66,7 +66,7 @@ describe("what is signed", () => {
     expect(signature.toBase64()).toBe("pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=");
   });
 
-  it("is a line for each component and one for the parameters, byte for byte", async () => {
+  it("consists of a line for each component and one for the parameters, byte for byte", async () => {
     const { headers } = await signedByUs();
     expect(headers["signature-input"]).toMatch(
       /^turnpike=\("@method" "@authority" "@path" "@query" "content-digest" "x-request-id"\);created=1795262400;expires=1795262430;keyid="eu:[\w-]{12}";alg="hmac-sha256"$/,
@@ -76,7 +76,7 @@ describe("what is signed", () => {
     );
   });
 
-  it("has the digest of RFC 9530 of the body's bytes", async () => {
+  it("includes the digest of RFC 9530 of the body's bytes", async () => {
     expect(await contentDigestOf(new TextEncoder().encode('{"hello": "world"}\n'))).toBe(
       "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:",
     );
@@ -100,7 +100,7 @@ describe("what is signed", () => {
     ["a port that is the scheme's own", "https://us.test:443/internal/v1/lookup"],
     ["a host in capitals", "https://US.TEST/internal/v1/lookup"],
     ["an empty query", "https://us.test/internal/v1/lookup?"],
-  ])("is the same for %s", async (_name, url) => {
+  ])("stays the same for %s", async (_name, url) => {
     const { headers } = await signedByUs(CURRENT, url);
     expect(headers).toEqual(
       (await signedByUs(CURRENT, "https://us.test/internal/v1/lookup")).headers,
@@ -109,12 +109,12 @@ describe("what is signed", () => {
 });
 
 describe("a message", () => {
-  it("is taken from whoever signs as the RFC says", async () => {
+  it("accepts every signer that follows the RFC", async () => {
     expect(await verdictOn(await signedByUs())).toBe("from eu");
     expect(await verdictOn(await signedByThem())).toBe("from eu");
   });
 
-  it("without one of its headers, or with one of them twice, is refused", async () => {
+  it("needs each of its headers exactly once", async () => {
     const message = await signedByThem();
     for (const name of ["signature", "signature-input", "content-digest", "x-request-id"]) {
       const { [name]: value = "", ...rest } = message.headers;
@@ -124,7 +124,7 @@ describe("a message", () => {
     }
   });
 
-  it("is refused when it covers less, more, twice, in another order or by another algorithm", async () => {
+  it("must cover exactly the right parts, in order, by the right algorithm", async () => {
     const others: Partial<PeerMessage>[] = [
       ...COVERED.map((name) => ({ covered: COVERED.filter((one) => one !== name) })),
       { covered: [] },
@@ -164,7 +164,7 @@ describe("a message", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("that arrives %i ms after it was signed: %s", async (afterMs, verdict) => {
+  ])("gets, %i ms after it was signed: %s", async (afterMs, verdict) => {
     expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
   });
 
@@ -173,11 +173,11 @@ describe("a message", () => {
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("that would live for %i s: %s", async (lifetimeS, verdict) => {
+  ])("gets, for a life of %i s: %s", async (lifetimeS, verdict) => {
     expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
   });
 
-  it("that says itself to be good for 10 s is not good for 11", async () => {
+  it("ends with the 10 s that it names", async () => {
     const message = await signedByThem({ lifetimeS: 10 });
     expect(await verdictOn(message, { atMs: NOW_MS + 9000 })).toBe("from eu");
     expect(await verdictOn(message, { atMs: NOW_MS + 11_000 })).toBe("signed too long ago");
@@ -195,7 +195,7 @@ describe("a secret", () => {
     expect(await verdicts([])).toEqual(["unknown keyid", "unknown keyid"]);
   });
 
-  it("is the one that the keyid names, and no other is tried", async () => {
+  it("must match the keyid, and no other is tried", async () => {
     const byNext = await signedByThem({ secret: NEXT.secret });
     const nextId = /keyid="([^"]+)"/.exec(byNext.headers["signature-input"] ?? "")?.[1] ?? "";
     const accepted = [CURRENT, NEXT];
@@ -210,7 +210,7 @@ describe("a secret", () => {
     );
   });
 
-  it("of one direction is nothing in the other: the sender is part of what is signed", async () => {
+  it("works in one direction only: the sender is signed too", async () => {
     const reflected = { ...CURRENT, sender: "us" } as const;
     expect(await verdictOn(await signedByThem(), { accepted: [reflected] })).toBe("unknown keyid");
   });

@@ -91,7 +91,7 @@ describe("headers of proxies, platforms and other gateways change nothing", () =
     },
   );
 
-  it("none of them reaches an upstream, and the caller alone pays", async () => {
+  it("reach no upstream, and the caller alone pays", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
@@ -144,7 +144,7 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
     },
   );
 
-  it("of two that differ and are both of the form of ours none counts: one 401, no object is asked", async () => {
+  it("rejects two different keys of our form with one 401, without an object", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));

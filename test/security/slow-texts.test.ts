@@ -76,13 +76,13 @@ describe("an image's address", () => {
     ["labels", `https://${"a.".repeat(LONG)}local/`],
     ["digits", `https://${"1.".repeat(LONG)}x/`],
     ["a data URL's parameters", `data:image/png${";a".repeat(LONG)};base64,x`],
-  ])("with a host or a head of %s is refused without a request", async (_, url) => {
+  ])("rejects a host or a head of %s without a request", async (_, url) => {
     const fetched = vi.spyOn(globalThis, "fetch");
     expect(await ask(url)).toMatchObject(refused);
     expect(fetched).not.toHaveBeenCalled();
   });
 
-  it("is refused for a host longer than any name, and asked for at the longest", async () => {
+  it("rejects a host longer than any name, and accepts the longest", async () => {
     const labels = `${"a".repeat(61)}.`.repeat(4);
     const longest = `${labels}ex`.padEnd(253, "e");
     const fetched = vi

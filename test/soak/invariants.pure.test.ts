@@ -254,7 +254,7 @@ const unjudged = (drowned: number, leftOut: number) => {
   return verdictsOf(run).filter(({ notJudged }) => notJudged !== undefined);
 };
 
-it("what hangs on time is not judged on a machine that left out a fifth, or refused forged keys late", () => {
+it("skips time checks on a machine that lost a fifth, or rejected forged keys late", () => {
   expect(unjudged(8, 20)).toEqual([]);
   for (const verdicts of [unjudged(9, 0), unjudged(0, 21)]) {
     expect(verdicts.map(({ promise }) => promise)).toEqual([

@@ -52,25 +52,22 @@ describe("a repeat of a request whose answer was lost", () => {
   it.each([
     ["admitted with it", "admitAndHold"],
     ["admitted before", "hold"],
-  ] as const)(
-    "with a key that was revoked meanwhile, %s, is refused and ends nothing",
-    async (_, by) => {
-      const key = await gatedKey({ balance: 100 });
-      const request = holdOf(60);
-      const ask = () =>
-        by === "hold" ? key.stub.hold(request, key.hash) : key.stub.admitAndHold(key.hash, request);
-      if (by === "hold") valueOf(await key.stub.admit(key.hash));
-      valueOf<unknown>(await ask());
-      valueOf(await key.stub.revokeKey(key.hash, 1));
-      await evict(key);
-      expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
-      expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
-      expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
-      expect(await differences(key.stub)).toEqual([]);
-    },
-  );
+  ] as const)("rejects a key that was revoked meanwhile, %s, and ends nothing", async (_, by) => {
+    const key = await gatedKey({ balance: 100 });
+    const request = holdOf(60);
+    const ask = () =>
+      by === "hold" ? key.stub.hold(request, key.hash) : key.stub.admitAndHold(key.hash, request);
+    if (by === "hold") valueOf(await key.stub.admit(key.hash));
+    valueOf<unknown>(await ask());
+    valueOf(await key.stub.revokeKey(key.hash, 1));
+    await evict(key);
+    expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
+    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
+    expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
+    expect(await differences(key.stub)).toEqual([]);
+  });
 
-  it("whose key has to be met again, and whose register is away, ends nothing either", async () => {
+  it("ends nothing either for a key to look up again whose register is unavailable", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -102,7 +99,7 @@ describe("a repeat of a request whose answer was lost", () => {
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
-  it("that was charged since leaves the charge, whether it is admitted or not", async () => {
+  it("keeps a charge made since, whether it is admitted or not", async () => {
     const key = await gatedKey({ rpmLimit: 2, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);

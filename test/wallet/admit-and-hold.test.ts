@@ -17,7 +17,7 @@ describe("a granted one", () => {
     expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
   });
 
-  it("is one turn and two rows: both are stored when the call has merely begun", async () => {
+  it("takes one turn and two rows: both are stored when the call has merely begun", async () => {
     const key = await gatedKey({ balance: 100 });
     valueOf(await key.stub.admitAndHold(key.hash, holdOf(1))); // sets the alarm
     const seen = await inside(key, async (wallet, sql, { storage }) => {

@@ -60,7 +60,7 @@ it("a key that is inserted after it was refused as unknown works at once", async
   expect(await asked(key)).toBe("admitted");
 });
 
-it("what a register refuses holds nothing open: the object can be evicted", async () => {
+it("holds nothing open after a register's rejection: the object can be evicted", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key); // waits for whatever is still open
@@ -226,7 +226,7 @@ it.each([
   ["gone", {}, "storage_unavailable"],
   ["overloaded", { overloaded: true }, "overloaded"],
 ])(
-  "with the register %s a first use is 503, never 401, and heals with it",
+  "answers 503 to a first use with the register %s, never 401, and recovers with it",
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;
@@ -239,7 +239,7 @@ it.each([
   },
 );
 
-it("with the book down a first use is 503, never 401, and heals with it", async () => {
+it("answers 503 to a first use with the database down, never 401, and recovers with it", async () => {
   const key = await gatedKey();
   book.broken = true;
   expect(await asked(key)).toBe("storage_unavailable");
@@ -248,7 +248,7 @@ it("with the book down a first use is 503, never 401, and heals with it", async 
 });
 
 it.each(["book", "register"])(
-  "with the %s down a known key goes on, also when its minute of use is due and after an eviction",
+  "serves a known key with the %s down, also when its use is due and after an eviction",
   async (what) => {
     const key = await gatedKey({ rpmLimit: 10 });
     await asked(key);

@@ -8,7 +8,7 @@ import { effort } from "../effort.ts";
 
 afterEach(() => shiftClock(null));
 
-it("in any order of requests, repeats, evictions, revocations, limits and time: the minute, the holds and death hold", async () => {
+it("keeps limits, holds and revocations in any order of requests, repeats, evictions, revocations, limits and time", async () => {
   const script = fc.record({ limit, commands: fc.array(command, { maxLength: 40, size: "max" }) });
   const result = await fc.check(
     fc.asyncProperty(script, async (one) => {

@@ -85,7 +85,7 @@ it("no key is met while it is being revoked by a wallet that is just rebuilt", a
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("where no wallet is made there is nothing to end, and nobody to admit", async () => {
+it("ends and admits nothing where no wallet exists", async () => {
   const key = await gatedKey();
   await lose(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));

@@ -134,7 +134,7 @@ it("a revocation that only the book knows ends the key with the next publish, an
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("that revocation is heard although the key's limit was set while its register was asked", async () => {
+it("learns of a revocation although the key's limit was set during the register's answer", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await asked(key)).toBe("admitted");

@@ -107,7 +107,7 @@ describe("a key's budget", () => {
     ["week", Date.UTC(2031, 4, 19)],
     ["month", Date.UTC(2031, 5, 1)],
   ] as const)(
-    "of a %s begins anew with it, and what was held before counts before",
+    "restarts with its %s, and earlier holds count before",
     async (budgetPeriod, next) => {
       const key = await limited({ budgetMicro: micros(100), budgetPeriod });
       await spend(key, 60);
@@ -127,7 +127,7 @@ describe("a key's budget", () => {
     },
   );
 
-  it("that is for good never begins anew; 0 blocks what costs nothing too", async () => {
+  it("never restarts when it is permanent; 0 blocks free calls too", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     await spend(key, 100);
     setClock(NOON + 400 * DAY_MS);
@@ -154,7 +154,7 @@ describe("a key's budget", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
   });
 
-  it("has spent what it had spent in a wallet that is rebuilt from the book", async () => {
+  it("keeps its spend in a wallet that is rebuilt from the database", async () => {
     const key = await limited({ budgetMicro: micros(100), budgetPeriod: "month" });
     await spend(key, 70);
     valueOf(await key.stub.poke());
@@ -172,7 +172,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
-  it("is held by the prompt's bound, never by its estimate", async () => {
+  it("holds by the prompt's bound, never by its estimate", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });

@@ -82,7 +82,7 @@ describe.each(MIDNIGHTS)("the midnight after %s", (_day, midnight, sameMonth) =>
     expect(await costOfDay(account, midnight)).toBe(COST);
   });
 
-  it("at 00:00:00.000 reads 0 for the day, without traffic or a job, and lets a used-up quota go on", async () => {
+  it("reads 0 for the day at 00:00:00.000, without traffic or a job, and frees a used-up quota", async () => {
     mockUpstream(() => upstreamCompletion());
     const short = { max_tokens: 10 };
     stopClockAt(midnight - 1);

@@ -17,7 +17,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("an alarm", () => {
-  it("is set by the first change and set again by a start that finds none", async () => {
+  it("comes with the first change, and again with a start that finds none", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -47,7 +47,7 @@ describe("an alarm", () => {
     expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
   });
 
-  it("that publishes costs a handful of rows, however many requests came before", async () => {
+  it("publishes with a handful of rows, however many requests came before", async () => {
     const { stub } = await newWallet(1000);
     await pay(stub, 1, "u");
     valueOf(await stub.poke());
@@ -66,7 +66,7 @@ describe("an alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("is set once by a burst of changes and once, last, by the alarm that publishes them", async () => {
+  it("starts once for a burst of changes and once, last, by the publishing alarm", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;
@@ -132,7 +132,7 @@ describe("an alarm", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("that dies while D1 has its batch loses nothing: neither the batch nor what came since", async () => {
+  it("loses nothing when it dies while D1 has its batch", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     await pay(stub, 10, "u");

@@ -11,7 +11,7 @@ afterEach(() => setClock(null));
 const DAY = 86_400_000;
 
 describe("an alert", () => {
-  it("of a quota is raised once per period and limit by requests settling together", async () => {
+  it("comes once per quota, period and limit for requests settling together", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
     await Promise.all(Array.from({ length: 10 }, () => pay(stub, 10, "u")));
@@ -32,7 +32,7 @@ describe("an alert", () => {
     expect(await kinds()).toHaveLength(3);
   });
 
-  it("of a quota is raised by the very micro that reaches its threshold, whatever the fraction", async () => {
+  it("comes with the very micro-credit that reaches its threshold, whatever the fraction", async () => {
     const { stub } = await newWallet(20_000);
     for (const percent of [7, 14, 28, 55, 56, 67, 80, 100]) {
       const name = `u${percent}`;
@@ -56,7 +56,7 @@ describe("an alert", () => {
     }
   });
 
-  it("of the balance is raised once per fall and re-armed at a tenth above its threshold", async () => {
+  it("comes once per fall of the balance, and again after a rise of a tenth", async () => {
     const { stub } = await newWallet(200);
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
     await pay(stub, 101);
@@ -74,7 +74,7 @@ describe("an alert", () => {
     expect(await count()).toBe(3);
   });
 
-  it("of one kind and end user is raised 32 times in 24 hours, however often a limit changes", async () => {
+  it("comes 32 times in 24 hours of one kind and end user, however often a limit changes", async () => {
     const { stub } = await newWallet(1000);
     for (const name of ["u", "other"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -136,7 +136,7 @@ describe("old alerts", () => {
     expect(await inBook(orgId)).toBe(0);
   });
 
-  it("are logged without the end user's name", async () => {
+  it("appear in the log without the end user's name", async () => {
     const { stub } = await newWallet(1000);
     const logged = vi.spyOn(console, "warn").mockReturnValue(undefined);
     const { endUser } = valueOf(

@@ -134,7 +134,7 @@ describe("the book", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("that is down stops no hold and no settle, and gets all of it when it is back", async () => {
+  it("stops no hold and no settle while it is down, and receives everything later", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);
@@ -156,7 +156,7 @@ describe("the book", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("of another wallet is left alone: holds are refused until it is put right", async () => {
+  it("stays untouched when it belongs to another wallet: holds are rejected until it is corrected", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));

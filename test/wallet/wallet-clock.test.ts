@@ -166,7 +166,7 @@ describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (
   });
 });
 
-it("what costs nothing and came after the jump is forgotten in its own time", async () => {
+it("forgets free requests after the jump in their own time", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);

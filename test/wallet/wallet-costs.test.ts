@@ -56,7 +56,7 @@ const costsOf = async (stub: Stub, price: Price | null = null) =>
     }),
   );
 
-it("what reads of a cache and writes to one cost is kept to the micro, of an hour's writes too", async () => {
+it("keeps the cost of cache reads and writes to the micro-credit, of an hour's writes too", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(prices, usages), { minLength: 1, maxLength: 6 }),
@@ -111,7 +111,7 @@ const OLD_GENERATION: Omit<Generation, "keyId"> = {
   finishReason: "stop",
 };
 
-it("what an older release stored of a receipt is read as it was, and written again the same", () => {
+it("reads an older release's receipt as it was, and writes it again unchanged", () => {
   const read = generationIn(OLD);
   expect(read).toStrictEqual(OLD_GENERATION);
   const again = { ...read, keyId: "key_test" };

@@ -42,7 +42,7 @@ async function newDesk() {
 }
 
 describe("an end user that is deleted and comes back", () => {
-  it("in a request has spent what it spent: what is left of its quota, and no more", async () => {
+  it("keeps its spend when it returns in a request: the rest of its quota, and no more", async () => {
     const { stub } = await newDesk();
     await pay(stub, 70);
     await pay(stub, 70, "u");
@@ -63,7 +63,7 @@ describe("an end user that is deleted and comes back", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("by a call has the defaults, a new id, its spend, and the alert of a quota that is used", async () => {
+  it("gets the defaults, a new id, its spend, and the alert of a used quota when it returns by a call", async () => {
     const { stub } = await newDesk();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -94,7 +94,7 @@ describe("an end user that is deleted and comes back", () => {
     [false, true],
     [true, true],
   ])(
-    "has the holds it left open, and their charges (evicted while away: %s, after it: %s)",
+    "keeps its open holds and their charges (evicted while away: %s, after it: %s)",
     async (evictAway, evictAfter) => {
       const { stub } = await newDesk();
       const who = { externalId: "u" };
@@ -181,7 +181,7 @@ describe("an end user that is deleted and comes back", () => {
 });
 
 describe("an end user that is away", () => {
-  it("is in no answer, not in the book, and its name in its row is a hash", async () => {
+  it("appears in no answer and not in the database, and its row has a hash for its name", async () => {
     const { stub, orgId } = await newDesk();
     await pay(stub, 10, "u");
     valueOf(await stub.poke());
@@ -212,7 +212,7 @@ describe("an end user that is away", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("is forgotten by the alarm when the month is over, and not before", async () => {
+  it("gets deleted by the alarm after the month, and not before", async () => {
     const { stub } = await newDesk();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -233,7 +233,7 @@ describe("an end user that is away", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("has the alarm set for the end of its month, with nothing else to do", async () => {
+  it("keeps an alarm for the end of its month, with nothing else to do", async () => {
     const { stub } = await newWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));
@@ -273,7 +273,7 @@ describe("an end user that is away", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("is forgotten with a wallet that is lost: the book does not know it", async () => {
+  it("disappears with a lost wallet: the database does not know it", async () => {
     const { stub, orgId } = await newDesk();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");

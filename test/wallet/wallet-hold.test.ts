@@ -18,7 +18,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a hold", () => {
-  it("is granted exactly 100 times of 200 at once when the balance is 100 times its least", async () => {
+  it("passes exactly 100 times of 200 at once when the balance is 100 times its least", async () => {
     const { stub } = await newWallet(1000);
     const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
     expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
@@ -30,7 +30,7 @@ describe("a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("that one micro is missing for names what is free and what it needs; an exact fit passes", async () => {
+  it("names what is free and needed when one micro-credit is missing; an exact fit passes", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
@@ -51,12 +51,12 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
 
-  it("is granted what is affordable between least and most", async () => {
+  it("gets what is affordable between least and most", async () => {
     const { stub } = await newWallet(50);
     expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
   });
 
-  it("of a request without a cap is granted half of what is free, never less than it needs", async () => {
+  it("gets half of what is free without a cap, never less than it needs", async () => {
     const { stub } = await newWallet(1000);
     const open = { most: micros(800), hasCap: false };
     const granted = [];
@@ -81,7 +81,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("that a peer was refused stays refused after a top-up; at home it may pass", async () => {
+  it("stays rejected after a top-up for a peer; at home it may pass", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));
@@ -106,7 +106,7 @@ describe("a hold", () => {
     ]);
   });
 
-  it("of NaN, a fraction or less than nothing throws and stores nothing", async () => {
+  it("throws and stores nothing for NaN, a fraction or less than nothing", async () => {
     const { stub } = await newWallet(100);
     for (const amount of [Number.NaN, 0.5, -1, 2 ** 53]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other on one object

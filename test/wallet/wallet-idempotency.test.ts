@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("is in progress while its request is held, and a replay once it is settled; another body is neither", async () => {
+  it("stays in progress while its request is held, and replays once it is settled; another body does neither", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("that was settled at nothing is used up too", async () => {
+  it("counts as used after a settlement at nothing too", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -83,7 +83,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, heldMicro: 0 });
   });
 
-  it("of a voided request is free, for another body too, and its late duplicate stays over", async () => {
+  it("becomes free after a void, for another body too, and its late duplicate stays over", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(await rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys")).toEqual([{ n: 1 }]);
   });
 
-  it("is not taken by a hold that is refused, nor by one whose void came first", async () => {
+  it("stays free after a rejected hold, or one whose void came first", async () => {
     const { stub } = await newWallet(5);
     expect(await refusal(stub)).toMatchObject({ kind: "balance_too_low" });
     const overtaken = named();
@@ -107,7 +107,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.hold({ ...named("2"), least: micros(1) })).granted).toBe(5);
   });
 
-  it("of an expired request is free, and what it would have cost is never charged late", async () => {
+  it("becomes free after an expiry, and the late cost is never charged", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -122,7 +122,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("of an expired request is free for another body too, and each is charged then: they are two requests", async () => {
+  it("becomes free after an expiry for another body too, and each is charged then: they are two requests", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -138,7 +138,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("of an expired request that nothing replaced, also not a refused one, is used up by its late charge", async () => {
+  it("counts as used by the late charge of an expired request without a successor", async () => {
     const { stub } = await newWallet(15);
     setClock(LATE);
     const lost = named();
@@ -167,7 +167,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("is asked for before the rate limit, the end users, the quota and the balance, and after suspension", async () => {
+  it("comes before the rate limit, the end users, the quota and the balance, and after suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));

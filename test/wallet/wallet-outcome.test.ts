@@ -61,7 +61,7 @@ describe("an outcome", () => {
     expect(valueOf(await stub.void(request.id))).toEqual({ kind: "settled", charged: 10 });
   });
 
-  it("for an unknown id charges nothing; a void before its hold keeps the hold out", async () => {
+  it("charges nothing for an unknown id; a void before its hold keeps the hold out", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "unknown" });
@@ -92,7 +92,7 @@ describe("an outcome", () => {
     expect(rows.at(-1)).toMatchObject({ kind: "expire", amountMicro: 0, generationId: home.id });
   });
 
-  it("that comes late is charged from what is free, once; a late void changes nothing", async () => {
+  it("charges late from what is free, once; a late void changes nothing", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [late, gone] = [holdOf(60), holdOf(10)];
@@ -112,7 +112,7 @@ describe("an outcome", () => {
 });
 
 describe("a credit", () => {
-  it("of the same reference counts once and answers as the first time; another amount is a conflict", async () => {
+  it("counts once per reference and answers the same; another amount is a conflict", async () => {
     const { stub } = await newWallet();
     const first = valueOf(await credit(stub, 100, "payment 1"));
     await pay(stub, 40);

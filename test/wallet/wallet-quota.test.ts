@@ -80,7 +80,7 @@ describe("an end user's quota", () => {
     ]);
   });
 
-  it("by default bounds 100 first requests at once of a user never seen", async () => {
+  it("bounds by default 100 first requests at once of a new user", async () => {
     const { stub } = await newWallet(10_000);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(70) }));
     const answers = await Promise.all(Array.from({ length: 100 }, () => holdFor(stub, 10, "new")));
@@ -88,7 +88,7 @@ describe("an end user's quota", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(1);
   });
 
-  it("of the day or of the month alone is enough to refuse; when both are, the month is named", async () => {
+  it("rejects by the day or the month alone; with both, the month is named", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "day", 10, 100));
     valueOf(await quota(stub, "month", 100, 10));
@@ -125,7 +125,7 @@ describe("an end user's quota", () => {
     expect(failureOf(await holdFor(stub, 0))).toMatchObject({ period: "month" });
   });
 
-  it("that is negative, not a number or too large is refused and what is stored stays", async () => {
+  it("rejects a negative, invalid or too large value and keeps the stored one", async () => {
     const { stub } = await newWallet();
     valueOf(await quota(stub, "u", 10, 20));
     for (const bad of [-1, Number.NaN, 1e308, "5", 0.5]) {

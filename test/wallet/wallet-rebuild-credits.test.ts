@@ -124,7 +124,7 @@ async function withMany(): Promise<{ readonly stub: Stub; readonly orgId: string
   return { stub, orgId };
 }
 
-it(`${MANY} credits of before are published when the wallet opens, adopted by a new one, and published again`, async () => {
+it(`publishes ${MANY} earlier credits when the wallet opens, adopts them in a new one, and publishes them again`, async () => {
   const { stub, orgId } = await withMany();
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);

@@ -36,14 +36,14 @@ const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
 const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMicro;
 
 describe("a healthy wallet is never rebuilt", () => {
-  it("that has published nothing yet, though it has been credited", async () => {
+  it("refuses before its first publish, though it has credits", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
     expect(await balanceOf(stub)).toBe(100);
   });
 
-  it("that is ahead of its book", async () => {
+  it("refuses when it is ahead of its database", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     valueOf(await stub.poke());
@@ -52,7 +52,7 @@ describe("a healthy wallet is never rebuilt", () => {
     expect(await balanceOf(stub)).toBe(70);
   });
 
-  it("whose book was put right by hand after a conflict", async () => {
+  it("refuses when its database was corrected by hand after a conflict", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     const request = holdOf(10);
@@ -72,7 +72,7 @@ describe("a healthy wallet is never rebuilt", () => {
 });
 
 describe("a lost wallet", () => {
-  it("that had published nothing is made again, empty", async () => {
+  it("starts again empty if it had published nothing", async () => {
     const { stub, orgId } = await newInBook();
     await lose(stub);
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
@@ -99,7 +99,7 @@ describe("a lost wallet", () => {
     expect(valueOf(await stub.configure({}))).toEqual(set);
   });
 
-  it("of which the book knows nothing cannot be", async () => {
+  it("stays lost if the database knows nothing of it", async () => {
     const { stub, orgId } = await newWallet();
     await lose(stub);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "not_found" });
@@ -192,7 +192,7 @@ describe("a lost wallet of many end users", () => {
     return { stub, orgId };
   }
 
-  it("has all of them again, and their alerts, whoever asks for it twice at once", async () => {
+  it("restores all of them and their alerts, whoever asks for it twice at once", async () => {
     const { stub, orgId } = await lostWithMany();
     const [first, again] = await runInDurableObject(stub, (wallet: Wallet) =>
       Promise.all([wallet.rebuild(orgId), wallet.rebuild(orgId)]),
@@ -208,7 +208,7 @@ describe("a lost wallet of many end users", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("is 503 until all is adopted: a row that cannot be taken over leaves no wallet behind", async () => {
+  it("answers 503 until all are adopted: a bad row leaves no wallet behind", async () => {
     const { stub, orgId } = await lostWithMany();
     await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
     await runInDurableObject(stub, async (wallet: Wallet) => {

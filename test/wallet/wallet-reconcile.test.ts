@@ -66,7 +66,7 @@ async function foundAfter(statement: string): Promise<readonly object[]> {
   return found(stub, orgId);
 }
 
-it("nothing is found, and nobody is alerted, while everything agrees", async () => {
+it("finds nothing and alerts nobody while everything agrees", async () => {
   const { stub, orgId } = await organization();
   expect(await found(stub, orgId)).toEqual([]);
   await pay(stub, 7, "cy");
@@ -75,7 +75,7 @@ it("nothing is found, and nobody is alerted, while everything agrees", async () 
   expect(await found(stub, orgId)).toEqual([]);
 });
 
-it("nothing is found after a late settle and after old rows were rolled up", async () => {
+it("finds nothing after a late settle and after old rows were rolled up", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub, orgId } = await organization();
@@ -92,7 +92,7 @@ it("nothing is found after a late settle and after old rows were rolled up", asy
   expect(rollups).toEqual([{ amount: -180 }]);
 });
 
-it("nothing is found in a wallet that was rebuilt from the book", async () => {
+it("finds nothing in a wallet that was rebuilt from the database", async () => {
   const { stub, orgId } = await organization();
   await lose(stub);
   expect(valueOf(await stub.rebuild(orgId))).toMatchObject({ creditsMicro: 850 });

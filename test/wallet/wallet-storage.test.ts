@@ -165,7 +165,7 @@ describe("a wallet that may store little", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("that is full makes room in the turn that finds it so, and goes on", async () => {
+  it("makes room in the same turn when it is full, and goes on", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);

@@ -23,7 +23,7 @@ afterEach(() => setClock(null));
 const MINUTE = 60_000;
 
 describe("a wallet", () => {
-  it("that was never made answers storage_unavailable and writes nothing", async () => {
+  it("answers storage_unavailable and writes nothing if it was never made", async () => {
     const stub = stubOf(crypto.randomUUID());
     const answers = await Promise.all([
       stub.hold(holdOf(1)),
@@ -44,7 +44,7 @@ describe("a wallet", () => {
     });
   });
 
-  it("is made once, and given up only while nothing was recorded", async () => {
+  it("starts once, and ends only while nothing was recorded", async () => {
     const { stub, orgId } = await newWallet();
     const { epoch } = await stub.create(orgId);
     expect(await stub.create(orgId)).toEqual({ epoch });
@@ -56,7 +56,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
-  it("at zero still answers every read, and refuses to spend", async () => {
+  it("answers every read at zero, and rejects spending", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);
@@ -64,7 +64,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("that is suspended refuses holds and what its organization may change, and nothing else", async () => {
+  it("rejects holds and the organization's changes while suspended, and nothing else", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -92,7 +92,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("whose transaction fails half-way is as if it had not begun", async () => {
+  it("stays as before when its transaction fails half-way", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(50);
     valueOf(await stub.hold(request));

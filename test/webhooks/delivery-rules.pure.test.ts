@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 describe("a receiver that does not answer", () => {
-  it("is given 15 s, not a millisecond more or less", async () => {
+  it("gets 15 s, not a millisecond more or less", async () => {
     vi.useFakeTimers();
     vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
       const never = Promise.withResolvers<Response>();
@@ -65,7 +65,7 @@ async function answered(response: Response): Promise<Attempt> {
 }
 
 describe("what a receiver answers", () => {
-  it("is kept to its first KiB, and no more of it is read", async () => {
+  it("keeps its first KiB, and the rest is not read", async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -99,7 +99,7 @@ describe("retry-after", () => {
     [503, "soon", null],
     [503, "-5", null],
     [200, "120", null],
-  ])("of %i is read: %s", async (status, value, retryAfterMs) => {
+  ])("of %i means: %s", async (status, value, retryAfterMs) => {
     const headers = { "retry-after": value };
     expect(await answered(new Response("", { status, headers }))).toMatchObject({ retryAfterMs });
   });

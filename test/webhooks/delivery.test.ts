@@ -48,7 +48,7 @@ async function healthOf(hook: string): Promise<unknown> {
 }
 
 describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
-  it("has body and headers as they were sent, byte for byte, and no secret", async () => {
+  it("returns body and headers as they were sent, byte for byte, and no secret", async () => {
     receivers[HOST] = () => new Response("thanks", { status: 500 });
     const hook = await made(HOST, { types });
     await addCredits(account.orgId, 1);

@@ -68,7 +68,7 @@ it("a deleted end user is named no more: in the log, in what was delivered and i
   });
 });
 
-it("what an attempt under way was answered is not kept where its end user is deleted before it ends", async () => {
+it("drops an attempt's answer when its end user is deleted before it ends", async () => {
   const gate = Promise.withResolvers<void>();
   receivers["slow.turnpike.dev"] = async ({ body }) => {
     if (body.includes(NAME)) await gate.promise;

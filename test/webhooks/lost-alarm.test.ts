@@ -19,7 +19,7 @@ import {
 useReceivers();
 
 describe("an organization's deliveries whose alarm the platform lost", () => {
-  it("are made by the next sweep, though nobody used the organization for days", async () => {
+  it("come with the next sweep, though nobody used the organization for days", async () => {
     let status = 503;
     let taken = 0;
     receivers["lost.turnpike.dev"] = () => {

@@ -48,7 +48,7 @@ async function triedAt(hook: { readonly id: string }, atMs: number, count: numbe
 }
 
 describe("a receiver that is down", () => {
-  it("is asked with one message at a time, and gets all that waits once it takes one", async () => {
+  it("gets one message at a time, and everything waiting once it accepts one", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
     const hook = await made("down.turnpike.dev", { types });
@@ -74,7 +74,7 @@ describe("a receiver that is down", () => {
     expect(to("down.turnpike.dev")).toHaveLength(7 + 20);
   });
 
-  it("is asked no sooner than it says in retry-after; a test that it takes ends the pause", async () => {
+  it("gets nothing before its retry-after; an accepted test ends the pause", async () => {
     let status = 429;
     receivers["later.turnpike.dev"] = () =>
       new Response("", { status, headers: { "retry-after": "1800" } });
@@ -145,7 +145,7 @@ const events = (type: EventType, count: number) =>
 describe("an object's rows", () => {
   const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
 
-  it("what was delivered is forgotten for each of five webhooks, but for the newest thousand", async () => {
+  it("drop delivered messages for each of five webhooks beyond the newest thousand", async () => {
     for (let i = 0; i < 5; i++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       await made(`rows${i}.turnpike.dev`, { types });

@@ -59,7 +59,7 @@ it("a message that our door writes says to our reader of Claude's what was said"
   );
 });
 
-it("so does a stream of it, piece by piece", () => {
+it("keeps a stream of it the same, piece by piece", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

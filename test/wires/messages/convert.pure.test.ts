@@ -299,7 +299,7 @@ describe("a Messages request in the core's words", () => {
     expect(refused(more)).toBe(param);
   });
 
-  test("what only tunes and has no word in the core is named", () => {
+  test("names tuning fields without an equivalent", () => {
     const { dropped, body } = converted({
       top_k: 5,
       context_management: { edits: [{ type: "clear_thinking_20251015" }] },

@@ -111,7 +111,7 @@ describe("a Messages request on a route of its own dialect", () => {
     ]);
   });
 
-  test("what the table does not name is left out and named, at any depth", () => {
+  test("drops and names fields outside of the table, at any depth", () => {
     const { body, dropped } = native({
       messages: [
         {
@@ -329,7 +329,7 @@ describe("a cache mark of an hour", () => {
     expect(keepsAnHour(native(more).body)).toBe(true);
   });
 
-  test("is not one of five minutes", () => {
+  test("differs from one of five minutes", () => {
     expect(keepsAnHour(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body)).toBe(
       false,
     );

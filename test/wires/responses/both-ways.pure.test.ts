@@ -46,7 +46,7 @@ it("a response that our door writes says to our reader of OpenAI's what was said
   );
 });
 
-it("so does a stream of it, piece by piece", () => {
+it("keeps a stream of it the same, piece by piece", () => {
   const { reply } = asked({ ...BODY, stream: true });
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

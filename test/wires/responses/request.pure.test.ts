@@ -26,7 +26,7 @@ function image(part: object) {
 }
 
 describe("input", () => {
-  it("is a text, or messages with and without a type, in all roles", () => {
+  it("accepts a text, or messages with and without a type, in all roles", () => {
     expect(messages("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     expect(
       messages(
@@ -311,7 +311,7 @@ it("turns settings into the core's own", () => {
 describe("an image's URL", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
-  it("has at most 2,048 characters, unless it holds the image", () => {
+  it("allows at most 2,048 characters, unless it holds the image", () => {
     expect(refused(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });

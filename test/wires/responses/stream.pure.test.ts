@@ -26,7 +26,7 @@ const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
 
 describe("the documented order", () => {
-  it("is kept for a text", () => {
+  it("holds for a text", () => {
     const text = textOf([{ role: "assistant", content: "" }, "Hel", "lo", {}], RECEIPT, BODY);
     expect(types(text)).toEqual([
       "created",
@@ -50,7 +50,7 @@ describe("the documented order", () => {
     });
   });
 
-  it("is kept for reasoning, a text and two calls one after the other", () => {
+  it("holds for reasoning, a text and two calls one after the other", () => {
     const text = textOf(
       [
         { reasoning_content: "Hm" },
@@ -95,7 +95,7 @@ describe("the documented order", () => {
     });
   });
 
-  it("has a message even when the model said nothing", () => {
+  it("includes a message even when the model said nothing", () => {
     expect(streamed([{ role: "assistant", content: "" }]).response.output).toMatchObject([
       { type: "message", content: [{ type: "output_text", text: "" }] },
     ]);
@@ -105,7 +105,7 @@ describe("the documented order", () => {
 describe("an answer that was cut", () => {
   const cut = { ...RECEIPT, finishReason: "length" };
 
-  it("is incomplete, with its text closed", () => {
+  it("becomes incomplete, with its text closed", () => {
     const { response: whole } = streamed(["Hel"], cut);
     expect(whole).toMatchObject({
       status: "incomplete",
@@ -125,12 +125,12 @@ describe("an answer that was cut", () => {
     expect(whole.output[1]).toMatchObject({ status: "incomplete", arguments: '{"b' });
   });
 
-  it("says so for a filter of content", () => {
+  it("names a content filter", () => {
     const filtered = { ...RECEIPT, finishReason: "content_filter" };
     expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
   });
 
-  it("has failed for want of credits when our money was what cut it", () => {
+  it("fails for lack of credits when the balance cut it", () => {
     const poor = { ...cut, capLoweredByMoney: true };
     expect(streamed(["x"], poor).response).toMatchObject({
       status: "failed",
@@ -144,7 +144,7 @@ describe("an answer that was cut", () => {
 });
 
 describe("a failure in the midst", () => {
-  it("is an error event, then response.failed with what there is, then [DONE]", () => {
+  it("gives an error event, then response.failed with what there is, then [DONE]", () => {
     const { writer, text } = begun(["Hel", call(0, "plain", '{"a')]);
     const all = text + writer.fail({ kind: "upstream_error" }, RECEIPT);
     const list = eventsOf(all);
@@ -268,7 +268,7 @@ it("shows of reasoning only what was asked for", () => {
   expect(unsealThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
-it("what is kept of an answer has the thoughts and the extra content of calls that its client is not shown", () => {
+it("stores thoughts and extra content of calls that its client doesn't see", () => {
   const details = [{ type: "x.signed", signature: "s" }];
   const extra = { google: { thought_signature: "sig" } };
   const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };

@@ -19,7 +19,7 @@ describe("tools", () => {
     ],
   };
 
-  it("are functions for the core: strict where it was said, custom ones with one text", () => {
+  it("become functions for the core: strict where it was set, custom ones with one text", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
     const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
     expect(core({ tools })["tools"]).toEqual([
@@ -41,7 +41,7 @@ describe("tools", () => {
     ]);
   });
 
-  it("of a namespace have one flat name, in tools and in the history alike", () => {
+  it("get one flat name per namespace, in tools and in the history alike", () => {
     const name = flatName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
@@ -75,7 +75,7 @@ describe("tools", () => {
     expect(body["tools"]).toHaveLength(3);
   });
 
-  it("are cut to those that allowed_tools allows", () => {
+  it("shrink to those that allowed_tools allows", () => {
     const tools = [fn("f"), fn("g"), files];
     const allowed = [
       { type: "function", name: "g" },
@@ -133,7 +133,7 @@ describe("encrypted_content", () => {
     );
   });
 
-  it("is nothing any more when a character of it is another", () => {
+  it("means nothing after any changed character", () => {
     fc.assert(
       fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
         const text = sealThoughts(given);
@@ -145,7 +145,7 @@ describe("encrypted_content", () => {
     );
   });
 
-  it("of others, or of any text, is null", () => {
+  it("reads as null for others' or any text", () => {
     fc.assert(fc.property(fc.string(), (text) => unsealThoughts(text) === null));
     expect(unsealThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
