@@ -120,7 +120,7 @@ export async function wholeUsage(admin: AdminClient, call: Call): Promise<record
   return { ...usage, data };
 }
 
-/** Compares all of a wallet; `onProgress` hears every two seconds how many rows were read. */
+/** Compares a whole wallet. `onProgress` receives the number of read rows every two seconds. */
 export async function postReconcile(
   admin: AdminClient,
   orgId: string,

@@ -114,7 +114,7 @@ function measure(stage: Stage, options: Options): Promise<Report> {
     : measureAgainst(stage, against, rounds);
 }
 
-/** What to end with: 1 when what was measured is itself a failure. */
+/** Returns the exit code: 1 if the measurement is a failure. */
 function show(report: Report, asJson: boolean): number {
   const { figures, more, tables = [table(figures)], how, isMissed } = report;
   progress("");

@@ -9,7 +9,7 @@ import { REGION_NAMES } from "./region-names.ts";
 import { SCRIPT_BYTES_MAX, buildConsole } from "./site/console.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
-/** What it is spent on: docs/internals/decisions/speed.md. */
+/** docs/internals/decisions/speed.md lists its parts. */
 const BUDGET_KIB = 986;
 const ROOT = path.join(import.meta.dirname, "..");
 

@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 export const DAYS = 90;
 
-/** What is asked, and which part of all requests asks it. */
+/** The models, and their share of requests. */
 const MODELS: readonly (readonly [id: string, part: number])[] = [
   ["anthropic/claude-sonnet-5.5", 0.3],
   ["openai/gpt-6.1-terra", 0.22],
@@ -32,7 +32,7 @@ const USERS = 40;
 /** Outcomes that came to nothing: the upstream failed, or the client left first. */
 const VOIDED = 0.015;
 
-/** The end users, from the one that asks most. */
+/** The end users, the busiest first. */
 export const USER_IDS: readonly string[] = Array.from(
   { length: USERS },
   (_, n) => `user_${String(n + 1).padStart(3, "0")}`,

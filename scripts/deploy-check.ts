@@ -12,7 +12,7 @@ import { cloudflareReader } from "./deploy/zone-findings.ts";
 import { programOf, runProgram } from "./program.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
-/** As wrangler picks it. */
+/** Chosen like wrangler does. */
 const FILE = [MERGED_FILE, SHARED_FILE].find((name) => existsSync(path.join(ROOT, name)));
 const NOT_READY = 1;
 

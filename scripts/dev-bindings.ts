@@ -6,7 +6,7 @@ import { BUILT_IN } from "../src/models/providers/registry.ts";
 import { ROOT } from "./dev-settings.ts";
 import type { RegionName } from "./region-names.ts";
 
-/** What a developer may set for all regions, in the environment or in `.dev.vars`. */
+/** The variables for all regions, from the environment or `.dev.vars`. */
 const VARS = [
   "MODELS",
   "PROVIDERS",
@@ -34,7 +34,7 @@ const VARS = [
 /** The variables whose entries name secrets. */
 const NAME_SECRETS = ["PROVIDERS", "LOGIN_ISSUERS"];
 
-/** What the built-in providers read: their keys, their addresses, and what some have beside these. */
+/** The variables of built-in providers: keys, addresses and others. */
 const PROVIDER_VARIABLES = [
   ...BUILT_IN.flatMap(({ variables }) => variables),
   ...BUILT_IN.map(({ id }) => baseUrlOf(id)),

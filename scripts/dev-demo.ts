@@ -23,10 +23,9 @@ export type Demo = { readonly [region in RegionName]: DemoRegion } & {
 };
 
 /**
- * A demo organization in each region with 10 dollars of credits and an owner with two keys, made
- * through `/admin/v1` like any other. What `demo.json` in `directory` already names is kept as long
- * as its keys still answer; the file is written anew (addresses may have changed). Throws `StateRefused`
- * where the region does not know the organization that is named there: then its state is another one.
+ * Makes a demo organization in each region with 10 dollars of credits and an owner with two keys, through
+ * `/admin/v1`. Entries of `demo.json` in `directory` stay as long as their keys work; the file is rewritten.
+ * Throws `StateRefused` if the region doesn't know the named organization, because its state is another one.
  */
 export async function ensureDemo(
   regions: Readonly<Record<RegionName, Place>>,
@@ -100,7 +99,7 @@ async function keysAnswer(baseUrl: string, known: DemoRegion): Promise<boolean> 
 
 const DEMO = "demo.json";
 
-/** What `demo.json` in `directory` says; null when there is none. Throws `StateRefused` for one that cannot be read. */
+/** Reads `demo.json` in `directory`; null without one. Throws `StateRefused` if it is unreadable. */
 export function readDemo(directory: string): Demo | null {
   return readState(directory, DEMO) as Demo | null;
 }

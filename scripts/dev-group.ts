@@ -18,7 +18,7 @@ export function isInGroup(): boolean {
  */
 export function runInGroup(): void {
   const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
-    detached: true, // a process group of its own
+    detached: true, // its own process group
     stdio: "inherit",
     env: { ...process.env, [MARK]: "1" },
   });

@@ -10,7 +10,7 @@ const CLIENT = { id: "turnpike-local", secret: "the secret of this machine" };
 export type ServedIssuer = {
   readonly url: string;
   readonly issuer: LocalIssuer;
-  /** What a region needs to let people in by it: vars and the client's secret. */
+  /** The variables and the client's secret for a region. */
   readonly bindings: Readonly<Record<string, string>>;
   readonly close: () => void;
 };

@@ -7,14 +7,14 @@ import type { RegionName } from "./region-names.ts";
 
 type Bindings = Readonly<Record<string, string>>;
 
-/** The key that the payment provider of this machine takes; nobody else does. */
+/** The only key that this machine's payment provider accepts. */
 const KEY = "sk_test_of_this_machine";
 const NAMES = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS", "STRIPE_BASE_URL"] as const;
 
-/** The payment provider beside the regions, which pay by it. */
+/** The payment provider beside the regions. */
 export type LocalPayments = {
   readonly stripe: ServedStripe;
-  /** What a region needs to sell credits by it, beside its other bindings; a developer's own key comes first. */
+  /** Returns a region's variables for selling credits. A developer's own key comes first. */
   readonly bindingsOf: (region: RegionName, others: Bindings) => Bindings;
   /** Whether it is the one that a region with these bindings pays by. */
   readonly isOf: (bindings: Bindings) => boolean;

@@ -10,7 +10,7 @@ export const ROOT = path.join(import.meta.dirname, "..");
 const PORT = 8787;
 const PORTS = byRegion((region) => PORT + REGION_NAMES.indexOf(region));
 
-/** Where the state of the local regions is kept: DEV_DIR, else a folder of its own for each choice of ports. */
+/** Returns the state folder of the local regions: DEV_DIR, else one per choice of ports. */
 export function stateDirectory(): string {
   const { DEV_DIR } = process.env;
   if (DEV_DIR !== undefined && DEV_DIR !== "") return path.resolve(ROOT, DEV_DIR);
@@ -37,7 +37,7 @@ export function portOf(region: RegionName): number | { readonly problem: string 
 export type LocalSecrets = {
   readonly KEY_SECRETS: string;
   readonly ADMIN_TOKEN: string;
-  /** What the secrets of the links are made of. */
+  /** The source of the links' secrets. */
   readonly LINK_SECRET: string;
 };
 

@@ -18,7 +18,7 @@ import type { RegionOptions } from "./region.ts";
 const DAY_MS = 86_400_000;
 const WORKER = path.join(import.meta.dirname, "workers/showcase.ts");
 const MEMBERS = ["admin", "billing", "member", "member"] as const;
-/** Keys from the busiest; the number says whose: the owner's 0, the members' in their order. */
+/** Keys, the busiest first. The number is the owner: 0 for the owner, others for members. */
 const KEYS = [
   ["Server", 0],
   ["Support agent", 1],
@@ -36,16 +36,16 @@ export type Showcase = {
   readonly member_key: string;
 };
 
-/** What an earlier start made in `directory`, or null. */
+/** Reads an earlier start's showcase in `directory`, or returns null. */
 export function readShowcase(directory: string): Showcase | null {
   const file = fileIn(directory);
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Showcase) : null;
 }
 
 /**
- * An organization of 90 days, made by the gateway's own calls on a clock that is moved: operators' for members,
- * keys and credits, the wallet's hold and settle for each request, its own for quotas. No upstream is asked. The
- * region runs for this alone, and ends.
+ * Makes an organization of 90 days through the gateway's own calls with a moved clock: operator calls for
+ * members, keys and credits, the wallet's hold and settle for requests. No upstream is called. The region
+ * runs only for this.
  */
 export async function makeShowcase(
   options: Omit<RegionOptions, "code">,
@@ -139,7 +139,7 @@ async function topUp(admin: AdminClient, orgId: string, daysAgo: number): Promis
   await postCredits(admin, orgId, { amount_micro: 40_000_000, reference });
 }
 
-/** Limits as they are today, a key that was replaced, and each living key used once. */
+/** Sets today's limits, rotates a key, and uses each active key once. */
 async function finish(url: string, admin: AdminClient, made: Opened): Promise<void> {
   const { orgId, keyIds, keys, showcase } = made;
   const call = (key: string, method: string, at: string, body?: object): Promise<Json> =>

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import path from "node:path";
 import { hasGroup } from "./dev-group.ts";
 
-/** Why a state may not be used, in words for whoever started the regions. */
+/** The reason why a state can't be used, for the user. */
 export class StateRefused extends Error {}
 
 /** A process: its id, and when it was started by the system's own count ("" where that is not known). */
@@ -12,8 +12,8 @@ const FILE = "lock.json";
 const TRIES_MAX = 3;
 
 /**
- * Takes the state of a folder for this process, until it ends: two programs on one state would each write a ledger of
- * their own. A lock whose process is gone is taken over. Throws `StateRefused` while another one has it.
+ * Locks a folder's state for this process, because two programs would each write a ledger. It takes over the
+ * lock of a dead process. Throws `StateRefused` if another one has it.
  */
 export function lockState(directory: string): void {
   mkdirSync(directory, { recursive: true });

@@ -11,22 +11,22 @@ import type { StripeEvent } from "./stripe/objects.ts";
 import { answerPage } from "./stripe/pages.ts";
 
 const STATE = "stripe.json";
-/** How long it waits before a webhook is sent again. */
+/** The waits before a webhook is sent again. */
 const AGAIN_MS = [500, 2000, 8000, 30_000];
 
 /** A payment provider that answers on this machine. */
 export type ServedStripe = {
   readonly url: string;
-  /** Where its pages are, in a browser. */
+  /** The address of its pages. */
   readonly pages: string;
   readonly fake: FakeStripe;
-  /** Where events are sent from now on. */
+  /** Sets the targets of events. */
   readonly sendTo: (endpoints: readonly Endpoint[]) => void;
   readonly close: () => void;
 };
 
 type ServeOptions = {
-  /** Where its state is kept; nowhere if left out. */
+  /** The folder of its state; none if left out. */
   readonly directory?: string;
   readonly port?: number;
   readonly now?: () => number;
@@ -64,7 +64,7 @@ export async function serveStripe({
       response.writeHead(given.status, Object.fromEntries(given.headers));
       response.end(Buffer.from(await given.arrayBuffer()));
     } catch {
-      response.destroy(); // the fault that was asked for: no answer, or half of one
+      response.destroy(); // the requested fault: no answer, or half of one
     }
   };
   return {
@@ -95,7 +95,7 @@ async function requestOf(request: IncomingMessage, origin: string): Promise<Requ
   });
 }
 
-/** Sends a webhook until it is taken, a few times with growing pauses; each time it is signed anew. */
+/** Sends a webhook until it is accepted, a few times with growing pauses, newly signed each time. */
 async function deliver(event: StripeEvent, endpoint: Endpoint): Promise<void> {
   /* oxlint-disable no-await-in-loop -- one after the other */
   for (const pause of [0, ...AGAIN_MS]) {

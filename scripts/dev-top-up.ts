@@ -7,8 +7,8 @@ const PATIENCE_MS = 60_000;
 type Purchase = { readonly id: string; readonly state: string; readonly url: string | null };
 
 /**
- * Buys credits as an owner would, keeps the card, and lets it top up from then on. For an organization that has not
- * bought yet; one that has is left as it is.
+ * Buys credits as an owner, keeps the card, and turns on automatic top-up, unless the organization bought
+ * before.
  */
 export async function topUpByItself(
   base: string,

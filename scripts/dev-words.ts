@@ -23,7 +23,7 @@ Environment:
 const consoleAt = (url: string, key: string): string =>
   `${new URL("/console/", url).href}#key=${key}`;
 
-/** What to paste, region by region, and where things are. */
+/** Returns what to paste for each region, and the addresses. */
 export function welcome(
   demo: Demo,
   {

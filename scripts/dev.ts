@@ -28,15 +28,15 @@ const CRON_TIMES = [
   [CRONS.round, 60_000],
 ] as const;
 const LOG_LINES_KEPT = 200;
-/** What is added to the first region's port for the issuer's. */
+/** The offset of the issuer's port from the first region's. */
 const ISSUER_PORT = 10;
-/** The same for the payment provider's. */
+/** The offset of the payment provider's port. */
 const PAYMENTS_PORT = 11;
 /** More than the ports of all regions and local services take up. */
 const PORT_STEP = 20;
 const PORT_MAX = 65_535;
 
-/** Why the regions cannot run, in words for whoever started them. */
+/** The reason why the regions can't run, for the user. */
 class CannotStart extends Error {}
 
 const startedAt = performance.now();
@@ -74,7 +74,7 @@ async function main(flags: readonly string[]): Promise<void> {
   const directory = stateDirectory();
   lockState(directory);
   if (flags.includes("--clean")) forget(directory);
-  readDemo(directory); // one that cannot be read is said before anything is started
+  readDemo(directory); // an unreadable one is reported before anything starts
   const { KEY_SECRETS, ADMIN_TOKEN, LINK_SECRET: link } = localSecrets(directory);
   const login = await localIssuer(ports[FIRST_REGION] + ISSUER_PORT);
   const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN, ...login };
@@ -114,7 +114,7 @@ async function localIssuer(port: number): Promise<Readonly<Record<string, string
   return (await serveIssuer(port)).bindings;
 }
 
-/** Without the sandbox no issuer without https is asked: the local one goes, a developer's own stay. */
+/** Without the sandbox no issuer without https is used: the local one is dropped, a developer's own stay. */
 function localLogins(bindings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   if (bindings["SANDBOX"] === "on" || !hasLocalLogin(bindings)) return bindings;
   return { ...bindings, LOGIN_ISSUERS: "", SIGN_UP: "" };
@@ -212,7 +212,7 @@ async function startAll(options: Start): Promise<Record<RegionName, Region>> {
   return ofEach(start);
 }
 
-/** What comes of each region of the table, asked for at once. */
+/** Runs a call for each region at once. */
 async function ofEach<T>(ask: (region: RegionName) => Promise<T>): Promise<Record<RegionName, T>> {
   const answers = await Promise.all(REGION_NAMES.map(async (name) => [name, await ask(name)]));
   return Object.fromEntries(answers) as Record<RegionName, T>;
@@ -228,7 +228,7 @@ function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
     void Promise.allSettled(stopped).then(() => process.exit(0));
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.removeAllListeners(signal); // miniflare's, which exit before all is written and said
+    process.removeAllListeners(signal); // miniflare's, which exit before everything is written
     process.on(signal, stop);
   }
   onParentGone(stop);

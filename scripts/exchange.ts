@@ -2,7 +2,7 @@ import { request } from "node:http";
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** When a client leaves: so long after it sent, or once so many bytes of the answer came. */
+/** When a client disconnects: after a time, or after some bytes of the answer. */
 export type Leave = { readonly afterMs: number } | { readonly afterBytes: number };
 
 export type Call = {
@@ -11,18 +11,18 @@ export type Call = {
   /** JSON to POST; null is a GET. */
   readonly body: string | null;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Of kept connections; without one the request has a connection of its own. */
+  /** The agent of kept connections; by default the request has its own. */
   readonly agent?: Agent;
-  /** How long the client waits for the whole of the answer. */
+  /** The client's timeout for the whole answer. */
   readonly patienceMs: number;
   readonly leave?: Leave | null;
   /** Takes a part of the answer, then waits, again and again. */
   readonly isSlow?: boolean;
 };
 
-/** What a client saw of its request. Times are `clockMs`'s. */
+/** The client's view of its request, by `clockMs`. */
 export type Exchange = {
-  /** With the answer's end; the client left it, or waited too long; or the connection ended before. */
+  /** The answer ended, the client left or waited too long, or the connection broke. */
   readonly end: "whole" | "left" | "stuck" | "broken";
   readonly sentMs: number;
   /** When the headers came, and the body began. */
@@ -31,9 +31,9 @@ export type Exchange = {
   readonly endedMs: number;
   readonly status: number | null;
   readonly headers: IncomingHttpHeaders;
-  /** What came of the body, a character a byte. */
+  /** The received body, one character per byte. */
   readonly text: string;
-  /** What broke the connection; "" unless it did. */
+  /** The cause of a broken connection, or "". */
   readonly why: string;
 };
 
@@ -46,7 +46,7 @@ export function clockMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** Begins each thing when it is due, whatever became of those before, until all are begun or `stop` says so. */
+/** Starts each item when it is due, regardless of earlier ones, until all started or `stop` is set. */
 export async function whenDue<T extends { readonly atMs: number }>(
   plan: Iterable<T>,
   begin: (one: T) => unknown,
@@ -83,7 +83,7 @@ export async function exchange(call: Call): Promise<Exchange> {
     },
   });
   const broken = (error?: Error): void => resolve({ end: "broken", why: error?.message ?? "" });
-  /** As a client that dies: a TCP reset, not a goodbye. The first end counts. */
+  /** Like a client that dies: a TCP reset. The first end counts. */
   const reset = (end: "left" | "stuck"): void => {
     resolve({ end, why: end });
     const { socket } = outgoing;

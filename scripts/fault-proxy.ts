@@ -9,7 +9,7 @@ import { seeded } from "./seeded.ts";
 
 const HOST = "127.0.0.1";
 
-/** What is done to a request, or to its reply on the way back. */
+/** The faults of a request or its reply. */
 const REQUEST_FAULTS = [
   /** Nothing. */
   "pass",
@@ -17,7 +17,7 @@ const REQUEST_FAULTS = [
   "drop",
   /** Forwarded after `delayMs`. */
   "delay",
-  /** Forwarded at once; the reply comes `delayMs` after the target's. */
+  /** Forwarded at once; the reply is delayed by `delayMs`. */
   "delay-reply",
   /** Forwarded; half of the reply's body comes, then silence on an open connection. */
   "half-open",
@@ -33,23 +33,23 @@ const REQUEST_FAULTS = [
   "resend",
   /** Forwarded once a later request has passed (or none came for `reorderMaxMs`). */
   "reorder",
-  /** Not forwarded; answered with a 200 that is no JSON. */
+  /** Not forwarded; answered with a 200 without JSON. */
   "garbage",
   /** Not forwarded; answered with a 503. */
   "5xx",
-  /** Not forwarded; answered with a redirect to where it would have been forwarded. */
+  /** Not forwarded; answered with a redirect to the target. */
   "redirect",
 ] as const;
 export type RequestFault = (typeof REQUEST_FAULTS)[number];
 
-/** How often, 0 to 1, each fault is drawn; what is left passes. The same seed draws the same faults. */
+/** The probability of each fault, 0 to 1; the rest passes. The same seed draws the same faults. */
 export type Mix = {
   readonly seed: number;
   readonly odds: Readonly<Partial<Record<RequestFault, number>>>;
 };
-/** What happens to each request, by what it is. */
+/** Returns the fault of each request by its operation. */
 export type Choice = (operation: string, body: string) => RequestFault;
-/** `refuse`: nobody listens, connections are refused. */
+/** `refuse`: connections are refused. */
 export type Fault = RequestFault | "refuse" | Mix | Choice;
 
 export type Counts = {
@@ -64,15 +64,15 @@ export type Counts = {
 };
 
 /**
- * An HTTP proxy in front of one server, on a loopback port of its own, that loses, doubles, delays and
- * breaks what passes, as a test tells it to at any time. Headers, `host` above all, and bodies pass as
- * they are, since signatures cover them; replies pass when they are whole.
+ * An HTTP proxy in front of a server, on its own loopback port, that loses, doubles, delays and breaks
+ * requests as a test demands. Headers and bodies pass unchanged, because signatures cover them. Replies pass
+ * when they are complete.
  */
 export class FaultProxy {
   readonly counts: Counts;
-  /** How long `delay` and `delay-reply` wait. */
+  /** The wait of `delay` and `delay-reply`. */
   delayMs = 100;
-  /** How long `reorder` waits for a later request: not for ever. */
+  /** The longest wait of `reorder` for a later request. */
   reorderMaxMs = 300;
   readonly #server: Server;
   readonly #target: URL;
@@ -108,7 +108,7 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** What takes the place of the target's URL; without a slash at its end. */
+  /** The URL that replaces the target's, without a trailing slash. */
   get url(): string {
     return `http://${HOST}:${this.#port}`;
   }
@@ -118,7 +118,7 @@ export class FaultProxy {
     return this.#underWay;
   }
 
-  /** From now on. Requests under way go on as they began, unless connections are refused. */
+  /** Sets the fault. Running requests continue unless connections are refused. */
   async set(fault: Fault): Promise<void> {
     if (fault === "refuse") {
       await this.stop();
@@ -168,7 +168,7 @@ export class FaultProxy {
     this.#reply(fault, await this.#again(fault, { request, body, first }), response);
   }
 
-  /** What is answered after a second time, where there is one. */
+  /** Returns the answer to a second sending, if any. */
   async #again(
     fault: RequestFault,
     { request, body, first }: { request: IncomingMessage; body: Buffer; first: Reply },

@@ -66,7 +66,7 @@ function stamp(): { readonly date: string; readonly commit: string } {
   return { date, commit: commit + (changes === "" ? "" : "+") };
 }
 
-/** What git says; null where it cannot. */
+/** Returns git's output; null if it fails. */
 function git(...parameters: string[]): string | null {
   const { status, stdout } = spawnSync("git", parameters, { cwd: ROOT, encoding: "utf8" });
   return status === 0 ? stdout.trim() : null;

@@ -8,16 +8,16 @@ export type Active = {
   readonly requestsPerMinute: number;
 };
 
-/** What the region's database is asked, and what it writes: rows of indexes count as rows. */
+/** A region's database statements and written rows, index rows included. */
 export type BookWork = { readonly statements: number; readonly rowsWritten: number };
 
 const HOUR_MINUTES = 60;
-/** A wallet publishes this often at most while it is busy, and while it is quiet: up to so many requests in between. */
+/** The publish interval of a busy and a quiet wallet: up to so many requests in between. */
 const BUSY_MINUTES = 1.5;
 const QUIET_MINUTES = 3;
 const QUIET_REQUESTS = 64;
 
-/** How many minutes lie between two publishes, at least. */
+/** Returns the least minutes between two publishes. */
 export function publishMinutes({ requestsPerMinute }: Pick<Active, "requestsPerMinute">): number {
   return requestsPerMinute * QUIET_MINUTES <= QUIET_REQUESTS ? QUIET_MINUTES : BUSY_MINUTES;
 }
@@ -38,7 +38,7 @@ export function hourlyWork(active: Active): BookWork {
   return { statements: 1 + publishes * statements, rowsWritten: 1 + publishes * rowsWritten };
 }
 
-/** What so many such organizations ask of one database in a second. */
+/** Returns the statements and rows per second of these organizations. */
 export function workPerSecond(organizations: number, active: Active): BookWork {
   const { statements, rowsWritten } = hourlyWork(active);
   const each = organizations / 3600;

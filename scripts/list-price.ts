@@ -1,15 +1,15 @@
-/** What the platform meters of one completion, all of its life. */
+/** The metered use of one completion over its life. */
 export type Use = {
   readonly cpuMs: number;
   /** Calls of objects, and their alarms. */
   readonly objectRequests: number;
-  /** In objects and in D1; a row that is deleted is written once more, each row of an index too, setAlarm is one. */
+  /** In objects and in D1. A deletion is a write, each index row too, and so is setAlarm. */
   readonly rowsWritten: number;
   readonly rowsRead: number;
   readonly logLines: number;
 };
 
-/** How long an object is busy with one call, for the duration price; counted runs cannot tell. */
+/** How long an object is busy with one call, for the duration price. */
 const OBJECT_SECONDS_PER_CALL = 0.003;
 
 /** Rows of a completion that retention deletes from its wallet: the request's. Counted by `test/wallet/list-price.test.ts`. */

@@ -1,6 +1,7 @@
-// An issuer of OpenID Connect for this machine: `npm start` runs it beside the regions, the tests bend it.
+// An OpenID Connect issuer for this machine. `npm start` runs it beside the regions, and tests change its
+// answers.
 
-/** Somebody whom it knows. */
+/** A person's account. */
 export type Account = {
   readonly id: string;
   readonly name: string;
@@ -17,7 +18,7 @@ export const ACCOUNTS: readonly Account[] = [
 export type Client = { readonly id: string; readonly secret: string };
 
 type Json = Readonly<Record<string, unknown>>;
-/** What a test makes of an answer or of a token, before it is signed and after. */
+/** A test's changes of an answer or token, before and after its signature. */
 export type Bend = {
   readonly claims?: (claims: Json) => Json;
   readonly header?: (header: Json) => Json;
@@ -45,7 +46,7 @@ const RSA = {
 };
 const encoder = new TextEncoder();
 
-/** Answers what an issuer is asked; codes and keys are in memory. */
+/** Answers as an identity provider. Codes and keys are in memory. */
 export class LocalIssuer {
   readonly issuer: string;
   readonly #clients: readonly Client[];
@@ -54,7 +55,7 @@ export class LocalIssuer {
   readonly #now: () => number;
   #keys: Promise<{ kid: string; pair: KeyPair }>;
   #kids = 0;
-  /** How often each path was asked. */
+  /** The number of requests by path. */
   readonly asked = new Map<string, number>();
   bend: Bend = {};
 
@@ -124,7 +125,7 @@ export class LocalIssuer {
     return new Response(page, { headers: { "content-type": "text/html; charset=utf-8" } });
   }
 
-  /** What the click on a button answers: back to the client with a code. */
+  /** Handles a button: back to the client with a code. */
   #continue({ searchParams: asked }: URL): Response {
     const account = this.#accounts.find(({ id }) => id === asked.get("account"));
     const back = new URL(asked.get("redirect_uri") ?? "http://localhost");

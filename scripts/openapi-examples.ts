@@ -1,4 +1,4 @@
-// Asks a region of its own every operation of the OpenAPI document, and keeps what it really answered as examples.
+// Calls every operation of the OpenAPI document in its own region, and stores the answers as examples.
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
@@ -193,7 +193,7 @@ async function askWebhooks(org: string): Promise<void> {
   receiver.close();
 }
 
-/** Asks for a webhook's deliveries until the newest has arrived, and says its id. */
+/** Polls a webhook's deliveries until the newest arrived. Returns its id. */
 async function firstDelivered(fill: readonly string[]): Promise<string> {
   for (let tries = 0; tries < 100; tries++) {
     // oxlint-disable-next-line no-await-in-loop -- it is waited for

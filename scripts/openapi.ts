@@ -15,7 +15,7 @@ export async function openApiText(): Promise<string> {
   return `${JSON.stringify(openApiDocument(examples), null, 1)}\n`;
 }
 
-/** What Redocly's recommended rules find in a document, a line each. */
+/** Returns the findings of Redocly's recommended rules, one per line. */
 export async function lintFindings(text: string): Promise<string[]> {
   const config = await createConfig({ extends: ["recommended"] });
   const findings = await lintFromString({ source: text, config });

@@ -3,17 +3,16 @@ import { createServer } from "node:net";
 
 const HOST = "127.0.0.1";
 /**
- * Below what systems hand out by themselves (Linux from 32768, others from 49152): between the look and the
- * use, no connection that leaves this machine takes such a port.
+ * Below the ports that systems assign (Linux from 32768, others from 49152), so that no outgoing connection
+ * takes one in between.
  */
 const PORTS = { from: 10_240, to: 32_767 } as const;
 const TRIES_MAX = 100;
 const given = new Set<number>();
 
 /**
- * A loopback port that nothing listens on right now, and that this process was not given before. On Linux nor
- * is any other one while this one lives: tests in several processes use theirs a while after they asked, stop
- * what listens there, and start it again.
+ * Returns a loopback port that nothing listens on and that this process didn't get before. On Linux no other
+ * process gets it while this one lives, because tests restart servers on theirs.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -29,8 +28,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Reserves a port among all that ask here: by a socket of that name, which Linux keeps in no file and frees
- * with the process. False where another process has it; elsewhere there are no such names, and it is true.
+ * Reserves a port among all callers, by a socket of that name, which Linux frees with the process. Returns
+ * false if another process has it; elsewhere always true.
  */
 function isReserved(port: number): Promise<boolean> {
   return new Promise((resolve) => {

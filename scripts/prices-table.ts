@@ -42,7 +42,7 @@ const COLUMNS: readonly Column[] = [
   { title: "and" },
 ];
 
-/** The same as a table, in dollars per million tokens, with a line that counts the stale ones. */
+/** Returns a table in dollars per million tokens, with the number of stale prices. */
 export function tableOfPrices(routes: readonly PricedRoute[]): string {
   const rows = routes.map(({ model, route, inForce, later, stale }) => [
     model,

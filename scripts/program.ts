@@ -3,7 +3,7 @@ import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
 
 const WRONG_USAGE = 2;
 
-/** Does what the arguments ask, and ends the process with what `main` answers, or as `endOf` says. */
+/** Runs `main` and ends the process with its result, or as `endOf` decides. */
 export async function runProgram(
   main: (given: readonly string[]) => number | Promise<number>,
 ): Promise<void> {
@@ -11,7 +11,10 @@ export async function runProgram(
   process.exitCode = await endOf(process.argv.slice(2), main);
 }
 
-/** What `main` ends with; 2 when it was called wrongly, of which the words are said here. A secret among the arguments is wrong. */
+/**
+ * Returns the exit code of `main`; 2 for wrong usage, which is printed here. A secret among the arguments is
+ * wrong.
+ */
 export async function endOf<T>(
   given: readonly string[],
   main: (given: readonly string[]) => T | Promise<T>,
@@ -20,7 +23,7 @@ export async function endOf<T>(
     refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
     return await main(given);
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // it has said why
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // commander has printed why
     if (!(thrown instanceof WrongUsage)) throw thrown;
     process.stderr.write(`error: ${thrown.message}\n`);
     return WRONG_USAGE;

@@ -67,7 +67,7 @@ async function checked(provider: string, options: Options): Promise<number> {
   return failed === 0 ? 0 : FAILED;
 }
 
-/** Whose fault it is where the provider refused the key, or what was asked with it. */
+/** Returns whose fault it is if the provider rejected the key or the request. */
 function diagnosisOf(
   { places }: Subject,
   findings: readonly Finding[],

@@ -1,4 +1,4 @@
-/** What comes back through the fault proxy: `headers` are names and values in turn, as `rawHeaders` has them. */
+/** A reply through the fault proxy. `headers` alternates names and values like `rawHeaders`. */
 export type Reply = {
   readonly status: number;
   readonly headers: readonly string[];
@@ -8,7 +8,7 @@ export type Reply = {
 /** Headers that are about one connection, not about the message. */
 const OF_THE_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-length"]);
 
-/** What is answered in the place of the target, which is at `location`; null where it is asked. */
+/** Returns the answer instead of the target's at `location`; null if it is called. */
 export function instead(fault: string, location: string): Reply | null {
   switch (fault) {
     case "garbage":

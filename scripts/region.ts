@@ -17,7 +17,7 @@ export type RegionOptions = {
   readonly region: RegionName;
   readonly port: number;
   readonly peers: readonly { readonly region: RegionName; readonly url: string }[];
-  /** Where D1 and the objects live; without one the state ends with the region. */
+  /** The place of D1 and the objects; by default the state ends with the region. */
   readonly directory?: string;
   /** The checkout whose wrangler.toml and migrations it has; this one unless another is named. */
   readonly root?: string;
@@ -27,14 +27,11 @@ export type RegionOptions = {
   readonly code: string;
   /** Secrets and vars; they win over wrangler.toml's. */
   readonly bindings?: Readonly<Record<string, string>>;
-  /**
-   * Also opens a socket that leads straight into the Worker, past miniflare's own entry Worker, on the
-   * port that is given here or on a free one.
-   */
+  /** Also opens a socket straight into the Worker, past miniflare's entry Worker, on this or a free port. */
   readonly direct?: true | number;
-  /** Whether it serves the static assets of wrangler.toml as well: whoever measures the Worker leaves them out. */
+  /** Whether it serves static assets too, which measurements leave out. */
   readonly hasSite?: boolean;
-  /** What the Worker logs; without it only warnings and errors are shown, on stderr. */
+  /** Receives the Worker's log; by default only warnings and errors go to stderr. */
   readonly onLog?: (line: LogLine) => void;
 };
 export type Region = {
@@ -42,14 +39,17 @@ export type Region = {
   readonly port: number;
   /** Base URL through miniflare's entry Worker; ends in a slash, as `directUrl`. */
   readonly url: string;
-  /** Base URL of the direct socket; the same as `url` unless it was asked for. */
+  /** The base URL of the direct socket; by default `url`. */
   readonly directUrl: string;
   readonly miniflare: Miniflare;
-  /** Fires a cron trigger; local crons do not fire by themselves. */
+  /** Fires a cron trigger, which doesn't fire by itself locally. */
   readonly runCron: (cron: string) => Promise<void>;
 };
 
-/** What one region signs with for another, made of a secret of all links: no value serves two directions. */
+/**
+ * Returns a region's signing secret for another, derived from all links' secret. No value serves two
+ * directions.
+ */
 export function linkSecret(secret: string, from: RegionName, to: RegionName): string {
   return `${secret}-${from}-${to}`;
 }

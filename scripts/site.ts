@@ -1,4 +1,5 @@
-// Builds what is served beside the API: the documents at /docs, the console at /console, /openapi.json and /llms.txt, into site/.
+// Builds the pages beside the API into site/: the documents at /docs, the console at /console, /openapi.json
+// and /llms.txt.
 import { buildSite, SITE } from "./site/build.ts";
 
 const { pages, consoleBytes } = await buildSite();

@@ -32,7 +32,7 @@ await runProgram(async (given) => {
   const report = await soak(wish, stop.signal);
   if (report === null) {
     progress("stopped before the end: nothing was judged");
-    process.exit(130); // timers of what was under way would keep it
+    process.exit(130); // timers would keep it alive
   }
   console.log(textOf(report));
   process.exit(exitCodeOf(report));

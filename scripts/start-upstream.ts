@@ -3,7 +3,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { HOST } from "./region.ts";
 
-/** `upstream.ts` in a process of its own: its base URL, without a slash at its end. */
+/** Starts `upstream.ts` in its own process. Returns its base URL, without a trailing slash. */
 export async function startUpstream(): Promise<{
   readonly url: string;
   readonly stop: () => unknown;

@@ -2,11 +2,11 @@
 export type Column = {
   readonly title: string;
   readonly align?: "left" | "right";
-  /** At least so many characters wide, so that the pages of one list line up. */
+  /** The minimum width, so that pages line up. */
   readonly least?: number;
 };
 
-/** A column of words, and of figures beside them. */
+/** Returns a column of words and columns of figures. */
 export function figureColumns(words: string, ...figures: readonly string[]): readonly Column[] {
   return [{ title: words }, ...figures.map((title) => ({ title, align: "right" }) as const)];
 }

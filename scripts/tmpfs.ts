@@ -17,7 +17,7 @@ export function removeDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
 
-/** Where a usable tmpfs is mounted, /dev/shm first; null without one (or without /proc/mounts). */
+/** Returns the mount of a usable tmpfs, /dev/shm first; null without one (or without /proc/mounts). */
 export function tmpfsMount(): string | null {
   const mounts = readMounts()
     .filter(([, , type, options]) => type === "tmpfs" && options?.split(",").includes("rw"))

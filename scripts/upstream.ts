@@ -1,19 +1,19 @@
-// The upstream of bench and soak, in a process of its own: OpenAI's chat, Responses and embeddings and Anthropic's
-// Messages at their paths, each model behaving as BEHAVIORS says. Started by `startProgram`, it sends its port to
-// its parent and ends with it.
+// The upstream of bench and soak in its own process: OpenAI's chat, Responses and embeddings and Anthropic's
+// Messages, with BEHAVIORS by model. `startProgram` starts it; it sends its port to its parent and ends with
+// it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** How a model answers, by how its name ends; the bench's come first. */
+/** A model's behavior by the end of its name; the bench's first. */
 type Behavior = {
-  /** Before the first byte. */
+  /** The time before the first byte. */
   readonly firstMs?: number;
   /** Between words: without it a gateway reads many as one chunk and looks cheap. */
   readonly paceMs: number;
-  /** One request in so many is refused with the status. */
+  /** Rejects one request in so many with the status. */
   readonly refuses?: readonly [status: number, oneIn: number];
-  /** Streams end in their midst with the connection. */
+  /** Whether streams break off with the connection. */
   readonly breaksOff?: true;
   /** Answers differ in length, and JSON in time. */
   readonly isVaried?: true;
@@ -35,7 +35,7 @@ const TEXT = "A short answer of some twenty words. ".repeat(4);
 const PROMPT_TOKENS = 20;
 const REFUSAL = { error: { message: "no", type: "no" } };
 
-/** An answer in one wire: whole, and the pieces of a stream of so many words. */
+/** An answer in one format: whole, and as stream pieces. */
 type WireAnswer = {
   readonly whole: (words: number) => object;
   readonly first: string;

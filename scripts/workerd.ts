@@ -14,15 +14,15 @@ export function workerdPid(port: number): number {
 }
 
 /**
- * CPU time that a process has used so far, user and system, in microseconds. Linux: the scheduler's
- * run time of its threads in nanoseconds, or utime + stime of /proc/<pid>/stat in ticks of 10 ms.
- * Elsewhere: what `ps` says (hundredths of a second on macOS).
+ * Returns a process's CPU time, user and system, in microseconds. Linux: its threads' run time in
+ * nanoseconds, or utime + stime of /proc/<pid>/stat in ticks of 10 ms. Elsewhere: from `ps` (hundredths of a
+ * second on macOS).
  */
 export function cpuMicroseconds(pid: number): number {
   return fromSchedstat(pid) ?? fromStat(pid) ?? fromPs(pid);
 }
 
-/** What all cores have worked so far, for whomever, in ms. */
+/** Returns all cores' work so far in ms. */
 export function coresWorkedMs(): number {
   return cpus().reduce(
     (sum, { times }) => sum + times.user + times.nice + times.sys + times.irq,
@@ -30,7 +30,7 @@ export function coresWorkedMs(): number {
   );
 }
 
-/** Memory that a process has in RAM, in bytes. Linux: VmRSS; elsewhere what `ps` says. Throws when it is gone. */
+/** Returns a process's memory in bytes. Linux: VmRSS; elsewhere from `ps`. Throws if it is gone. */
 export function residentBytes(pid: number): number {
   const status = attempt(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? "";
   const kibibytes =
@@ -41,7 +41,7 @@ export function residentBytes(pid: number): number {
   return bytes;
 }
 
-/** How the figures of `cpuMicroseconds` are taken on this machine. */
+/** Returns the source of `cpuMicroseconds` on this machine. */
 export function cpuSource(): string {
   if (fromSchedstat(process.pid) !== null) return "/proc/<pid>/task/*/schedstat";
   return fromStat(process.pid) === null ? "ps -o time" : "/proc/<pid>/stat";

@@ -44,12 +44,10 @@ import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole surface; what stands below `/v1` is the table `routes.ts`. Order matters: `requestContext` wraps
- * every answer; below `/internal/v1` nothing exists but for a peer; below `/v1` everything is authenticated,
- * and everything but the paid paths (which read their body meanwhile) has been admitted before its handler
- * runs; from `forwardToHome` on a global key away from home is answered by its home. The router finds a
- * route in one match, whatever their number, and throws for paths that it cannot tell apart, where the
- * default one falls back to a slow one.
+ * The whole API; `routes.ts` has the table below `/v1`. Order matters. `requestContext` wraps every answer.
+ * Below `/internal/v1` nothing exists but for a peer. Below `/v1` everything is authenticated, and everything
+ * but the paid paths (which read their body meanwhile) is admitted before its handler. From `forwardToHome`
+ * on, a global key's home answers. The router matches in one step and throws for ambiguous paths.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 
-/** The program was called wrongly; nothing was asked of any region. */
+/** Thrown for wrong arguments, before any region is called. */
 export class WrongUsage extends Error {}
 
 /** Options whose value is free text: only the token itself is refused there. */
@@ -71,7 +71,7 @@ export function day(text: string): string {
   throw new InvalidArgumentError("It must be a day as 2026-11-21.");
 }
 
-/** What a parameter of days or hours takes, and one of days alone does not. */
+/** A value for parameters of days or hours, but not of days alone. */
 export const AN_HOUR = "2026-11-21T14";
 
 /** A UTC day or hour as the usage report takes it. */

@@ -15,10 +15,7 @@ import { printable } from "../table.ts";
 const REFUSED = 1;
 const VERSION = packageFile.version;
 
-/**
- * Does what these arguments ask, and says it on stdout and stderr. Resolves to what the program ends
- * with when it did not do what it was asked; null when it did, as far as `process.exitCode` says.
- */
+/** Runs the command in these arguments. Returns the exit code of a failure, or null. */
 export function run(given: readonly string[]): Promise<number | null> {
   return endOf(given, async () => {
     try {
@@ -82,7 +79,7 @@ Ends with 0; 1 when the region or the network refused; 2 when it was called wron
   return examples(admin, "orgs list --local eu", "health --url https://eu.example.com");
 }
 
-/** The answer's own words, and everything else it says on a line of its own. */
+/** Prints the error's message and its other fields, one per line. */
 function sayRefused({ message, status, details, requestId }: Refused): void {
   const facts = Object.entries({ status, ...details, request_id: requestId });
   const words = facts

@@ -15,7 +15,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   "company-issuer": "a company's own log-in",
 };
 
-/** What a field is for, wherever it is asked for; what it may be is in its schema. */
+/** The help text of each field. Its schema has the allowed values. */
 export const HELP: Readonly<Record<string, string>> = {
   id: "id or slug",
   member_id: "id or email address",
@@ -59,14 +59,14 @@ export const HELP: Readonly<Record<string, string>> = {
   type: "of this type only",
 };
 
-/** What the value of a flag is called, where the flag's last word is not it. */
+/** The placeholders of flag values, where the flag's last word doesn't fit. */
 export const VALUES: Readonly<Record<string, string>> = {
   after_seq: "seq",
   group_by: "group",
   reference: "text",
 };
 
-/** What stands for them in examples. */
+/** The values of placeholders in examples. */
 export const SAMPLES: Readonly<Record<string, string>> = {
   id: "example",
   member_id: "dev@example.com",

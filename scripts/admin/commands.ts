@@ -4,43 +4,43 @@ import type { AdminClient, Call } from "./transport.ts";
 import { table } from "./words.ts";
 import type { Answer } from "./words.ts";
 
-/** The fields that a command asks for. */
+/** The fields that a command takes. */
 export type Asked = {
-  /** Of query and body, else all: by a flag, `<field>` by its place. */
+  /** The query and body fields, by default all: a flag, or `<field>` by its place. */
   readonly takes?: readonly string[];
-  /** Of the path what is given by a flag. */
+  /** The path fields that are flags. */
   readonly flags?: readonly string[];
-  /** Of its fields what they are for, where `HELP` says less or otherwise. */
+  /** The help texts that differ from `HELP`. */
   readonly help?: Readonly<Record<string, string>>;
 };
 
-/** A command where it is otherwise than its operation says; all but the operation has a default. */
+/** A command's differences from its operation. Only the operation is required. */
 export type Row = Asked & {
   /** Below `/admin/v1`. */
   readonly operation: `${Call["method"]} /${string}`;
-  /** Else the noun of the path, and a verb by the method: `keys list`. */
+  /** By default the noun of the path and a verb for the method: `keys list`. */
   readonly command?: string;
-  /** Else the operation's summary. */
+  /** By default the operation's summary. */
   readonly says?: string;
-  /** What its help says below. */
+  /** The text below its help. */
   readonly more?: string;
   /** Fields of the body that are always the same. */
   readonly sends?: Answer;
-  /** What is wrong with a body, if anything is. */
+  /** Returns the problem of a body, or null. */
   readonly refuses?: (body: Answer) => string | null;
   /** Returns the effect that `--yes` must confirm; null if this call needs no confirmation. */
   readonly confirms?: (admin: AdminClient, call: Call) => Promise<string | null>;
-  /** Asks in another way than once. */
+  /** Makes the calls of a command that needs several. */
   readonly asks?: (admin: AdminClient, call: Call) => Promise<Answer>;
-  /** What follows the arguments of the path in each example. */
+  /** The rest of each example after the path's arguments. */
   readonly examples?: readonly string[];
-  /** Of a list the columns of its table (`table`), of a record its fields (`fields`); else all. */
+  /** The columns of a list's table (`table`), or a record's fields (`fields`); by default all. */
   readonly columns?: string;
-  /** Of a list that may be printed whole, page by page: the widths at which the pages line up. */
+  /** The column widths of a list that is printed page by page. */
   readonly widths?: readonly number[];
-  /** What is printed instead, with `{field}`s of the answer. */
+  /** The printed text, with `{field}`s of the answer. */
   readonly words?: string | ((answer: Answer) => string);
-  /** What is said beside it: `{org}` is the organization as it was named, `{changes}` what was sent. */
+  /** The note beside it. `{org}` is the given organization, `{changes}` the sent fields. */
   readonly note?: string;
 };
 
@@ -56,7 +56,7 @@ const MEMBERS = "email, role, created_at since, id";
 const BALANCE = "Balance after it: {credits_micro}";
 const CHANGED = "{slug}: {changes}.";
 
-/** Operations whose commands ask more than once, or judge the answer: repair-commands.ts. */
+/** The operations whose commands make several calls or judge the answer: repair-commands.ts. */
 export const BY_HAND = [
   `POST ${ORG}/reconcile`,
   `POST ${ORG}/settle`,
@@ -67,7 +67,7 @@ export const BY_HAND = [
   "POST /rerate",
 ] as const;
 
-/** What a command says or does otherwise than its operation; an operation without a row has a command too. */
+/** The differences of commands from their operations. Operations without a row have a command too. */
 export const ROWS: readonly Row[] = [
   {
     operation: "POST /orgs",
@@ -352,7 +352,7 @@ function webhookRow({ health, ...webhook }: Answer): Answer {
   return { ...webhook, ...known };
 }
 
-/** A row for each group, and the total. By two things, `day,model` say, both are columns. */
+/** A row per group, and the total. Two groups, such as `day,model`, make two columns. */
 function usageWords({ from, to, group_by, data, total }: Answer): string {
   const [first, second] = String(group_by).split(",");
   const titles = second === undefined ? `group ${first}` : `day, group ${second}`;

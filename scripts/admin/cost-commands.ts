@@ -24,7 +24,7 @@ type Bill = { readonly provider: string; readonly day: string; readonly dollars:
 const FIGURES =
   ">requests, >charged_micro dollars, >bought_micro dollars, >margin_micro dollars, >unknown_requests unknown";
 
-/** `margin`, `costs import` and `rerate`: what follows pages, reads a file or asks twice. */
+/** Adds `margin`, `costs import` and `rerate`, which follow pages, read a file or confirm. */
 export function addCostCommands(program: Command): void {
   addMargin(program);
   addImport(program);
@@ -111,7 +111,7 @@ function addImport(program: Command): void {
     const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
     const { groups, isPaged } = await wholeMargin(session, span);
     const compared = rows.map((bill) => comparedWith(bill, groups));
-    // No page of several has it all: the region hears the sum from here, and tells of it.
+    // Only the sum of all pages is complete, so the region gets it from here.
     const summed = rows.map((bill, at) =>
       Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
     );

@@ -7,7 +7,7 @@ export type CsvLine = { readonly line: number; readonly of: Readonly<Record<stri
 
 /** A file, or standard input without one. Throws `WrongUsage` where it cannot be read. */
 export function readGiven(file: string | undefined): string {
-  // npm changes to the package's folder and says in INIT_CWD where it was called.
+  // npm changes to the package's folder and keeps the caller's in INIT_CWD.
   const folder = process.env["INIT_CWD"] ?? process.cwd();
   try {
     return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");

@@ -12,14 +12,14 @@ import type { Call } from "./transport.ts";
 import { fields, filled, table, textOf } from "./words.ts";
 import type { Answer } from "./words.ts";
 
-/** Described beside the Worker's own types, which programs for Node are not compiled with. */
+/** Described beside the Worker's types, which Node programs aren't compiled with. */
 const DESCRIPTIONS: string = "../openapi/operator-operations.ts";
 const { OPERATOR_OPERATIONS } = (await import(DESCRIPTIONS)) as {
   readonly OPERATOR_OPERATIONS: Operations;
 };
 type Operations = Readonly<Record<string, Described>>;
 
-/** A row with all that it does not say, and what reads each of its parameters. */
+/** A row with its defaults, and the readers of its parameters. */
 type Derived = {
   readonly row: Row;
   readonly method: Call["method"];
@@ -117,7 +117,7 @@ async function run(derived: Derived, session: Session, options: Options): Promis
   sayMore(derived, answer, call.query?.["limit"]);
 }
 
-/** What is sent. Throws `WrongUsage` for a change of nothing, and for what the row refuses. */
+/** Returns the body. Throws `WrongUsage` for an empty change or a rejected body. */
 function bodyOf(derived: Derived): Answer {
   const { row, method, parameters } = derived;
   const body = { ...told(derived, "body"), ...row.sends };
@@ -134,7 +134,7 @@ function bodyOf(derived: Derived): Answer {
   return body;
 }
 
-/** What was given of a part of the call, under the names that the region knows. */
+/** Returns the given parameters of one part of the call. */
 function told({ parameters }: Derived, part: Parameter["where"]): Answer {
   const asked = [...parameters].filter(([{ where }]) => where === part);
   const values = asked.map(([{ name }, read]) => [name, read()] as const);
@@ -178,7 +178,7 @@ function wordsOf(derived: Derived, answer: Answer, head = true): string {
     : table(list, columns ?? Object.keys(list[0] ?? {}).join(", "), { widths, head });
 }
 
-/** What a list holds; null for one record. */
+/** Returns a list's items; null for a record. */
 function listOf({ method, path }: Derived, answer: Answer): readonly Answer[] | null {
   if (method !== "GET" || path.endsWith("}")) return null;
   return (Object.values(answer).find((value) => Array.isArray(value)) ?? null) as
@@ -204,7 +204,7 @@ async function printWhole(derived: Derived, session: Session, call: Call): Promi
   }
 }
 
-/** What asks for more of a list, and how it is said; null at its end. */
+/** Returns the parameter for the next page, and its text; null at the end. */
 function nextOf(
   derived: Derived,
   answer: Answer,
@@ -219,7 +219,7 @@ function nextOf(
   return null;
 }
 
-/** Says how a list goes on, and that a key is not shown again. */
+/** Prints how a list continues, and that a key is shown once. */
 function sayMore(derived: Derived, answer: Answer, limit: unknown): void {
   const { total, offset, key } = answer;
   const shown = listOf(derived, answer)?.length ?? 0;

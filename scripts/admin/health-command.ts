@@ -8,7 +8,7 @@ import { probeKeyOf } from "./target.ts";
 import type { Place } from "./target.ts";
 import { fields, table } from "./words.ts";
 
-/** `health`: what the region says is wrong, and, if asked, what a paid request comes to. */
+/** Adds `health`: the region's problems and, on request, the result of a paid request. */
 export function addHealthCommand(program: Command): void {
   const health = program
     .command("health")

@@ -16,7 +16,7 @@ import {
 import { HELP, VALUES } from "./command-words.ts";
 import type { Asked } from "./commands.ts";
 
-/** What is read of an operation's description. */
+/** The parts of an operation's description that are read. */
 export type Described = {
   readonly summary: string;
   readonly query?: readonly { readonly name: string; readonly schema: Schema }[];
@@ -42,12 +42,12 @@ export type Parameter = {
   readonly isRequired: boolean;
 };
 
-/** Null as an option: commander makes an empty text of null itself. */
+/** Null as an option, because commander makes it an empty text. */
 const NONE = Symbol("none");
 /** A bound from which on it is not worth saying. */
 const UNSAID = 1e9;
 
-/** What a command of this operation asks for, in the order in which help lists it. */
+/** Returns the parameters of a command in the order of its help. */
 export function parametersOf(
   path: string,
   { query = [], body }: Pick<Described, "query" | "body">,
@@ -131,7 +131,7 @@ function addAmount(command: Command): () => number {
   };
 }
 
-/** What a schema allows beside null; `isNullable`: null may be said, as `none`. */
+/** The values of a schema beside null. `isNullable`: null is allowed, as `none`. */
 type Kind = Schema & { readonly choices: readonly string[]; readonly isNullable: boolean };
 
 function kindOf({ schema }: Parameter, isChange: boolean): Kind {

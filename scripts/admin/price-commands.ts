@@ -22,7 +22,7 @@ type Row = {
 type Said = Pick<Row, "price" | "percent">;
 type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
-/** What it costs of what it did, in the field that rose most. */
+/** The factor of the field that rose most. */
 type Times = { readonly times: number; readonly field: string };
 type Compared = Row & Times & { readonly what: string; readonly was: string; readonly is: string };
 
@@ -39,7 +39,7 @@ const PRICES = [
 const COLUMNS = ["list", "item", "from", ...PRICES, "percent"];
 /** Rows of one call. */
 const ROWS_MAX = 500;
-/** So many times what it was is a slip of the pen, unless somebody says that it is none. */
+/** The factor above which a price needs confirmation. */
 const TIMES_MAX = 2;
 
 /** `prices propose` and `prices post`: a file of rows, looked at and posted. `prices` is there already. */
@@ -105,7 +105,7 @@ function priceIn(line: CsvLine): Fields | null {
   return fields.length === 0 ? null : (Object.fromEntries(fields) as Fields);
 }
 
-/** The rows beside what is in force before each: of the same item, else the provider's list price. */
+/** Returns the rows with the previous price: the item's own, else the provider's list price. */
 async function comparedWith(session: Session, rows: readonly Row[]): Promise<readonly Compared[]> {
   const known = await allRows(session);
   return rows.map((row) => {
@@ -129,7 +129,7 @@ function whatOf(before: Row | undefined, compared: Times | null): string {
   return compared.times > 1 ? "dearer" : "cheaper";
 }
 
-/** Null where one is a percentage of what is not known here. */
+/** Returns null if one is a percentage of an unknown price. */
 function timesOf(row: Row, before: Row | undefined): Times | null {
   const listed = listedRow(row.item);
   const was = before ?? listed;
@@ -141,7 +141,7 @@ function timesOf(row: Row, before: Row | undefined): Times | null {
   return now === null || then === null ? null : timesDearer(now, then);
 }
 
-/** What a row comes to: a percentage is on a provider's list price. */
+/** Returns the price of a row. A percentage applies to the provider's list price. */
 function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null {
   if (price) return price;
   if (!listed?.price) return null;
@@ -150,7 +150,7 @@ function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null 
   return Object.fromEntries(fields) as Fields;
 }
 
-/** What is not there on both sides is not compared. */
+/** Compares only fields of both sides. */
 function timesDearer(now: Fields, then: Fields): Times {
   const [is, was] = [whole(now), whole(then)];
   const ratios = Object.entries(is).flatMap(([field, each]): Times[] => {
@@ -160,7 +160,7 @@ function timesDearer(now: Fields, then: Fields): Times {
   return ratios.reduce((most, one) => (one.times > most.times ? one : most), { ...SAME, times: 0 });
 }
 
-/** With what a row leaves out: a token from a cache, or written to one, costs what input does. */
+/** Fills in defaults: cached and written tokens cost as much as input. */
 function whole(price: Fields): Fields {
   const { input, cached = input, cache_write = input } = price;
   return { ...price, cached, cache_write };

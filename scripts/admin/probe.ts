@@ -5,7 +5,7 @@ export type Probe = {
   readonly ms: number;
   readonly cost_micro: number | null;
   readonly request_id: string | null;
-  /** What was answered instead of a completion; "" where it was one. */
+  /** The answer if it wasn't a completion; "" otherwise. */
   readonly message: string;
 };
 
@@ -40,7 +40,7 @@ async function completion(
         max_tokens: OUTPUT_TOKENS,
         messages: [{ role: "user", content: "Say: ok" }],
       }),
-      redirect: "manual", // the key goes to the address that was named, and nowhere else
+      redirect: "manual", // the key goes only to the given address
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const text = await response.text();

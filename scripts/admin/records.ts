@@ -1,9 +1,9 @@
-// What `/admin/v1` answers, as far as the programs here read it. Money in micros, times in ISO 8601.
+// The answers of `/admin/v1` that these programs read. Money is micro-credits, times are ISO 8601.
 
 export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
-/** Null where the organization's wallet did not answer. */
+/** Null if the organization's wallet didn't answer. */
 export type Standing = {
   readonly credits_micro: number | null;
   readonly held_micro: number | null;
@@ -15,7 +15,7 @@ export type Organizations = {
 };
 export type Member = { readonly id: string; readonly email: string };
 export type Key = { readonly id: string; readonly name: string };
-/** As it is answered once, when it is made. */
+/** The answer at creation, which is the only one with the secret. */
 export type FreshKey = Key & { readonly key: string };
 export type CreatedOrganization = {
   readonly organization: Organization;
@@ -65,7 +65,7 @@ export type Reconciliation = Standing & {
   }[];
   readonly rows_read: number;
 };
-/** Of some of its rows; `next_after` where more follow. */
+/** The result of some rows; `next_after` if more follow. */
 export type ReconcilePage = Reconciliation & { readonly next_after?: string };
 /** The fields of a `settlement_unsaved` log line that the wallet needs. */
 export type UnsavedSettlement = {
@@ -78,7 +78,7 @@ export type Settlement = {
   readonly charged_micro: number;
   readonly shortfall_micro: number;
 };
-/** Null where an outbox did not answer. */
+/** Null if an outbox didn't answer. */
 export type Outbox = {
   readonly name: string;
   readonly waiting: number | null;
@@ -91,13 +91,13 @@ export type Health = {
   readonly version: string;
   /** The model id that each alias means. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** What is wrong, judged by the region; empty while it is well. */
+  /** The region's problems; empty if it is healthy. */
   readonly problems: readonly { readonly kind: string; readonly message: string }[];
   readonly book: boolean;
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
   readonly peers: readonly {
     readonly region: string;
-    /** Its Worker's address; null where none is configured. */
+    /** The address of its Worker; null if not configured. */
     readonly url: string | null;
     readonly answers: boolean;
   }[];

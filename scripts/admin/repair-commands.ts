@@ -11,7 +11,7 @@ import { Refused } from "./transport.ts";
 import { unsavedSettlements } from "./unsaved-settlements.ts";
 import { fields, table } from "./words.ts";
 
-/** `reconcile` and `settle`: what asks more than once, or judges what is answered. */
+/** Adds `reconcile` and `settle`, which make several calls or judge the answer. */
 export function addRepairCommands(program: Command): void {
   addReconcile(program);
   addSettle(program);
@@ -44,7 +44,7 @@ const STANDING = "credits_micro, held_micro, open_holds";
 
 type Compared = Reconciliation & { readonly slug: string };
 
-/** What takes long says so meanwhile. */
+/** Shows progress. */
 function reconciled({ admin }: Session, id: string, org: string): Promise<Reconciliation> {
   return postReconcile(admin, id, (rows) => note(`${org}: ${rows} rows read`));
 }
@@ -119,7 +119,7 @@ function addSettle(program: Command): void {
 }
 
 function readLog(file: string | undefined): string {
-  // npm changes to the package's folder and says in INIT_CWD where it was called.
+  // npm changes to the package's folder and keeps the caller's in INIT_CWD.
   const folder = process.env["INIT_CWD"] ?? process.cwd();
   try {
     return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");

@@ -8,10 +8,10 @@ import type { AdminClient } from "./transport.ts";
 
 const LIST_PAGE = 100;
 
-/** What a command works with. */
+/** The context of a command. */
 export type Session = {
   readonly admin: AdminClient;
-  /** Whether answers are printed as they are. */
+  /** Whether answers are printed as JSON. */
   readonly json: boolean;
 };
 
@@ -44,7 +44,7 @@ export function examples(command: Command, ...lines: readonly string[]): Command
   return command.addHelpText("after", `\nExamples:\n${text}`);
 }
 
-/** Prints an answer: as it is with `--json`, else in words. */
+/** Prints an answer, with `--json` unchanged. */
 export function show(session: Session, answer: object, words: () => string): void {
   say(session.json ? JSON.stringify(answer) : words());
 }
@@ -54,7 +54,7 @@ export function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Says something beside the result. */
+/** Prints a note beside the result. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }

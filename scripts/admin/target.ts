@@ -10,7 +10,7 @@ import type { AdminClient } from "./transport.ts";
 const MOUNT = "/admin/v1";
 const NOWHERE = `Say which region: ${REGION_NAMES.map((name) => `--local ${name}`).join(" or ")} for the one that npm start runs, or --url (or TURNPIKE_URL) for another.`;
 
-/** Where the operator said to go. */
+/** The operator's target. */
 export type Place = { readonly url?: string; readonly local?: RegionName };
 
 /**

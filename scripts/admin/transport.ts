@@ -8,7 +8,7 @@ const NEVER_SENT = new Set([
   "ENETUNREACH",
 ]);
 
-/** Where an operator's calls go, and what opens it. */
+/** The target of an operator's calls, and its token. */
 export type AdminClient = {
   /** Ends in /admin/v1. */
   readonly url: string;
@@ -24,7 +24,7 @@ export type Call = {
   readonly idempotencyKey?: string;
 };
 
-/** The region answered with an error: its message, and everything else that it said. */
+/** The region's error with its message and other fields. */
 export class Refused extends Error {
   readonly status: number;
   /** `type`, `code`, `param` and more, as in the answer's `error`; nulls are left out. */
@@ -90,7 +90,7 @@ async function exchange(
         ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      redirect: "manual", // the token goes to the address that was named, and nowhere else
+      redirect: "manual", // the token goes only to the given address
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     return { response, text: await response.text() };
@@ -114,7 +114,7 @@ function errorIn(answer: object | null): Record<string, unknown> {
   return Object.fromEntries(Object.entries(error).filter(([, value]) => value !== null));
 }
 
-/** What fetch hides in an error's cause: the system's code, or else a message. */
+/** Returns the cause of a fetch error: the system's code, or a message. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `nothing within ${TIMEOUT_MS / 1000} s`;

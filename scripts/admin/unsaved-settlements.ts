@@ -8,10 +8,10 @@ const EVENT = "settlement_unsaved";
 export type Unsaved = { readonly orgId: string; readonly settlement: UnsavedSettlement };
 
 /**
- * The `settlement_unsaved` lines of a log, each request once, in whatever holds them: lines of their own, also after
- * other text (npm start writes the region before it); JSON that has them as objects or as texts at any depth, in a
- * document or in one a line (Workers Logs, Logpush, wrangler tail --format json). Throws `WrongUsage` when there is
- * none, or a line names one and holds none that can be read: then nothing of the log is posted.
+ * Returns the `settlement_unsaved` lines of a log, each request once: as lines, also after other text (npm
+ * start adds the region); as JSON objects or texts at any depth, in a document or one per line (Workers Logs,
+ * Logpush, wrangler tail --format json). Throws `WrongUsage` without any or for an unreadable one, so that
+ * nothing is posted.
  */
 export function unsavedSettlements(log: string): Unsaved[] {
   const whole = found(parsed(log));
@@ -55,7 +55,7 @@ function unsavedOf(value: Readonly<Record<string, unknown>>): Unsaved | null {
   return isWhole ? { orgId: org_id, settlement: { request_id, cost_micro, generation } } : null;
 }
 
-/** Null for what is no JSON. */
+/** Parses JSON, or returns null. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

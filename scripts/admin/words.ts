@@ -1,13 +1,13 @@
 import { printable, textTable } from "../table.ts";
 
 const MICROS_PER_DOLLAR = 1_000_000n;
-/** What stands where the region could not say. */
+/** The text for an unknown value. */
 const UNKNOWN = "unknown";
 
 /** A record as the region answers it. */
 export type Answer = Readonly<Record<string, unknown>>;
 
-/** What null means, by its field; else `none`, and nothing in a table. */
+/** The meaning of null by field; else `none`, and nothing in a table. */
 const ABSENT: Readonly<Record<string, string>> = {
   credits_micro: UNKNOWN,
   held_micro: UNKNOWN,
@@ -49,7 +49,7 @@ export function fields(answer: Answer, columns = "*"): string {
   return textTable([{ title: "" }, { title: "" }], rows, false);
 }
 
-/** How a table is laid out: columns at least so wide, so that the pages of one list line up; no titles without `head`. */
+/** A table's layout: minimum column widths, so that pages line up; no titles without `head`. */
 type Layout = { readonly widths?: readonly number[]; readonly head?: boolean };
 
 /**

@@ -11,16 +11,16 @@ import { turned } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts";
 
-/** What a change may make of the paid path's cost. */
+/** The allowed ratio of a change on the paid path. */
 const RATIO_MAX = 1.03;
 
 /**
- * Two processes of one commit differ by up to 4 % for as long as they run (by what was begun first, by where it lies in
- * memory): so both are begun anew after so many rounds, in the other order.
+ * Two processes of one commit differ by up to 4 % for their whole life (by start order and memory layout), so
+ * both restart after this many rounds, in the other order.
  */
 const ROUNDS_OF_START = 10;
 
-/** The same gateway twice, as it is and as it was, and the floor beside both. */
+/** The gateway now and before, and the floor beside both. */
 type PairedTargets = Readonly<
   Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
 >;
@@ -51,7 +51,7 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
     try {
       progress(`rounds ${first + 1} to ${first + some} of ${rounds}: starting and warming up`);
       const targets = await startBoth(began, root, { rounds: some, turn: nth });
-      const watched = watchOthers(); // of this start alone: what a program that has ended used is nobody's
+      const watched = watchOthers(); // for this start alone
       await measurePairs(targets, some, pairs);
       others.push(watched());
     } finally {
@@ -66,7 +66,7 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
   };
 }
 
-/** Both gateways and the floor, warm; in every second turn the older one is begun first. */
+/** Starts both gateways and the floor, warm. Every second time the older one starts first. */
 async function startBoth(
   stage: Stage,
   root: string,

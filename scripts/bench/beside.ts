@@ -17,34 +17,37 @@ import type { Stage, Stoppable } from "./gateway.ts";
 import { attempt, prepare } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 
-/** Other gateways that can be measured beside this one. */
+/** The other gateways that can be measured. */
 export const OTHERS = ["portkey", "litellm"] as const;
 export type Other = (typeof OTHERS)[number];
 
 /** A program and its arguments. */
 type Command = readonly [program: string, ...words: string[]];
-/** Where one runs: its own folder, a free loopback port, and the upstream's base URL without a slash at its end. */
+/**
+ * The place of a gateway: its folder, a free loopback port, and the upstream's base URL without a trailing
+ * slash.
+ */
 type Place = { readonly folder: string; readonly port: number; readonly upstream: string };
-/** How a gateway is installed at a pinned version, started with its defaults, and asked. */
+/** The installation, start and request format of a gateway at a pinned version. */
 type Recipe = {
   readonly version: string;
-  /** How much is installed, in MB. */
+  /** The installed size in MB. */
   readonly megabytes: number;
   /** The package.json of its folder. */
   readonly manifest?: object;
   readonly install: (folder: string, version: string) => readonly Command[];
-  /** Its configuration, a file beside what is installed; none unless given. */
+  /** Returns its configuration file; none by default. */
   readonly config?: (place: Place) => string;
   readonly start: (place: Place) => Command;
   readonly env: Readonly<Record<string, string>>;
-  /** What each request says of where it goes. */
+  /** Returns the headers that name the target. */
   readonly headers?: (place: Place) => Readonly<Record<string, string>>;
   /** The key that it takes; any unless given. */
   readonly key?: string;
 };
 
 const CONFIG = "config.yaml";
-/** Written when all is installed: a folder without it is begun anew. */
+/** The marker of a complete installation. Folders without it start over. */
 const INSTALLED = "installed";
 const INSTALL_MS_MAX = 600_000;
 const START_MS_MAX = 180_000;
@@ -68,7 +71,7 @@ const LITELLM_WORKERS = 2;
 const LITELLM_KEY = `sk-${randomBytes(32).toString("hex")}`;
 
 const RECIPES: Readonly<Record<Other, Recipe>> = {
-  // Sends nothing home by itself; "production" is without the console that shows each request.
+  // Sends nothing home by itself. "production" is without the console that shows requests.
   portkey: {
     version: "1.15.2",
     megabytes: 25,
@@ -132,7 +135,10 @@ function litellmConfig(api_base: string): string {
   return JSON.stringify({ model_list, litellm_settings: { telemetry: false } });
 }
 
-/** Installs a gateway unless it is, and starts it before the upstream mock; null, and a line that says why, if it cannot be. */
+/**
+ * Installs a gateway if necessary and starts it before the upstream mock. Prints the reason and returns null
+ * if it can't.
+ */
 export async function startOther(stage: Stage, other: Other): Promise<Target | null> {
   try {
     return await started(stage, other);
@@ -192,20 +198,20 @@ async function installed(other: Other): Promise<string> {
   return folder;
 }
 
-/** It and its workers. */
+/** Returns its processes. */
 function pidsOf(child: ChildProcess): number[] {
   const { pid } = child;
   return pid === undefined || hasEnded(child) ? [] : [pid, ...childPids(pid)];
 }
 
-/** Ends it by its own process: at once when this one ends first. */
+/** Stops it by its own process, at once if this one ends first. */
 function stopping(child: ChildProcess): Stoppable {
   const kill = (): void => {
     for (const pid of pidsOf(child).toReversed()) process.kill(pid, "SIGKILL");
   };
   process.on("exit", kill);
   child.on("error", () => {
-    // What could not be started has no answer: `answering` says so.
+    // A failed start has no answer, which `answering` reports.
   });
   return {
     stop: async () => {

@@ -15,7 +15,7 @@ import type { Stage } from "./gateway.ts";
 const ORGANIZATIONS = 10_000;
 const DAYS = 30;
 const ACTIVE: Active = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 };
-/** What the database may be busy, in percent, and how long a statement takes by the platform's rule of thumb. */
+/** The database's most busy share in percent, and the time of a statement by the platform's rule of thumb. */
 const BUSY_PERCENT_MAX = 40;
 const RULE_MS = 1;
 const PUBLISHES = 500; // of a round
@@ -151,14 +151,17 @@ type Publish = (
   publication: object,
 ) => Promise<{ readonly head: unknown; readonly touched: readonly unknown[] }>;
 
-/** How a wallet publishes: its own code, which is written in a Worker's types. */
+/** Returns the wallet's own publishing code, which is written in a Worker's types. */
 async function publisher(): Promise<Publish> {
   const code = await bundleWorker(false, path.join(import.meta.dirname, STORE));
   const url = `data:text/javascript,${encodeURIComponent(code)}`;
   return ((await import(url)) as { readonly writePublication: Publish }).writePublication;
 }
 
-/** What a publish needs of a D1Database, on SQLite: every batch is a transaction whose statements are prepared anew. */
+/**
+ * The part of a D1Database that publishing needs, on SQLite. Every batch is a transaction with newly prepared
+ * statements.
+ */
 class LentBook {
   ms = 0;
   readonly database: object;

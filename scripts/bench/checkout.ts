@@ -8,7 +8,7 @@ const ROOT = path.join(import.meta.dirname, "../..");
 export type Checkout = { readonly name: string; readonly root: string };
 export const NOW: Checkout = { name: "now", root: ROOT };
 
-/** The files of a commit, or of what a branch or tag names, below a directory, beside the packages that are installed here. */
+/** Checks out a commit, branch or tag below a directory, beside the installed packages. */
 export function checkOut(named: string, below: string): Checkout {
   const git = (...words: string[]): Buffer =>
     execFileSync("git", words, { cwd: ROOT, maxBuffer: 1 << 30 });

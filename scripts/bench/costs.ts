@@ -18,7 +18,7 @@ export type Measured = {
   readonly cpu: Cpu;
   readonly samples: Samples;
   readonly counted: Counted;
-  /** Of watchOthers. */
+  /** The result of watchOthers. */
   readonly others: Figure;
 };
 
@@ -113,7 +113,10 @@ function pumpFigures(name: string, rounds: readonly CpuRound[]): Figure[] {
   ];
 }
 
-/** What a completion costs until its row is gone; CPU is that of the whole process, sockets included: an upper bound. */
+/**
+ * Returns the cost of a completion until its row is deleted. CPU is the whole process's, sockets included: an
+ * upper bound.
+ */
 function priceOf(counted: Counted, cpuMs: number): number {
   const per = perCompletion(counted);
   return dollarsPerMillion({

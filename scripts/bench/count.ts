@@ -20,7 +20,7 @@ export type Counted = {
   readonly forged: number;
 };
 
-/** A gateway at home with counters around it, and an organization of so many keys; it runs until `work` has ended. */
+/** Runs `work` with a gateway at home with counters and an organization with keys. */
 export async function whileCounting<T>(
   stage: Stage,
   { keys, ...options }: GatewayOptions & { readonly keys: number },

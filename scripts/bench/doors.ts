@@ -11,14 +11,14 @@ type DoorLoad = { readonly path: string; readonly ask: (ask: Ask) => Asked };
 /** CPU per request of each round, by door. */
 export type Doors = Readonly<Record<Kind, readonly CpuRound[]>>;
 
-/** A door's CPU beside that of chat in the same round. */
+/** The allowed ratio of an endpoint's CPU to chat's in the same round. */
 const RATIO_MAX = 1.3;
 const [SYSTEM, USER] = MESSAGES.map(({ content }) => content);
 
 const CHAT_END = "data: [DONE]\n\n";
 const MESSAGES_END = 'data: {"type":"message_stop"}\n\n';
 
-/** A door below /v1 that is asked so, and how its streams end. */
+/** Returns an endpoint with its request and the end of its streams. */
 function door(path: string, fields: (words: number) => object, end = CHAT_END): DoorLoad {
   return {
     path,
@@ -71,7 +71,7 @@ export async function measureDoors(stage: Stage, rounds: number): Promise<Report
   return { figures: doorFigures(measured), more: { rounds: measured } };
 }
 
-/** What each door costs, and its part of chat's cost in the same round. */
+/** Returns each endpoint's cost, and its ratio to chat's in the same round. */
 export function doorFigures(doors: Doors): Figure[] {
   return Object.keys(DOOR_LOADS).flatMap((name) =>
     KINDS.flatMap((kind) => {

@@ -4,7 +4,7 @@ import { childPids, coresWorkedMs, cpuMicroseconds } from "../workerd.ts";
 
 /** CPU per request of one round, in microseconds, by place. */
 export type CpuRound = Readonly<Record<string, number>>;
-/** What rounds say: their median, their quartiles, and the least, which noise can only add to. */
+/** The result of rounds: median, quartiles, and the minimum, which noise can only raise. */
 export type Estimate = {
   readonly value: number;
   readonly least: number;
@@ -17,8 +17,8 @@ export function cpuOf(rounds: readonly CpuRound[], place: string): Estimate {
 }
 
 /**
- * How often the CPU of one place goes into that of another: the median of the rounds' own ratios, so
- * that what slows a whole round down cancels; the least is that of the two least CPU times.
+ * Returns the ratio of two CPU times: the median of the rounds' own ratios, so that slow rounds cancel out;
+ * the least is that of both minimums.
  */
 export function ratioOf(rounds: readonly CpuRound[], over: string, under: string): Estimate {
   const ratios = rounds.map((round) => (round[over] ?? NaN) / (round[under] ?? NaN));
@@ -26,7 +26,7 @@ export function ratioOf(rounds: readonly CpuRound[], over: string, under: string
   return { ...estimate(ratios), least };
 }
 
-/** What other programs took of this machine meanwhile. */
+/** The cores used by other programs meanwhile. */
 export const OTHER_PROGRAMS = "cores kept busy by other programs";
 
 /** The median of values, their quartiles, and the least. */
@@ -47,14 +47,14 @@ export type Figure = {
   readonly aim?: number;
 } & Partial<Omit<Estimate, "value">>;
 
-/** What a mode of the bench has measured. */
+/** The measurements of a bench mode. */
 export type Report = {
   readonly figures: readonly Figure[];
-  /** What `--json` says beside them. */
+  /** The further fields of `--json`. */
   readonly more: object;
-  /** What a terminal shows; the table of the figures unless said. */
+  /** The tables for a terminal; by default that of the figures. */
   readonly tables?: readonly string[];
-  /** How they were taken, in words. */
+  /** The method in words. */
   readonly how?: string;
   /** Whether the run has failed for what it measured. */
   readonly isMissed?: boolean;
@@ -90,8 +90,8 @@ export function written(value: number): string {
 }
 
 /**
- * Watches what other programs take of this machine while figures are taken: the answer, when it is asked
- * for, is how many cores they kept busy on average since. Far above 0 the times are theirs as well.
+ * Watches other programs. The returned function gives the cores that they used on average since. Far above 0
+ * they distort the times.
  */
 export function watchOthers(): () => Figure {
   const children = childPids();
@@ -106,7 +106,7 @@ export function watchOthers(): () => Figure {
   };
 }
 
-/** One line on the terminal that is written over, or one line each where nobody watches; "" clears it. */
+/** Shows progress on one line of a terminal, or one line each without one; "" clears it. */
 export function progress(what: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${what}`);
   else if (what !== "") process.stderr.write(`${what}\n`);

@@ -20,21 +20,23 @@ const CREDITS_MICRO = 1_000_000_000_000;
 const RPM_LIMIT = 1000;
 const PRICE = { input: 150_000, output: 600_000 };
 
-/** Something that runs beside this process until it is stopped. */
+/** A process that runs until it is stopped. */
 export type Stoppable = { readonly stop: () => unknown };
-/** What every mode of the bench begins with: the upstream mock, a place for state, an end to what is started. */
+/** The start of every bench mode: the upstream mock, a place for state, and a cleanup. */
 export type Stage = Stoppable & {
   /** The upstream mock itself, without anything between. */
   readonly direct: Target;
-  /** Its base URL, without a slash at its end. */
+  /** Its base URL, without a trailing slash. */
   readonly upstream: string;
-  /** Where D1 and the objects live. */
+  /** The place of D1 and the objects. */
   readonly directory: string;
   /** Stops it with the stage. */
   readonly keep: <T extends Stoppable>(started: T) => T;
 };
 
-/** Which checkout of the gateway runs, this one unless `root` names another, and in which part of the stage's directory. */
+/**
+ * The checkout of the gateway (this one unless `root` names another), and its part of the stage's directory.
+ */
 export type GatewayOptions = { readonly place: string; readonly root?: string };
 /** A region of the gateway: where, how to reach its operator's door, and how to stop it. */
 export type RunningRegion = Stoppable & {
@@ -58,7 +60,7 @@ export async function openStage(directory: string): Promise<Stage> {
   };
 }
 
-/** A bare Worker before the upstream, on a workerd of its own: the floor, or the pump. */
+/** Starts a bare Worker before the upstream, on its own workerd: the floor, or the pump. */
 export async function startBareWorker(
   { upstream, keep }: Stage,
   name: "floor" | "pump",
@@ -100,7 +102,7 @@ export function startHome(
   return startOne(stage, { ...options, region: "eu", direct: true, peers: [] });
 }
 
-/** Home in the EU and a peer in the US, linked, each asked by its own target. */
+/** Starts home in the EU and a peer in the US, linked, each with its own target. */
 export async function startGateway(
   stage: Stage,
   options: GatewayOptions & { readonly keys: number },
@@ -125,7 +127,7 @@ export async function startGateway(
   };
 }
 
-/** An organization with credits and so many keys of 1000 requests a minute. */
+/** Opens an organization with credits and this many keys of 1000 requests a minute. */
 export async function openOrganization(
   admin: AdminClient,
   scope: Scope,
@@ -144,7 +146,7 @@ export async function openOrganization(
   return Promise.all(names.map((name) => createKey(admin, { ...made, name })));
 }
 
-/** A region asked with these keys; `regions` are all that its requests keep busy, it first. */
+/** Returns a region's target with these keys. `regions` are all busy ones, it first. */
 export function targetOf(
   name: string,
   regions: readonly [RunningRegion, ...RunningRegion[]],
@@ -193,7 +195,7 @@ async function startOne(
   };
 }
 
-/** Where completions are asked for under a base URL that ends in a slash. */
+/** Returns the URL of completions under a base URL that ends in a slash. */
 export function completionsOf(base: string): string {
   return `${base}v1/chat/completions`;
 }

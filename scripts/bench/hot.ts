@@ -10,13 +10,13 @@ import { answersTo, turned } from "./load.ts";
 import type { Answered, Ask, Target } from "./load.ts";
 import { measurePressed, pressedFigures } from "./pressed.ts";
 
-/** The other organizations' p99 may rise by so much beside a hot one, in percent. */
+/** The allowed rise of the other organizations' p99 beside a hot one, in percent. */
 export const RISE_PERCENT_MAX = 20;
 const OTHERS = 24;
 const HOT_KEYS = 20;
-/** Until the hot one has all that it may have in flight: what is due before does not count. */
+/** The time until the hot one has all requests in flight. Earlier ones don't count. */
 const RAMP_SECONDS = 5;
-/** Of one slice on one organization: its keys have so many requests in their minute. */
+/** The longest slice on one organization, because its keys have a limit per minute. */
 const PRESSED_SECONDS_MAX = 3;
 
 export type HotOptions = {
@@ -24,17 +24,19 @@ export type HotOptions = {
   readonly rounds: number;
   /** Measured time of each run. */
   readonly seconds: number;
-  /** A commit that is pressed beside this checkout, in turn. */
+  /** A commit that is measured in turn with this checkout. */
   readonly against?: string | undefined;
 };
-/** What one run says: answers to the others and to the hot one, and the gateway's CPU in percent of one core. */
+/**
+ * The result of a run: answers to the others and to the hot one, and the gateway's CPU in percent of a core.
+ */
 export type HotRun = {
   readonly others: readonly Answered[];
   readonly hot: readonly Answered[];
   readonly cpuPercent: number;
 };
 export type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
-/** So many requests a second, asked with a target's keys in turn. */
+/** Requests per second with a target's keys in turn. */
 type Group = { readonly target: Target; readonly rate: number; readonly ask: Ask };
 
 const stream = (words: number): Ask => ({ kind: "stream", words, pace: "slow" });
@@ -77,7 +79,7 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   };
 }
 
-/** A checkout whose others are asked, and beside them its hot organization. */
+/** A checkout with other organizations and a hot one. */
 type Side = {
   readonly name: string;
   readonly pid: number;
@@ -110,7 +112,7 @@ async function takePair(side: Side, round: number, seconds: number): Promise<Hot
   return { alone, beside: before ?? (await runOnce(pid, others, hot, seconds)) };
 }
 
-/** The same figures of an older commit, which nobody is held to. */
+/** Returns an older commit's figures without bounds. */
 function unbounded(figures: readonly Figure[], who: string): Figure[] {
   return figures
     .filter(({ name }) => name !== OTHER_PROGRAMS)

@@ -11,7 +11,7 @@ export type Knee = {
   readonly last: Step;
   /** The low load that it is compared with. */
   readonly low: Step;
-  /** False when time was up, or no step held, before a rate was found that did not hold. */
+  /** False if time ran out, or no rate held, before one failed. */
   readonly isFound: boolean;
   readonly steps: readonly Step[];
 };
@@ -29,7 +29,7 @@ export const SLOWER_MAX = 5;
 const ACHIEVED_MIN = 0.97;
 const STEP = 1.15;
 const HALVINGS = 2;
-const LOWEST = 0.05; // of `from`; what holds nowhere above it has no knee
+const LOWEST = 0.05; // of `from`; nothing holding above it means no knee
 
 /**
  * Raises the rate by 15 % until a step does not hold, twice in a row (the first may be the machine's
@@ -79,14 +79,14 @@ export type Knees = Readonly<Record<keyof typeof KNEES, Knee>> & { readonly othe
 const ASK = { kind: "json", words: 256 } as const;
 const ORGANIZATIONS = 50;
 const KEY_PER_SECOND = 1000 / 60;
-/** How far above what a closed loop reaches the open one may go before keys run out. */
+/** The factor above a closed loop's rate until keys run out. */
 const ROOM = 1.6;
 const CALIBRATING = { keys: 20, warmUp: 3000, requests: 1500, concurrency: 16 } as const;
 /** Shares of what the closed loop reached, and how long they are offered. */
 const LOW = { share: 0.2, seconds: 2.5, times: 3 } as const;
 const FROM_SHARE = 0.4;
 const STEP_SECONDS = 3;
-/** All of it, but for the step that is under way then; each search gets half of what is left. */
+/** The total time beside the current step. Each search gets half of the rest. */
 const BOUND_MS = 84_000;
 const LOW_PATIENCE_MS = 1000;
 

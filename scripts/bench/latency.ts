@@ -34,7 +34,7 @@ export function latencyFigures(samples: Samples): Figure[] {
   );
 }
 
-/** The same times as a table for a terminal, a row for each place, kind and moment. */
+/** Returns the same times as a table with a row per place, kind and point. */
 export function latencyTable(samples: Samples): string {
   const lines = rowsOf(samples).map(({ place, what, count, p50, p99 }) => {
     const over = [p50.overDirect, p99.overDirect, p50.overFloor, p99.overFloor].map(written);

@@ -5,10 +5,9 @@ import { quantile } from "../quantile.ts";
 export type Kind = "json" | "stream";
 
 /**
- * Where a completion can be asked for: at the upstream mock itself ("direct"), at a bare pass-through Worker
- * before it ("floor"), at a Worker that pumps it through ("pump"), or at the gateway: at "home", in the other
- * region with a global key ("peer"), or at the gateway of the
- * commit it is compared with ("home before"); or at another gateway, by its name.
+ * A place for completions: the upstream mock ("direct"), a bare pass-through Worker ("floor"), one that pumps
+ * ("pump"), the gateway at "home", in the other region with a global key ("peer"), the compared commit ("home
+ * before"), or another gateway by name.
  */
 export type Target = {
   readonly name: string;
@@ -20,11 +19,11 @@ export type Target = {
   readonly pids: readonly number[];
   /** Sent with each request, besides its key. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How a request is written; a chat completion unless said. */
+  /** Writes a request; by default a chat completion. */
   readonly ask?: (ask: Ask) => Asked;
 };
 
-/** What is asked for. `words` is the output cap, which is how many words a stream has. */
+/** A request. `words` is the output cap, which is also a stream's word count. */
 export type Ask = {
   readonly kind: Kind;
   readonly words: number;
@@ -32,7 +31,7 @@ export type Ask = {
   readonly pace?: "typical" | "steady" | "slow" | undefined;
 };
 
-/** When the first byte of the body and the last came, in ms since the request was begun. */
+/** The times of the body's first and last byte, in ms since the start of the request. */
 export type Sample = { readonly firstByteMs: number; readonly totalMs: number };
 
 /** A request ready to be sent any number of times, and what its whole answer ends with. */
@@ -43,7 +42,7 @@ export type Load = Ask & {
   readonly requests: number;
   readonly concurrency: number;
 };
-/** How a request ended; status 0 when the connection did before the answer. */
+/** The end of a request; status 0 if the connection ended before the answer. */
 export type Outcome = Sample & {
   readonly status: number;
   readonly isWhole: boolean;
@@ -61,7 +60,9 @@ const ENDINGS = { json: "}", stream: "data: [DONE]\n\n" } as const;
 const agent = new Agent({ keepAlive: true, scheduling: "fifo" });
 const nextKey = new WeakMap<Target, number>();
 
-/** Sends requests, `concurrency` at a time, until so many are answered in full; any other answer throws. */
+/**
+ * Sends requests, `concurrency` at a time, until enough are answered completely. Throws for other answers.
+ */
 export async function run(load: Load): Promise<Sample[]> {
   const { target, requests, concurrency } = load;
   const asked = prepare(target, load);
@@ -81,7 +82,7 @@ export async function run(load: Load): Promise<Sample[]> {
   return samples;
 }
 
-/** There and back: every second time the other way round. */
+/** Reverses the list every second time. */
 export function turned<T>(list: readonly T[], turn: number): readonly T[] {
   return turn % 2 === 0 ? list : list.toReversed();
 }
@@ -97,7 +98,7 @@ function chat({ kind, words, pace }: Ask): Asked {
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
 }
 
-/** One completion with the target's next key, whatever becomes of it. */
+/** Requests a completion with the target's next key, whatever its result. */
 export async function attempt(target: Target, { body, ending }: Asked): Promise<Outcome> {
   const turn = nextKey.get(target) ?? 0;
   nextKey.set(target, turn + 1);
@@ -122,10 +123,10 @@ export function closeConnections(): void {
 export type Offer = {
   readonly target: Target;
   readonly ask: Ask;
-  /** Requests a second, evenly spaced, whatever becomes of those before. */
+  /** Requests per second, evenly spaced, regardless of earlier ones. */
   readonly rate: number;
   readonly seconds: number;
-  /** How long after the step's end an answer still counts. */
+  /** How long after the step's end an answer counts. */
   readonly patienceMs: number;
 };
 /** An answer: how long after it was due its first byte and its last came, when that was, its status (0 for none), whether it was a whole 200. */
@@ -136,7 +137,7 @@ export type Answered = {
   readonly status: number;
   readonly isOk: boolean;
 };
-/** What an open loop of one rate saw: requests a second, and times in ms from when each was due. */
+/** The result of an open loop at one rate: requests per second, and times in ms since each was due. */
 export type Step = {
   readonly offered: number;
   /** Answered in full, with 200, by the end of the step and the patience after it. */
@@ -146,9 +147,8 @@ export type Step = {
 };
 
 /**
- * Offers a rate for some seconds and waits for every answer. Times are from when a request was due, not
- * from when it was sent, so that a queue before the gateway counts, also one in this process. Whatever is
- * not a whole 200 (a shed 503 too) is not achieved.
+ * Sends a rate for some seconds and waits for every answer. Times start when a request was due, so that
+ * queues count, also in this process. Only a whole 200 counts as achieved.
  */
 export async function offerRate(offered: Offer): Promise<Step> {
   const { rate, seconds, patienceMs } = offered;

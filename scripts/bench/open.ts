@@ -14,27 +14,32 @@ import type { Ask, Target } from "./load.ts";
 
 /** A steady rate: JSON, or streams of 60 words with one every 5 ms. */
 export type Rate = { readonly kind: "json" | "stream"; readonly perSecond: number };
-/** Where rates are offered beside the upstream itself and the floor, each with one organization or a hundred. */
+/** The places of rates beside the upstream and the floor, each with one organization or a hundred. */
 export const OPEN_PLACES = ["home", "home100", "away", "away100"] as const;
 export type OpenPlace = (typeof OPEN_PLACES)[number];
-/** Of one rate: each place's times in ms, a list for each round. JSON: to the last byte; streams: to the first. */
+/**
+ * The results of a rate: each place's times in ms, one list per round. JSON: to the last byte; streams: to
+ * the first.
+ */
 export type Open = {
   readonly rate: Rate;
   readonly times: Readonly<Record<string, readonly (readonly number[])[]>>;
   /** CPU per request of each place's own processes; of the upstream's there is none. */
   readonly cpu: readonly CpuRound[];
-  /** Of each place, how many were not a whole 200. */
+  /** The failed requests of each place. */
   readonly failed: Readonly<Record<string, number>>;
 };
 export type OpenOptions = {
   readonly rates: readonly Rate[];
-  /** Of each rate at each place, over all rounds; a quarter of it at the upstream itself, which varies least. */
+  /**
+   * The requests of each rate at each place over all rounds; a quarter at the upstream, which varies least.
+   */
   readonly requests: number;
   readonly places: readonly OpenPlace[];
   readonly rounds: number;
   /** Other gateways, over the same upstream. */
   readonly beside: readonly Other[];
-  /** A commit whose home, with one organization, is asked in the same rounds. */
+  /** A commit whose home, with one organization, runs in the same rounds. */
   readonly against?: string;
 };
 
@@ -69,7 +74,7 @@ export async function measureOpen(stage: Stage, options: OpenOptions): Promise<R
   };
 }
 
-/** Everything that is asked, by what its figures call it. */
+/** Starts all places, by name. */
 async function startPlaces(
   stage: Stage,
   { rates, places, beside, against }: OpenOptions,
@@ -113,7 +118,7 @@ async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
   await Promise.all([worker(), worker(), worker(), worker()]);
 }
 
-/** So many at each place, for V8 compiles what is hot for long; and the keys that this takes of a minute. */
+/** The warm-up requests of each place, because V8 compiles for long, and the keys that they use. */
 const WARMING = 2000;
 const WARMING_KEYS = 4;
 
@@ -153,7 +158,7 @@ function cpuOfTarget({ pids }: Target): number {
   return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
 }
 
-/** How a rate is called in figures. */
+/** Returns the name of a rate in figures. */
 export function nameOf({ kind, perSecond }: Rate): string {
   return kind === "json" ? `JSON at ${perSecond}/s` : `streams at ${perSecond}/s`;
 }
@@ -172,9 +177,9 @@ export function ratesOf(text: string): readonly Rate[] {
 }
 
 const SHARES = { p50: 0.5, p99: 0.99, "p99.9": 0.999 } as const;
-/** How often what home adds at p99 may be what the floor adds. */
+/** The allowed ratio of home's added p99 to the floor's. */
 const TAIL_MAX = 3;
-/** What every place is compared with. */
+/** The bases of comparison. */
 const BASES = ["direct", "floor"] as const;
 const COLUMNS = figureColumns(
   "added in ms",
@@ -190,12 +195,12 @@ const COLUMNS = figureColumns(
   "failed",
 );
 
-/** What each place adds over direct and over the floor: of the rounds' own, the median. */
+/** Returns the median of each place's additions over direct and over the floor. */
 export function openFigures(open: readonly Open[], others: Figure): Figure[] {
   return [...open.flatMap(figuresOf), others];
 }
 
-/** The same over direct as a table for a terminal, a row for each rate and place. */
+/** Returns the same over direct as a table with a row per rate and place. */
 export function openTable(open: readonly Open[]): string {
   const rows = open.flatMap((one) => placesIn(one.times).map((place) => rowOf(one, place)));
   return textTable(COLUMNS, rows);
@@ -239,7 +244,7 @@ function figuresOf({ rate, times, cpu, failed }: Open): Figure[] {
   ];
 }
 
-/** How long home takes of what the commit before takes in the same round. */
+/** Returns home's ratio to the commit before in the same round. */
 function pairedFigures(rate: string, times: Open["times"]): Figure[] {
   const at = (place: string, share: number): number[] =>
     (times[place] ?? []).map((round) => quantile(round, share));
@@ -280,13 +285,13 @@ function medianOf(rounds: readonly number[]): Pick<Estimate, "value" | "quartile
   return { value, quartiles };
 }
 
-/** Of each round, how often a place adds what the floor adds, over direct. */
+/** Returns each round's ratio of a place's addition to the floor's, over direct. */
 function ofFloor(times: Open["times"], place: string, at: number): number[] {
   const floor = addedIn(times, "floor", "direct", at);
   return addedIn(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
 }
 
-/** Of each round, what a place's quantile is more than another's. */
+/** Returns each round's difference of a quantile between two places. */
 function addedIn(times: Open["times"], place: string, base: string, at: number): number[] {
   const of = (name: string): number[] => (times[name] ?? []).map((round) => quantile(round, at));
   const bases = of(base);

@@ -14,7 +14,7 @@ import type { RunningRegion, Stage } from "./gateway.ts";
 import { attempt, prepare, run, turned } from "./load.ts";
 import type { Outcome, Target } from "./load.ts";
 
-/** So many JSON completions of one organization at once: the first few, and what it may have in flight and beyond. */
+/** The concurrent JSON completions of one organization: a few, its limit, and beyond. */
 const LEVELS = [8, 64, 256] as const;
 /** Above it, calls are not counted: most of it is shed. */
 const COUNTED_MOST = 64;
@@ -24,12 +24,12 @@ const COUNTED = 640;
 const DRIVER = "scripts/workers/pressing.ts";
 const CALLERS = 8;
 const PAIRS = 150; // of each caller in a slice
-/** What an older commit lacks whose calls do not go together: each goes alone. */
+/** The missing export of older commits without grouped calls. */
 const GROUPS = "export class WalletGroups { walletOf(_, stub) { return stub(); } }\n";
 
 /** Figures of one slice, by the end of their name; their units are UNITS'. */
 type Slice = Readonly<Record<string, number>>;
-/** Of one checkout, slice by slice: of its organization at each level, and of its wallet alone. */
+/** The results of a checkout by slice: its organization at each level, and its wallet alone. */
 export type PressedRuns = {
   readonly checkout: string;
   readonly slices: Readonly<Record<string, readonly Slice[]>>;
@@ -43,7 +43,7 @@ const UNITS: Readonly<Record<string, string>> = {
   " a second": "",
   ": CPU of a pair": "us",
 };
-/** Of these, two checkouts are compared. */
+/** The figures that are compared between two checkouts. */
 const COMPARED = new Set([": a second", " a second", ": CPU of a pair"]);
 const ALONE = "one wallet alone, eight callers: holds and settles";
 
@@ -107,7 +107,7 @@ function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<numb
   });
 }
 
-/** Asks for completions, so many at once, for so long. */
+/** Sends concurrent completions for some time. */
 async function press(target: Target, atOnce: number, seconds: number): Promise<Slice> {
   const asked = prepare(target, JSON_ASK);
   const begunAt = performance.now();
@@ -116,7 +116,7 @@ async function press(target: Target, atOnce: number, seconds: number): Promise<S
     while (performance.now() - begunAt < seconds * 1000) {
       const answer = await attempt(target, asked);
       answers.push(answer);
-      if (answer.status === 503) await sleep(100); // as a client that was told to come later
+      if (answer.status === 503) await sleep(100); // like a client that was asked to wait
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));
@@ -145,7 +145,7 @@ async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side[
   return { ...region, orgId };
 }
 
-/** Eight callers at once that do nothing but hold and settle, each its pairs one after the other. */
+/** Runs eight callers that only hold and settle, one after the other. */
 async function pressAlone({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
   const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
   const one = async (): Promise<number> => {

@@ -5,7 +5,7 @@ import type { CpuRound } from "./figure.ts";
 import { run, turned } from "./load.ts";
 import type { Ask, Kind, Sample, Target } from "./load.ts";
 
-/** Rounds of CPU per request; `typical` are streams at a model's pace, `crowd` many short ones at once. */
+/** CPU per request by round. `typical` are streams at a model's pace, `crowd` many short ones at once. */
 export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
 export type Samples = ReadonlyMap<string, Readonly<Record<Kind, readonly Sample[]>>>;
 export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>>;
@@ -26,7 +26,7 @@ const SLICE = {
 export const JSON_PASSES = 2; // a round, there and back
 const TYPICAL: Share = { ...STREAM_ASK, pace: "typical", requests: 24, concurrency: 24 };
 const CROWD: Share = { kind: "stream", words: 60, pace: "steady", requests: 64, concurrency: 64 };
-/** What comes before every slice and does not count: a process that had nothing to do for a second is slow. */
+/** The uncounted start of every slice, because an idle process is slow. */
 const AWAKENING = { words: 4, requests: 24 } as const;
 const ROUNDS_PER_TYPICAL = 5; // 4 s each
 /** Loads that times are taken from: one JSON at a time, two short streams. A slice's first ones do not count. */
@@ -43,7 +43,10 @@ const QUIET_US = 200;
 const QUIET_POLL_MS = 4;
 const QUIET_POLLS = 12;
 
-/** How many keys a target needs for `rounds` rounds, were all of a minute, warm-up included; `times`: for so many targets. */
+/**
+ * Returns the keys that a target needs for `rounds` rounds within one minute, warm-up included; `times`: for
+ * several targets.
+ */
 export function keysFor(rounds: number, times = 1): number {
   return Math.ceil((1.5 * times * requestsOf(rounds)) / KEY_PER_MINUTE);
 }
@@ -64,7 +67,7 @@ export async function warmUp({ direct, floor, pump, home, peer }: Targets): Prom
   for (const kind of KINDS) await run({ ...TIMED[kind], target: direct });
 }
 
-/** The same for these alone. */
+/** Warms up these targets. */
 export async function warm(targets: readonly Target[]): Promise<void> {
   for (const target of targets) {
     for (const kind of KINDS) await run({ ...WARMING[kind], target });
@@ -115,7 +118,7 @@ export async function cpuInTurn(
   return round;
 }
 
-/** The same of all at once, which few streams at a slow pace allow: together they use a fraction of a core. */
+/** Measures all at once, which works for slow streams that use a fraction of a core. */
 async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
   const round: Record<string, number> = {};
   const measure = async (target: Target): Promise<void> => {

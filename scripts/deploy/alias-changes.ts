@@ -4,9 +4,9 @@ import type { Finding } from "./finding.ts";
 
 export type Aliases = ReadonlyMap<string, string>;
 export type AliasChange = {
-  /** What the running region says. */
+  /** The running region's aliases. */
   readonly now: Aliases;
-  /** What the deploy would make of it. */
+  /** The aliases after the deploy. */
   readonly after: Aliases;
   readonly kindOf: (name: string) => Kind | undefined;
   readonly isAccepted: boolean;

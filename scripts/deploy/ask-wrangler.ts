@@ -7,12 +7,12 @@ import { text } from "node:stream/consumers";
 const ROOT = path.join(import.meta.dirname, "../..");
 const ASK_MS = 60_000;
 
-/** What wrangler said, and whether it ended well. */
+/** Wrangler's output, and whether it succeeded. */
 export type Said = { readonly ok: boolean; readonly out: string; readonly err: string };
 
 /**
- * Runs wrangler without a terminal, so that it never opens a browser. What it says is read and never repeated:
- * it may show a secret. Not `ok` where there is no wrangler, no login, or no answer within a minute.
+ * Runs wrangler without a terminal, so that it never opens a browser. Its output may show a secret and is
+ * never repeated. Not `ok` without wrangler, without a login, or after a minute.
  */
 export async function askWrangler(
   given: readonly string[],

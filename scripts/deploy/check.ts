@@ -22,7 +22,7 @@ export type CheckOptions = {
   readonly env: string;
   /** The configuration, an absolute path. */
   readonly file: string;
-  /** The secrets that are set; without it Cloudflare is asked. */
+  /** The names of set secrets; by default Cloudflare's. */
   readonly names?: SecretNames | undefined;
   /** The region as it runs now, to compare aliases with. */
   readonly running: AdminClient | null;
@@ -30,7 +30,7 @@ export type CheckOptions = {
   readonly isAccepted: boolean;
   /** Unix ms. */
   readonly today: number;
-  /** Reads the zones' settings; null where nobody may. Without it they are not looked at. */
+  /** Reads the zones' settings; null without permission. By default they are not checked. */
   readonly zones?: CloudflareReader | null;
 };
 
@@ -46,7 +46,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   const { region } = settings;
   const known = options.names ?? (await askCloudflare(env, file));
   const outlook = outlookOf(settings, known, today);
-  // Where the secrets are named by hand, Cloudflare cannot be asked for anything else either.
+  // If the secrets are given by hand, Cloudflare can't be asked anything.
   const applied = options.names === undefined ? await askBook(env, file) : undefined;
   const findings = [
     ...staleFindings(file),
@@ -61,7 +61,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   return { env, region, findings, aliases: outlook.aliases ?? new Map(), assumed: outlook.assumed };
 }
 
-/** What would change for the clients of the region that runs now. */
+/** Returns the changes for the running region's clients. */
 async function liveFindings(
   { isAccepted }: CheckOptions,
   {
@@ -76,7 +76,7 @@ async function liveFindings(
       const remedy = `Give the address of ${region}.`;
       return [error("--live", `is the address of ${health.region}, not of ${region}`, remedy)];
     }
-    if (after === null) return []; // what keeps it from serving is said
+    if (after === null) return []; // the reason is already reported
     const now = new Map(Object.entries(health.aliases));
     return aliasChanges({ now, after, kindOf, isAccepted });
   } catch (thrown) {

@@ -1,6 +1,6 @@
-/** What is wrong, or must be known, before a deploy; nothing in it is ever a secret's value. */
+/** A problem or fact before a deploy. It never contains a secret's value. */
 export type Finding = {
-  /** An error keeps the deploy from working, or from being safe; a note is always said. */
+  /** An error prevents a working or safe deploy. A note is always shown. */
   readonly level: "error" | "warning" | "note";
   /** The setting, var or secret that it is about. */
   readonly where: string;

@@ -5,10 +5,10 @@ import type { Finding } from "./finding.ts";
 
 const WHERE = "migrations";
 
-/** The migrations that a region's book has; null where nobody could say. */
+/** The applied migrations of a region's database; null if unknown. */
 export type AppliedMigrations = readonly string[] | null;
 
-/** Asks the book through wrangler. One that was never given any has none. */
+/** Reads the database through wrangler. A new one has none. */
 export async function askBook(env: string, configFile: string): Promise<AppliedMigrations> {
   const query = "SELECT name FROM d1_migrations ORDER BY id";
   const where = ["--env", env, "--remote", "--json", "--config", configFile];
@@ -27,10 +27,7 @@ function namesIn(output: string): AppliedMigrations {
   }
 }
 
-/**
- * Which of this checkout's migrations the book lacks: without them every statement that names what is new fails.
- * Undefined where nobody was asked.
- */
+/** Reports missing migrations, without which every statement with new names fails. Undefined: not asked. */
 export function migrationFindings(
   env: string,
   database: string,

@@ -6,13 +6,16 @@ import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { requiredSecrets } from "./settings.ts";
 
-/** What each deploy does first, so that one with a file of an older checkout fails. */
+/** The first command of each deploy, so that a stale file fails it. */
 const FRESH_COMMAND = "node_modules/.bin/node scripts/deploy-config.ts --fresh";
 const HEAD = `// Made by npm run deploy:config of ${SHARED_FILE} and ${OWN_FILE}. Change those, not this.\n`;
 
 type Table = Readonly<Record<string, unknown>>;
 
-/** The text of MERGED_FILE for a folder; null where it has no OWN_FILE. Throws what wrangler says of a file it cannot read. */
+/**
+ * Returns the text of MERGED_FILE for a folder; null without OWN_FILE. Throws wrangler's error for an
+ * unreadable file.
+ */
 export function mergedText(folder: string): string | null {
   const own = path.join(folder, OWN_FILE);
   if (!existsSync(own)) return null;
@@ -29,7 +32,7 @@ export function isFresh(folder: string): boolean {
   return mergedText(folder) === (existsSync(file) ? readFileSync(file, "utf8") : null);
 }
 
-/** That a MERGED_FILE is not what its sources come to. Of another file there is nothing to say. */
+/** Reports a MERGED_FILE that differs from its sources. Other files are ignored. */
 export function staleFindings(file: string): Finding[] {
   if (path.basename(file) !== MERGED_FILE || isFresh(path.dirname(file))) return [];
   const problem = `is not what ${SHARED_FILE} and ${OWN_FILE} come to`;
@@ -50,7 +53,7 @@ function mergeEnvironments(shared: Table, own: Table): Table {
   return { ...mergeTables(shared, own), env: Object.fromEntries(environments) };
 }
 
-/** The environment of the same region, with names of its own for the Worker and the database. */
+/** Returns the region's environment with its own names of Worker and database. */
 function basedOn(bases: Table, name: string, own: unknown): Table {
   const region = tableAt(own, "vars")["REGION"];
   const base = bases[String(region)];

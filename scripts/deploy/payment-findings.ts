@@ -6,7 +6,10 @@ const KEY = "STRIPE_SECRET_KEY";
 const SECRETS = "STRIPE_WEBHOOK_SECRETS";
 const TAX = "STRIPE_TAX";
 
-/** What of taking money is half set up, and what only a person can see: the mode of a key and whose a secret is. */
+/**
+ * Reports incomplete payment settings, and facts that only a person can check: a key's mode and a secret's
+ * owner.
+ */
 export function paymentFindings({ env, config }: Settings, set: readonly string[]): Finding[] {
   const [hasKey, hasSecrets] = [set.includes(KEY), set.includes(SECRETS)];
   const isSandbox = config.vars["SANDBOX"] === "on" || set.includes("SANDBOX");

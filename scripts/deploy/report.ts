@@ -2,15 +2,15 @@ import type { RegionName } from "../region-names.ts";
 import { printable, textTable } from "../table.ts";
 import type { Finding } from "./finding.ts";
 
-/** What a check came to. */
+/** The result of a check. */
 export type Report = {
   readonly env: string;
-  /** Null where the configuration can't be read. */
+  /** Null if the configuration can't be read. */
   readonly region: RegionName | null;
   readonly findings: readonly Finding[];
   /** The model that each alias would mean after the deploy. */
   readonly aliases: ReadonlyMap<string, string>;
-  /** Provider secrets that were taken as set because nobody could say. */
+  /** Provider secrets that are assumed to be set. */
   readonly assumed: readonly string[];
 };
 

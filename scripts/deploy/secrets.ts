@@ -6,12 +6,10 @@ import type { Settings } from "./settings.ts";
 
 const NEXT = /^PEER_(?:IN|OUT)_[A-Z]+_NEXT$/;
 
-/** The names of the secrets that a region's Worker has; null where nobody could say. */
+/** The names of a Worker's secrets; null if unknown. */
 export type SecretNames = ReadonlySet<string> | null;
 
-/**
- * Asks Cloudflare through wrangler; what that says is read for names. A Worker that does not exist has none.
- */
+/** Reads the names through wrangler. A new Worker has none. */
 export async function askCloudflare(env: string, configFile: string): Promise<SecretNames> {
   const given = ["secret", "list", "--env", env, "--format", "json", "--config", configFile];
   const { ok, out, err } = await askWrangler(given);
@@ -30,7 +28,7 @@ function namesIn(output: string): SecretNames {
   }
 }
 
-/** Which required secrets are not set, and what only a person can make sure of. */
+/** Reports missing required secrets, and facts that only a person can check. */
 export function secretFindings(settings: Settings, known: SecretNames): Finding[] {
   const { env, config } = settings;
   const required = requiredSecrets(config);

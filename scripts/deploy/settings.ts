@@ -70,7 +70,7 @@ export function addressesOf(
   });
 }
 
-/** The entries of PEERS, as far as they are entries: parseConfig says what is wrong with the others. */
+/** Returns the valid entries of PEERS. parseConfig reports the others. */
 export function peersOf(
   config: WithVars,
 ): readonly { readonly region: string; readonly url: string }[] {

@@ -27,20 +27,20 @@ const SANDBOX = "SANDBOX";
 const SECRET_NAME =
   /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+|STRIPE_(?:SECRET_KEY|WEBHOOK_SECRETS))$|_API_KEY$/;
 
-/** What the Worker itself would make of the settings. */
+/** The Worker's own view of the settings. */
 export type Outlook = {
   readonly findings: readonly Finding[];
   /** The model that each alias would mean; null where the Worker would refuse to serve. */
   readonly aliases: ReadonlyMap<string, string> | null;
-  /** The kind of model that an alias or model id stands for, as far as it is known. */
+  /** Returns the kind of model for an alias or id, if known. */
   readonly kindOf: (name: string) => Kind | undefined;
-  /** Provider secrets that are taken as set because nobody could say. */
+  /** Provider secrets that are assumed to be set. */
   readonly assumed: readonly string[];
 };
 
 /**
- * Parses the vars as the Worker does, with stand-ins for the secrets that `known` names (or, where
- * nobody knows, all that could be set), and looks at what it would then sell. `today` is Unix ms.
+ * Parses the vars like the Worker, with placeholders for the secrets in `known` (or all, if unknown), and
+ * lists what it would sell. `today` is Unix ms.
  */
 export function outlookOf(settings: Settings, known: SecretNames, today: number): Outlook {
   const { env, config } = settings;
@@ -96,10 +96,10 @@ function isName(secret: unknown): secret is string {
   return typeof secret === "string" && /^[A-Z][A-Z0-9_]*$/.test(secret);
 }
 
-/** Bindings as the Worker would see them; `read` learns the names that are asked for. */
+/** Returns the Worker's bindings. `read` receives the requested names. */
 function standIns({ region, config }: Settings, set: readonly string[], read: Set<string>): object {
   const isSandbox = config.vars[SANDBOX] === "on" || set.includes(SANDBOX);
-  // One without the other is a finding of its own, not one more about its form.
+  // One without the other is its own finding.
   const pair = set.includes("STRIPE_SECRET_KEY") ? ["STRIPE_WEBHOOK_SECRETS"] : [];
   const secrets = [...requiredSecrets(config), ...set, ...pair].map((name): [string, string] => [
     name,
@@ -179,7 +179,7 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
   );
 }
 
-/** Upstreams that are asked over plain http: everybody on the way reads the key and the prompts. */
+/** Reports upstreams over plain http, where everyone on the way reads the key and the prompts. */
 function readableFindings({ providers }: Config): Finding[] {
   const remedy = "Give it an https address, through a tunnel where its server speaks none.";
   return providers
@@ -232,7 +232,7 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
   return findings;
 }
 
-/** Providers that have their key, and whose host promises less than RESIDENCY asks for. */
+/** Reports providers with a key whose host promises less than RESIDENCY needs. */
 function unsoldFindings(config: Config): Finding[] {
   const allowed = allowedTags(config);
   return BUILT_IN.filter((one) => one.isSet(config)).flatMap((builtIn) => {
@@ -248,7 +248,7 @@ function unsoldFindings(config: Config): Finding[] {
   });
 }
 
-/** Built-in prices at which something would be sold, and which nobody has looked at for long. */
+/** Reports built-in prices for sale that are old. */
 function priceFindings(config: Config, catalog: Catalog, today: number): Finding[] {
   const own = new Set(config.models.map(({ id }) => id));
   const sold = CATALOG.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {

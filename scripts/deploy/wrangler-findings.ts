@@ -9,7 +9,7 @@ import type { Settings } from "./settings.ts";
 
 const DAY_MS = 86_400_000;
 const COMPATIBILITY_DAYS_MAX = 365;
-/** The Durable Objects by the name under which src asks for them. */
+/** The Durable Objects by their names in src. */
 const OBJECTS = {
   KEY_REGISTER: "KeyRegister",
   WALLET: "Wallet",
@@ -20,10 +20,10 @@ const OBJECTS = {
   KEPT_RESPONSES: "KeptResponses",
   PAYMENTS: "Payments",
 };
-/** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
+/** Without the first, disconnects go unnoticed; without the second, fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
 
-/** What wrangler.toml lacks for this region, beside its addresses and vars; `today` is Unix ms. */
+/** Reports what wrangler.toml lacks for this region beside addresses and vars; `today` is Unix ms. */
 export function wranglerFindings(settings: Settings, today: number): Finding[] {
   const { config } = settings;
   return [
@@ -35,7 +35,7 @@ export function wranglerFindings(settings: Settings, today: number): Finding[] {
   ];
 }
 
-/** What is the API's, and must reach the Worker whatever the static assets hold. */
+/** API paths that must reach the Worker despite static assets. */
 const WORKER_FIRST = [
   "/v1/*",
   "/admin/v1/*",

@@ -9,13 +9,13 @@ export const ROOT = path.join(import.meta.dirname, "../..");
 /** Below it, what the system itself does. */
 const BUSY_FROM = 0.2;
 
-/** What a source said: each figure, of tests one entry a test; and whether a test failed or a budget was missed. */
+/** A source's results: each figure, per test; and whether a test failed or a budget was missed. */
 export type Seen = {
   readonly figures: readonly (readonly [name: string, value: number])[];
   readonly tests: number;
   readonly isMissed: boolean;
 };
-/** How a row came out. `isBad`: its target is missed, or it has no figure. */
+/** A row's result. `isBad`: its target is missed, or it has no figure. */
 export type Finding = { readonly words: string; readonly isBad: boolean };
 
 /** Measures one row; rows of the same source share its run in `done`. Its reports go to `scratch`. */
@@ -40,7 +40,9 @@ export async function measure(
   }
 }
 
-/** A row's words with what its sources said; throws for a figure that none did. `cores`: what others kept busy meanwhile. */
+/**
+ * Returns a row's text with its sources' figures. Throws without a figure. `cores`: used by others meanwhile.
+ */
 export function findingOf({ words, sources }: Row, seen: readonly Seen[], cores: number): Finding {
   const tests = seen.reduce((all, one) => all + one.tests, 0);
   const figures = [...seen.flatMap((one) => one.figures), ["tests", tests] as const];
@@ -61,7 +63,7 @@ function written(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 1);
 }
 
-/** Runs what measures, its report in `file`. Throws when it said nothing. */
+/** Runs a source with its report in `file`. Throws without a report. */
 async function runSource(source: Source, file: string): Promise<Seen> {
   if ("bench" in source) {
     return benchSeen(
@@ -80,7 +82,7 @@ const printed = z.object({
   figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()), mark: z.string() })),
 });
 
-/** What the bench printed with `--json`. Throws when it is none. */
+/** Reads the bench's `--json`. Throws if it is invalid. */
 export function benchSeen(text: string): Seen {
   const { figures } = printed.parse(JSON.parse(text));
   return {
@@ -114,7 +116,7 @@ export function reportSeen(text: string): Seen {
   return { figures, tests: ran.length, isMissed: !success };
 }
 
-/** What a program printed, with the tools of `node_modules` first in its PATH, to its end; it ends with this process. */
+/** Returns a program's output, with `node_modules` tools first in its PATH. It ends with this process. */
 function child(
   command: string,
   words: readonly string[],

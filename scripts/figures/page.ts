@@ -8,8 +8,7 @@ const TITLES = ["", "figure", "measured", "target", "date", "commit"];
 export type Stamp = { readonly date: string; readonly commit: string };
 
 /**
- * The page with what was measured in its table, by the row's number; other rows keep what they say. Throws when the
- * two markers are not there, once each and in order.
+ * Returns the page with measured rows in its table. Other rows stay. Throws without both markers in order.
  */
 export function withMeasured(
   page: string,

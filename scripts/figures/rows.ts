@@ -1,4 +1,7 @@
-/** What measures a row: tests of some files, as `npm test` or, `inFull`, as `npm run test:long` runs them; or a mode of the bench. */
+/**
+ * A row's source: tests of some files, as in `npm test` or, `inFull`, in `npm run test:long`; or a bench
+ * mode.
+ */
 export type Source =
   | { readonly tests: string; readonly named?: string; readonly inFull?: true }
   | { readonly bench: readonly string[] };
@@ -10,7 +13,7 @@ export type Source =
  */
 export type Row = {
   readonly figure: string;
-  /** What it is to be; "" where nothing was promised. */
+  /** The target; "" for none. */
   readonly target: string;
   readonly sources: readonly Source[];
   readonly words: string;
@@ -34,7 +37,7 @@ const knee = (of: string): string =>
 const rise = (of: string): string =>
   `{others' ${of}, p99, rise} % ({others' ${of}, p99, alone} to {others' ${of}, p99, beside} ms)`;
 
-/** In the order of their numbers, which begin with 1. */
+/** In the order of their numbers from 1. */
 export const ROWS: readonly Row[] = [
   {
     figure: "ledger model runs without a violation; broken guards detected",

@@ -7,7 +7,7 @@ import { error, messagesError } from "./error-records.ts";
 import { jsonSchema } from "./schemas.ts";
 import type { Json } from "./schemas.ts";
 
-/** What an operation was really answered, and what it was asked with, by `METHOD path`. */
+/** Recorded requests and answers by `METHOD path`. */
 export type Examples = Readonly<
   Record<string, { readonly request?: unknown; readonly answer: unknown }>
 >;
@@ -112,7 +112,7 @@ function parametersOf({ path: at, query = [], headers = [] }: Operation): object
   ];
 }
 
-/** A body of ours has no field that its schema does not name; in those of other APIs null is absent. */
+/** Our own bodies have only fields of their schema; in other APIs' null is absent. */
 function bodyOf({ isStrict, isPaid }: Operation, schema: Json): Json {
   if (isStrict) return { ...schema, additionalProperties: false };
   const { properties = {}, required = [] } = schema as {
@@ -156,7 +156,7 @@ function schemaOf(schema: core.$ZodType | undefined, io: "input" | "output", sch
   return { $ref: `#/components/schemas/${id}` };
 }
 
-/** Its JSON text, with names looked for among the components. */
+/** Returns its JSON with references to components. */
 function referring(schema: unknown): string {
   return JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/');
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { micros, record, time } from "./fields.ts";
 
-/** What an error says in numbers, in OpenAI's shape beside its four fields and in Anthropic's among its details. */
+/** The numbers of an error, in OpenAI's format beside its four fields, in Anthropic's among its details. */
 const numbers = {
   retry_after: z.int().optional().describe("Seconds."),
   balance_micro: micros.optional(),
@@ -24,7 +24,7 @@ export const errorObject = record("ErrorObject", {
   docs_url: z.string().optional(),
 });
 export const error = record("Error", { error: errorObject });
-/** As Anthropic's; our own code and numbers stand in `details`. */
+/** As Anthropic's; our own code and numbers are in `details`. */
 export const messagesErrorObject = z.strictObject({
   type: z.literal("error"),
   error: z.strictObject({

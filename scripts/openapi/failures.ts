@@ -11,7 +11,7 @@ const message = "Something is wrong.";
 const ONE = micros(1);
 const code = (kind: "conflict" | "invalid_request", word?: string) =>
   ({ kind, message, param: null, ...(word !== undefined && { code: word }) }) as never;
-/** With what open requests hold alone in the way, and without. */
+/** With and without open holds as the cause. */
 const HELD = { requiredMicro: ONE, heldMicro: ONE, onlyHolds: true };
 const SPENT = { ...HELD, onlyHolds: false };
 const BUDGET = { period: "day", budgetMicro: ONE, leftMicro: ONE, resetsAt: 1 } as const;
@@ -19,10 +19,7 @@ const QUOTA = { period: "day", quotaMicro: ONE, leftMicro: ONE, resetsAt: 1 } as
 const minute = { limit: 1, retryAfterMs: 1000 };
 const tokens = { ...minute, remaining: 0, required: 2 };
 
-/**
- * One of every way in which a failure is told: from these come the statuses, headers and bodies of the document's
- * errors. A kind without one does not compile.
- */
+/** A sample of every failure, from which the document's errors derive. A missing kind doesn't compile. */
 const SAMPLES: Samples = {
   invalid_request: [
     undefined,
@@ -107,7 +104,7 @@ const SAMPLES: Samples = {
   misconfigured: [{ kind: "misconfigured" }],
 };
 
-/** What every path that costs money may answer, beside what follows from its row. */
+/** The errors of every paid path beside those of its row. */
 export const PAID = [
   "insufficient_balance",
   "payment_reversed",
@@ -133,7 +130,7 @@ for (const failure of Object.values(SAMPLES).flat()) {
   byAnchor.set(anchor, [...(byAnchor.get(anchor) ?? []), failure]);
 }
 
-/** A failure as a path tells it: `isMessages` is Anthropic's body, else OpenAI's; a stream's says it in an event. */
+/** A failure on a path: `isMessages` is Anthropic's body, else OpenAI's; a stream's is an event. */
 export type ToldFailure = {
   readonly anchor: string;
   readonly status: number;
@@ -141,12 +138,12 @@ export type ToldFailure = {
   readonly shape: "openai" | "messages" | "stream";
 };
 
-/** What a request was charged that failed all the same. */
+/** The charge of a failed request. */
 const CHARGED = { costMicro: ONE, generationId: "req_1" };
 
 /**
- * How a path tells the failures that these anchors of docs/errors.md are about, in each of its dialects; those of a
- * path that costs money may have been charged. Throws for an anchor of no failure.
+ * Returns a path's failures for these anchors of docs/errors.md, in each format; those of paid paths may be
+ * charged. Throws for an unknown anchor.
  */
 export function toldFailures(
   path: string,
@@ -176,8 +173,8 @@ function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): Told
 }
 
 /**
- * Names of headers of its own that the dialects of a path give every success: `always` in each of them, `some` in one
- * or for a key with a limit of tokens.
+ * Returns the extra header names of each format on a path: `always` in each, `some` in one or for a key with
+ * a token limit.
  */
 export function dialectHeaders(path: string): Readonly<Record<"always" | "some", string[]>> {
   const rate = { limit: 1, remaining: 1, resetMs: 1 };
@@ -189,7 +186,7 @@ export function dialectHeaders(path: string): Readonly<Record<"always" | "some",
   return { always, some: [...all].filter((name) => !always.includes(name)) };
 }
 
-/** What tells apart the clients that are spoken to in their own way: none, Codex, and Anthropic's. */
+/** Clients with their own format: none, Codex, and Anthropic's. */
 const CLIENTS: readonly Readonly<Record<string, string>>[] = [
   {},
   { originator: "codex_cli_rs", "user-agent": "codex_cli_rs/1", accept: "text/event-stream" },
@@ -204,5 +201,5 @@ function dialectsOf(path: string): readonly (Dialect | null)[] {
   return [...new Set(dialects)];
 }
 
-/** Every anchor of docs/errors.md that some failure is told as. */
+/** Every anchor of docs/errors.md with a failure. */
 export const ANCHORS: readonly string[] = [...byAnchor.keys()];

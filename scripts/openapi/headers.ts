@@ -52,13 +52,13 @@ export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
   location: text("The path that says how it goes on."),
 };
 
-/** On each answer that has a receipt. */
+/** The headers of each answer with a receipt. */
 export const RECEIPT = {
   always: ["x-route", "x-attempts"],
   some: ["x-granted-max-tokens", "x-dropped"],
 };
 export const COST = "x-cost-micro";
-/** On each answer to a known key; the second list only where the key has a limit of tokens. */
+/** The headers of each answer to a known key; the second list only with a token limit. */
 export const OF_KEY = {
   always: ["openai-organization", ...minute("requests")],
   some: minute("tokens"),
@@ -90,7 +90,7 @@ export function idempotencyKey(required: boolean): HeaderParameter {
   };
 }
 
-/** Which organization the page shows that a person's session asks from. */
+/** The organization of the page that a session calls from. */
 export const SHOWN_ORGANIZATION: HeaderParameter = {
   name: "x-organization",
   in: "header",
@@ -100,7 +100,7 @@ export const SHOWN_ORGANIZATION: HeaderParameter = {
   schema: { type: "string" },
 };
 
-/** What every request that costs money may come with. */
+/** A header for every paid request. */
 export const END_USER: HeaderParameter = {
   name: "x-end-user",
   in: "header",
@@ -114,7 +114,7 @@ export const END_USER: HeaderParameter = {
   },
 };
 
-/** What Anthropic's clients send; the first version is meant by who sends none. */
+/** The version header of Anthropic's clients. The first version is the default. */
 export const VERSION: HeaderParameter = {
   name: "anthropic-version",
   in: "header",

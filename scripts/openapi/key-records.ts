@@ -2,7 +2,7 @@ import * as z from "zod";
 import { TERMS } from "../../src/shared/key-terms.ts";
 import { dollars, record, time, uuid } from "./fields.ts";
 
-/** What a record says of a limit, where its schema says less. */
+/** Descriptions of limits beyond their schemas. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
   budget_dollars: dollars.nullable().describe("What it may spend; null for no budget."),
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
@@ -71,7 +71,7 @@ export const ownKey = z.union([
   record("OwnKey", { ...keyFields, limits }),
   record("OwnSession", { ...sessionFields, limits }),
 ]);
-/** A revoked key; while the book is away only what its register knows of it. */
+/** A revoked key. While the database is unavailable, only its register's data. */
 export const revokedKey = record("RevokedKey", {
   ...keyFields,
   member_id: keyFields.member_id.optional(),

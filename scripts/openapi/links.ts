@@ -12,7 +12,7 @@ export function operationIdOf({ method, path: at }: Operation): string {
   return `${method}_${name}`;
 }
 
-/** Where in an answer the name of what was made stands, for paths below the one that made it. */
+/** The place of a new object's name in an answer, for paths below. */
 const NAMED: Readonly<Record<string, string>> = {
   external_id: "/external_id",
   "POST /admin/v1/orgs": "/organization/id",
@@ -20,7 +20,7 @@ const NAMED: Readonly<Record<string, string>> = {
 /** The receipt of a paid request, by the request's id. */
 const RECEIPT = "/v1/generations/{id}";
 
-/** `links` of an operation's success: what can be asked of that which it made. */
+/** Returns `links` of an operation's success: the calls for the created object. */
 export function linksOf(operation: Operation): Json {
   const { method, path, isPaid } = operation;
   if (method !== "post") return {};

@@ -3,7 +3,7 @@ import type { HeaderParameter } from "./headers.ts";
 import { queryOf } from "./schemas.ts";
 import type { QueryParameter } from "./schemas.ts";
 
-/** What the tables of paths do not say of an operation. */
+/** An operation's description beside the tables of paths. */
 export type Description = {
   readonly summary: string;
   readonly description?: string;
@@ -12,11 +12,11 @@ export type Description = {
   readonly body?: core.$ZodType;
   /** Whether the body may be left out. */
   readonly isBodyOptional?: true;
-  /** What a success is, by status. */
+  /** The success by status. */
   readonly answers: Readonly<Record<number, core.$ZodType>>;
-  /** What the data of each event is, where a success may come as a stream. */
+  /** The data of each event, if a success may be a stream. */
   readonly events?: core.$ZodType;
-  /** Whether a success says in `location` where to ask for it again. */
+  /** Whether a success has a `location` to read it again. */
   readonly hasLocation?: true;
   /** Its own errors beside those of its row: anchors of docs/errors.md. */
   readonly errors?: readonly string[];
@@ -30,7 +30,7 @@ type Said = Omit<Description, "summary" | "answers" | "query"> & {
   readonly query?: Queried | readonly QueryParameter[];
 };
 
-/** An operation in its summary, what a success is by its status, and what else there is to say. */
+/** Returns an operation with its summary, its success by status, and more. */
 export function described(summary: string, said: Said): Description {
   const { 200: ok, 201: created, 202: accepted, query, ...more } = said;
   const answers = {
@@ -42,7 +42,7 @@ export function described(summary: string, said: Said): Description {
   return { summary, answers, ...more, query: "shape" in query ? queryOf(query) : query };
 }
 
-/** The same operations with paths from the root, and with what all of them take. */
+/** Returns the operations with paths from the root, and common parameters. */
 export function within(
   under: string,
   operations: Readonly<Record<string, Description>>,
@@ -68,9 +68,9 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/orgs/, "Organization"],
 ];
 
-/** What the table of paths says of a row, in the document's words. */
+/** The facts of a row in the document's format. */
 export type Standing = {
-  /** Whose keys may call it. */
+  /** The roles that may call it. */
   readonly roles: string;
   /** Anchors of docs/errors.md that any such row may answer with. */
   readonly errors: readonly string[];
@@ -95,8 +95,8 @@ export type Operation = Description &
 export type Row = { readonly method: string; readonly path: string };
 
 /**
- * The operations of a table of paths in its order: `under` is what its paths continue, `descriptions` say the
- * rest by name, `standingOf` what follows from the row. Throws for a row that is not described, and for what is no row.
+ * Returns a table's operations in order. `under` is their prefix, `descriptions` have the rest by name,
+ * `standingOf` the row's facts. Throws for a missing or extra description.
  */
 export function operationsOf<T extends Row>(
   rows: readonly T[],

@@ -15,7 +15,7 @@ import type { Operation, Standing } from "./operation.ts";
 import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
 
-/** For whoever holds a link, logged in or not. */
+/** For holders of a link, logged in or not. */
 const PREVIEW = {
   method: "POST",
   path: "/invitation/preview",
@@ -25,7 +25,7 @@ const PREVIEW = {
 type Row = Pick<PeopleEndpoint, "method" | "path" | "isLasting" | "roles">;
 
 const UNDER = "/console/api/people";
-/** What a person does in the console, by a session of their own. */
+/** A person's operations in the console, with their own session. */
 const DESCRIBED = within(
   UNDER,
   {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { record, time } from "./fields.ts";
 
 const dollars = z.number().min(0);
-/** Dollars for a million tokens, or for one of what is counted beside them; of characters for a million. */
+/** Dollars per million tokens or characters, or per other unit. */
 export const listPrice = record("ListPrice", {
   input: dollars,
   cached: dollars,

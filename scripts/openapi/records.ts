@@ -7,8 +7,8 @@ import { autoTopUp } from "./payment-records.ts";
 import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
 
 /**
- * What the gateway answers, record by record: the schemas of the OpenAPI document, by which the contract
- * tests check every answer. Strict: a field that stands here nowhere is in no answer.
+ * The gateway's answers, record by record: the schemas of the OpenAPI document, which contract tests check.
+ * Strict: no answer has other fields.
  */
 const promptDetails = z.strictObject({ cached_tokens: count, cache_write_tokens: count });
 const completionDetails = z.strictObject({ reasoning_tokens: count });
@@ -33,7 +33,7 @@ const choice = z.looseObject({
   logprobs: z.looseObject({}).nullable(),
   finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
 });
-/** As OpenAI's; what a provider adds to a message or a choice is passed on. */
+/** As OpenAI's; a provider's additions pass. */
 export const completion = z
   .looseObject({
     id: z.string(),
@@ -45,7 +45,7 @@ export const completion = z
   })
   .meta({ id: "ChatCompletion" });
 
-/** As OpenAI's: what its request said is repeated. */
+/** As OpenAI's, with the repeated request. */
 export const response = z
   .looseObject({
     id: z.string(),
@@ -130,7 +130,7 @@ const tokenPrices = {
   second: dollarsText.optional(),
   request: dollarsText.optional(),
 };
-/** OpenAI's first four fields, and what OpenRouter's list says beside them. */
+/** As Anthropic's; content blocks pass. */
 export const model = record("Model", {
   id: z.string().min(1),
   object: z.literal("model"),
@@ -175,7 +175,7 @@ export const messagesModels = record("MessagesModels", {
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),
 });
-/** By the client's dialect: OpenAI's, or Anthropic's for who sends `anthropic-version` or `x-api-key`. */
+/** By the client's format: OpenAI's, or Anthropic's for `anthropic-version` or `x-api-key`. */
 export const listedModels = z.union([models, messagesModels]);
 export const listedModel = z.union([model, messagesModel]);
 

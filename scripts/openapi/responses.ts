@@ -17,7 +17,7 @@ type Told = {
 export const STREAM_SAYS =
   "Server-sent events: the schema is of each event's `data`; OpenAI's streams end with the data `[DONE]`.";
 
-/** What of the components an operation's answers are made of. */
+/** The components of an operation's answers. */
 export type Parts = {
   readonly of: (status: number) => Json;
   readonly events: Json | null;
@@ -63,7 +63,7 @@ export function responsesOf(operation: Operation, parts: Parts, answer: unknown)
   return responses;
 }
 
-/** On every answer below `/v1` to a key that was admitted, and on any other as far as it is known. */
+/** Headers of every answer below `/v1` to an admitted key, and of others if known. */
 function ofKey({ path }: Operation): { readonly always: string[]; readonly some: string[] } {
   if (!path.startsWith("/v1/")) return { always: [], some: [] };
   const own = dialectHeaders(path);
@@ -136,7 +136,7 @@ function headersOf(all: readonly Told[]): Json {
   return Object.fromEntries(entries) as Json;
 }
 
-/** Required ones are components of their own: a header's `required` cannot stand beside its `$ref`. */
+/** Required ones are separate components, because `required` can't stand beside a `$ref`. */
 function headerRef(name: string, isAlways: boolean): string {
   return `#/components/headers/${name}${isAlways ? "-always" : ""}`;
 }

@@ -7,7 +7,7 @@ import { day } from "../../src/money/wallet/routes/usage.route.ts";
 
 export type Json = Record<string, unknown>;
 
-/** What a schema says that its own checks alone know. */
+/** The constraints that only a schema's own checks know. */
 const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
   [opaqueObject, { type: "object" }],
   [day, { type: "string", format: "date" }],
@@ -59,7 +59,7 @@ function isFlag({ enum: values, default: preset }: Json): boolean {
   return JSON.stringify(values) === '["true","false"]' && preset === "false";
 }
 
-/** Without null, which no query can say. */
+/** Removes null, which no query can contain. */
 function present({ anyOf, type, default: preset, ...schema }: Json): Json {
   const some = (anyOf as Json[] | undefined)?.find((one) => one["type"] !== "null");
   const one = [type].flat().find((word) => word !== "null");

@@ -4,11 +4,11 @@ import type { OperatorEndpoint } from "../../src/operator/operator-context.ts";
 import type { RouteRow } from "../../src/routes.ts";
 import type { Description, Row, Standing } from "./operation.ts";
 
-/** Refusals of any path, whoever asks. */
+/** The errors of any path. */
 const ANYWHERE = ["invalid_request", "invalid_api_key", "misconfigured", "internal"];
-/** Of a body that is read. */
+/** The errors of a body. */
 const BODY = ["request_timeout", "body_too_large", "unsupported_media_type", "overloaded"];
-/** Of a key: it lives elsewhere, its page is another's, its minute is over, or who knows it is away. */
+/** The errors of a key: another home, another organization's page, its limit, or an unavailable home. */
 const KEY = [
   "region_mismatch",
   "origin_not_allowed",
@@ -18,7 +18,7 @@ const KEY = [
   "home_region_unreachable",
 ];
 
-/** What any row with a body, or a parameter in its path, may answer with. */
+/** Returns the errors of any row with a body or a path parameter. */
 function errorsOfRow(
   { path }: Row,
   row: { readonly readsBody: boolean; readonly hasKey: boolean },
@@ -31,7 +31,7 @@ function errorsOfRow(
   ];
 }
 
-/** Of a row below `/v1`. */
+/** Returns the facts of a row below `/v1`. */
 export function standingOf(row: RouteRow, { body }: Description): Standing {
   const { reach, who, method } = row;
   const isPaid = reach === "paid";
@@ -50,7 +50,7 @@ function rolesOf({ who: { roles, others } }: RouteRow): string {
   return others.length === 0 ? "everyone its own" : `${others.join(", ")}; everyone else its own`;
 }
 
-/** Of a row below `/admin/v1`. */
+/** Returns the facts of a row below `/admin/v1`. */
 export function operatorStanding(row: OperatorEndpoint): Standing {
   const readsBody = row.method === "POST" || row.method === "PATCH";
   const everyone = row.roles.length === OPERATOR_ROLES.length;

@@ -3,9 +3,9 @@ import { count, record } from "./fields.ts";
 import { errorObject, messagesError } from "./error-records.ts";
 import { completionUsage, response } from "./records.ts";
 
-/** What the data of each event of a stream is, door by door. */
+/** The data of each event of a stream, by endpoint. */
 
-/** Told once the status has been sent. */
+/** An error after the status was sent. */
 const broken = z.strictObject({ error: errorObject });
 
 /** The last chunk of a stream that asked for it; null in the others. */
@@ -50,7 +50,7 @@ export const textChunk = z.union([text, broken]);
 const index = count;
 const block = z.looseObject({ type: z.string() }).meta({ id: "MessageBlock" });
 const messageUsage = z.looseObject({ output_tokens: count });
-/** A kind of event, which has a name of its own: generators take no union of what has none. */
+/** A kind of event with its own name, because generators need one in a union. */
 const named = <T extends z.ZodType>(id: string, event: T): T => event.meta({ id });
 /** Anthropic's (platform.claude.com, streaming messages). */
 export const messageEvent = z

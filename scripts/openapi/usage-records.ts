@@ -3,7 +3,7 @@ import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
 import { UNITS } from "../../src/shared/usage.ts";
 import { micros, count, time, day, record } from "./fields.ts";
 
-/** What was spent, in sums and receipt by receipt; strict, as records.ts. */
+/** Spend in sums and receipts; strict, as records.ts. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
   cached_tokens: count.describe("Of the prompt's tokens, read from a cache."),
 };
@@ -125,7 +125,7 @@ const more = {
   finish_reason: z.string().nullable(),
   external_id: z.string().nullable(),
 };
-/** Also of what is under way or came to nothing. */
+/** Also of open and failed requests. */
 export const generation = record("Generation", {
   ...who,
   status: z.enum(["held", "settled", "voided", "expired", "refused"]),

@@ -17,7 +17,7 @@ export const freshWebhook = record("WebhookWithSecret", {
   ...webhookFields,
   secret: z.string().describe("Shown this once."),
 });
-/** A webhook and how it does, as it is read. */
+/** A webhook with its health. */
 export const shownWebhook = record("WebhookAndHealth", {
   ...webhookFields,
   health: z

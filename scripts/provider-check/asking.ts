@@ -9,7 +9,7 @@ import type {
 } from "../../src/models/core/provider.ts";
 import type { Target } from "./subject.ts";
 
-/** Thrown where an answer is not as expected; the message says what was and what came instead. */
+/** Thrown for an unexpected answer, with both in its message. */
 export class Difference extends Error {}
 
 const CAP = 300;
@@ -90,7 +90,7 @@ export function parsed(text: string): JsonObject | null {
   }
 }
 
-/** `what` says what was expected, and "not" what came. */
+/** Throws unless `holds`. `what` is the expectation. */
 export function expect(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Difference(`expected ${what}`);
 }

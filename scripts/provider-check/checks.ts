@@ -17,7 +17,7 @@ import type { ToolCall } from "./asking.ts";
 import type { Recorder } from "./recorded-fetch.ts";
 import type { Subject, Target } from "./subject.ts";
 
-/** What a check came to: a problem, or a note on what was seen; `raw` is what went over the wire. */
+/** A check's result: a problem, or a note; `raw` is the recorded traffic. */
 export type Finding = {
   readonly name: string;
   readonly note: string;
@@ -27,7 +27,7 @@ export type Finding = {
 
 type Check = {
   readonly name: string;
-  /** Says what was seen; throws a Difference. */
+  /** Returns a note; throws a Difference. */
   readonly run: () => Promise<string>;
 };
 
@@ -157,7 +157,7 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
   return `${sizes[0]} dimensions, ${usage === null ? "no usage: estimated" : usageNote(usage, target)}`;
 }
 
-/** A model that is not there, or a key that nobody issued: the route is left out. */
+/** A server of one model (llama.cpp) may answer as any model. */
 /** A server of one model (llama.cpp) may answer under any name; any other must refuse a name that it doesn't have. */
 async function modelNameCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
   const answer = await ask(provider, NO_MODEL, bodyFor(kind), { kind });
@@ -182,7 +182,7 @@ function bodyFor(kind: "chat" | "embeddings"): JsonObject {
   return kind === "chat" ? { messages: [user(PROMPT)] } : { input: ["a text"] };
 }
 
-/** Reported tokens beside what a hold would have reserved for the prompt: the reserve must be more. */
+/** Returns reported tokens beside a hold's reserve, which must be larger. */
 function usageNote(usage: Usage | null, { facts }: Target): string {
   if (usage === null) throw new Difference("expected usage, there is none");
   const prompt = promptTokens(usage);

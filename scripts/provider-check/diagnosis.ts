@@ -1,6 +1,6 @@
 import type { HostPlace } from "../../src/models/providers/openai-hosts.ts";
 
-/** What is wrong where a provider refuses a request, and what to do about it. */
+/** The cause of a provider's rejection, and its remedy. */
 export type Diagnosis = {
   readonly wrong: "key" | "host" | "region" | "account";
   readonly say: string;
@@ -9,8 +9,8 @@ export type Diagnosis = {
 const TIMEOUT_MS = 20_000;
 
 /**
- * Which of key, host and region is wrong, by asking each address with the same key for its list of models, which
- * costs nothing. Null where the first address, the one that is called, takes the key: then it is something else.
+ * Finds which of key, host and region is wrong, with the free list of models at each address. Returns null if
+ * the called address accepts the key.
  */
 export async function diagnose(
   key: string,

@@ -1,4 +1,4 @@
-/** What went over the wire, in the order in which it went. Bodies are cut, keys are taken out. */
+/** The traffic in order. Bodies are cut, keys removed. */
 export type Recorder = {
   /** The lines since the last call of `take`. */
   take(): Promise<string[]>;
@@ -24,7 +24,7 @@ export function recordFetch(secrets: readonly string[]): Recorder {
       Promise.resolve(`> ${init?.method ?? "GET"} ${url} ${shortened(textOf(init?.body))}`),
     );
     const response = await own(input, init);
-    // The copy is read beside the adapter; a stream that the adapter leaves ends both.
+    // The copy is read beside the adapter. A stream that the adapter leaves ends both.
     const copy = response.clone();
     lines.push(
       copy.text().then(

@@ -11,17 +11,17 @@ import { WrongUsage } from "../admin/arguments.ts";
 import { REGION_NAMES } from "../region-names.ts";
 import type { RegionName } from "../region-names.ts";
 
-/** A provider to be checked, with the cheapest of its models unless others were asked for. */
+/** A provider to check, by default with its cheapest models. */
 export type Subject = {
   readonly region: RegionName;
   readonly provider: Provider;
-  /** The same provider with a key that is none. */
+  /** The same provider with an invalid key. */
   readonly stranger: Provider | null;
   readonly chat: Target | null;
   readonly embeddings: Target | null;
   /** Whether a region with these variables sells anything of it; else why not. */
   readonly unsold: string | null;
-  /** Where its key may belong; null where that cannot be asked. */
+  /** The places of its key; null if they can't be asked. */
   readonly places: ReturnType<typeof placesOf>;
   /** Values that must not be printed. */
   readonly secrets: readonly string[];
@@ -81,7 +81,9 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
   throw new WrongUsage(`${id} has no host that ${regions.join(" or ")} may call.`);
 }
 
-/** Why a region with these variables sells nothing of a provider; null where it does, or nobody can say. */
+/**
+ * Returns why a region with these variables sells nothing of a provider; null if it does or it is unknown.
+ */
 function unsoldIn(
   region: RegionName,
   builtIn: BuiltInProvider | undefined,
@@ -132,7 +134,7 @@ function textsInside(value: string): string[] {
   }
 }
 
-/** Every key replaced by one of the same length that nobody issued; JSON credentials are left out. */
+/** Replaces every key by an invalid one of the same length. JSON credentials are left out. */
 function strangeEnvironment(env: Environment, variables: readonly string[]): Environment {
   const strange = variables.map((name) => {
     const value = env[name] ?? "";

@@ -10,13 +10,13 @@ const BINDINGS = {
   ADMIN_TOKEN,
   SANDBOX: "on",
   METRICS_DELAY_MS: "0",
-  UPSTREAM_IDLE_MS: "600000", // what is under way stays so on a slow machine
+  UPSTREAM_IDLE_MS: "600000", // running work stays so on a slow machine
 };
 
 /** One release running on a state: its bundle, and how it is configured. */
 export type Program = {
   readonly code: string;
-  /** Where its wrangler.toml is; this checkout unless another folder is named. */
+  /** The folder of its wrangler.toml; by default this checkout. */
   readonly root?: string;
   /** The book's migrations that are applied before it starts. */
   readonly migrations: readonly Migration[];

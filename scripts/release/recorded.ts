@@ -9,7 +9,7 @@ import type { Seen, World } from "./world.ts";
 /** The last release: its bundle, its wrangler.toml, and a state that it left. Made by `npm run release:record`. */
 export const LAST_RELEASE = path.join(import.meta.dirname, "../../test/last-release");
 
-/** What the state holds, and what the last release itself said of it. */
+/** The state's content, and the last release's answers about it. */
 export type Recorded = {
   readonly version: string;
   /** The book's migrations that it brought. */
@@ -31,7 +31,7 @@ export function lastProgram(): Program {
   return { code, root: LAST_RELEASE, migrations: [] };
 }
 
-/** What each object of a program can be asked, by its class and method, as `Wallet.hold`. */
+/** Returns the calls of each object by class and method, as `Wallet.hold`. */
 export async function objectCalls({ code }: Program): Promise<readonly string[]> {
   const outside = "data:text/javascript,export class DurableObject{};export const env={}";
   const alone = code.replaceAll(/from\s*"cloudflare:workers"/g, `from "${outside}"`);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createKey, createOrganization, postCredits } from "../admin-client.ts";
 import { ADMIN_TOKEN } from "./place.ts";
 
-/** What a customer of a region has in hand: all that must work on under the next release, and the last. */
+/** A customer's data in a region, which must work with the next release and the last. */
 export type World = {
   readonly orgId: string;
   readonly memberId: string;
@@ -15,7 +15,7 @@ export type World = {
   readonly named: string;
 };
 
-/** What a region says of a world, by what was asked. */
+/** A region's answers about it, by call. */
 export type Seen = Readonly<Record<string, { readonly status: number; readonly body: unknown }>>;
 
 type Call = {
@@ -60,7 +60,7 @@ async function pays(url: string, key: string, more: Call = {}): Promise<string> 
   return response.headers.get("x-request-id") ?? "";
 }
 
-/** Opens a hold that is under way when the region ends: two words of a stream, then silence. */
+/** Opens a hold that is pending when the region ends: two words of a stream, then silence. */
 async function holds(url: string, key: string): Promise<void> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/stall", stream: true, messages: [message] };
@@ -157,12 +157,12 @@ export async function useWorld(url: string, { orgId, memberId, keys, session }: 
   });
 }
 
-/** What is the same whenever it is asked, of everything that a world has. */
+/** Reads everything that stays the same. */
 export async function lookAt(url: string, world: World): Promise<Seen> {
   const { orgId, keys, session, webhook, named } = world;
   const mine = { key: keys.owner };
   const operator = { key: ADMIN_TOKEN };
-  // A log-in is for a browser and half a day: another release may ask for another one.
+  // A login is for a browser and half a day; another release may need another one.
   const cookie = await loggedIn(url, keys.owner);
   const all: Readonly<Record<string, readonly [path: string, call: Call]>> = {
     balance: ["v1/balance", mine],
@@ -218,10 +218,10 @@ export async function lookAt(url: string, world: World): Promise<Seen> {
 /** Messages for a peer that is down: how many are here. */
 type Outbox = { readonly name: string; readonly waiting: number; readonly parked: number };
 
-/** What changes by itself: when a key was used last, what is left of a minute, an answer's own id. */
+/** Fields that change by themselves: last uses, rest of a minute, an answer's id. */
 const PASSING = /^(?:last_|request_id$|limits$)/;
 
-/** Not every release keeps what was refused. */
+/** Not every release stores rejected requests. */
 function isHeldFor(one: { readonly status?: unknown } | null): boolean {
   return one?.status !== "refused";
 }
@@ -229,8 +229,8 @@ function isHeldFor(one: { readonly status?: unknown } | null): boolean {
 function steady(value: unknown, what: string): unknown {
   if (Array.isArray(value)) return value.filter(isHeldFor).map((one) => steady(one, what));
   if (typeof value !== "object" || value === null) return value;
-  // A list of keys has what the book was told last; the key's own page asks the wallet. A checkpoint, which comes by
-  // itself, makes more rows of sums.
+  // A list of keys shows the last published data; the key's own page asks the wallet. A checkpoint adds rows
+  // of sums.
   const isPassing = (name: string): boolean =>
     PASSING.test(name) ||
     (what === "console" && name === "expires_at") ||
@@ -240,7 +240,7 @@ function steady(value: unknown, what: string): unknown {
   return Object.fromEntries(kept.map(([name, one]) => [name, steady(one, what)]));
 }
 
-/** What was recorded, without what a later `lookAt` leaves out. */
+/** Returns recorded answers without fields that `lookAt` omits. */
 export function steadied(seen: Seen): Seen {
   const kept = Object.entries(seen).map(
     ([what, { status, body }]) => [what, { status, body: steady(body, what) }] as const,
@@ -253,7 +253,7 @@ type Deliveries = {
   readonly deliveries: readonly { readonly event_id: string; readonly state: string }[];
 };
 
-/** As `lookAt`, once the webhook's receiver has every event: what it is told later would be no loss. */
+/** Calls `lookAt` once the webhook's receiver has every event, so that later ones aren't counted as lost. */
 export async function lookWhenTold(url: string, world: World): Promise<Seen> {
   const mine = { key: world.keys.owner };
   const deadline = performance.now() + WAIT_MS;

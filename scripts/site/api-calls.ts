@@ -3,14 +3,14 @@ import { KEY, ORIGIN } from "./for-customers.ts";
 /** A call of an operation, as its example has it. */
 export type Call = {
   readonly method: string;
-  /** As the document has it, with parameters in braces. */
+  /** As in the document, with parameters in braces. */
   readonly path: string;
   readonly body: unknown;
   /** Sends an `Idempotency-Key`, without which it is refused. */
   readonly isOnce: boolean;
 };
 
-/** What stands for an operator's token in the blocks. */
+/** The placeholder of an operator's token. */
 const OPERATOR = "YOUR_OPERATOR_TOKEN";
 
 /** A call in three languages, as blocks of which one is shown. */

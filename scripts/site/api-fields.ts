@@ -74,7 +74,7 @@ function ofItems(schema: Json, schemas: Readonly<Record<string, Json>>): string 
   return isJson(items) ? ` of ${typeOf(items, schemas).replaceAll(" or ", "/")}` : "";
 }
 
-/** Its values, bounds, default and meaning. */
+/** Returns its values, bounds, default and meaning. */
 function wordsOf(given: Json, schemas: Readonly<Record<string, Json>>): string {
   const schema = resolved(given, schemas);
   const { minimum, maximum, minLength, maxLength, maxItems, description } = schema;

@@ -11,8 +11,8 @@ type Operation = {
 };
 
 /**
- * TypeScript of an OpenAPI document: a type for each schema with a name, and `Calls`, which says of each
- * `METHOD path` what its query and body may be and what a success answers.
+ * Returns the TypeScript of an OpenAPI document: a type per named schema, and `Calls` with the query, body
+ * and success of each `METHOD path`.
  */
 export function apiTypes(document: string): string {
   const { paths, components } = JSON.parse(document) as {

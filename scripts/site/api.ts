@@ -30,7 +30,7 @@ type Document = {
 };
 type Named = { readonly name: string; readonly path: string; readonly operation: Operation };
 
-/** What every answer is that is no success. */
+/** The answer of every failure. */
 const ERROR: Json = { $ref: "#/components/schemas/Error" };
 
 /** Operations of one page: more of them are a page too tall for a phone. */
@@ -62,7 +62,7 @@ const isOperators = ({ page }: Group): boolean => page.startsWith(OPERATORS);
 
 type Group = { readonly page: string; readonly title: string; readonly own: readonly Named[] };
 
-/** By what they are of, and no more on a page than fit. */
+/** Groups operations by topic, with a limit per page. */
 function groupsOf(all: readonly Named[]): Group[] {
   const byResource = Map.groupBy(all, ({ path, operation }) => resourceOf(path, operation));
   return [...byResource].flatMap(([resource, ones]) => {
@@ -130,7 +130,7 @@ function operationPart({ name, operation }: Named, document: Document): string {
   ].join("\n\n");
 }
 
-/** What was asked, in three languages; what only the console's page may ask has none. */
+/** Returns the request in three languages; none for the console's own calls. */
 function callOf(name: string, { parameters = [], requestBody, security }: Operation): string[] {
   if (security.some((way) => "session" in way)) return [];
   const [method = "", path = ""] = name.split(" ");
@@ -166,7 +166,7 @@ function table(title: string, rows: readonly (readonly string[])[]): string[] {
   return [`\`\`\`fields ${title}\n${lines.join("\n")}\n\`\`\``];
 }
 
-/** Records of a list that an example shows: the third tells nobody more, and there are dozens of models. */
+/** The records of a list in an example. */
 const RECORDS_MOST = 2;
 
 function example(title: string, content: Content | undefined): string[] {

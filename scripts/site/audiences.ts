@@ -1,7 +1,7 @@
 /** A page: its path below docs without the ending, and its Markdown. */
 export type Page = { readonly name: string; readonly markdown: string };
 
-/** Who reads a page: who has a key, who runs a region, who changes the code. A part of the page's address. */
+/** The reader of a page: with a key, running a region, or changing the code. Part of the page's address. */
 export type Audience = "use" | "run" | "develop";
 export const AUDIENCES: readonly (readonly [name: Audience, title: string, first: string])[] = [
   ["use", "Use", "quickstart"],
@@ -10,7 +10,7 @@ export const AUDIENCES: readonly (readonly [name: Audience, title: string, first
 ];
 
 type Group = readonly [title: string, names: readonly string[]];
-/** What an audience's tree shows; every page of `internals` and what stands nowhere else is of `develop`. */
+/** The pages of each audience; `internals` and unlisted pages are for `develop`. */
 const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = {
   use: [
     ["Begin", ["quickstart", "clients", "console", "concepts"]],
@@ -30,7 +30,7 @@ const PLACES: ReadonlyMap<string, Audience> = new Map(
   ),
 );
 
-/** Whose page it is; null: the first page, which is everybody's. */
+/** Returns a page's audience; null: the first page, for everyone. */
 export function audienceOf(name: string): Audience | null {
   if (name === "README") return null;
   if (name.startsWith("api/operators")) return "run";
@@ -67,7 +67,7 @@ export function treeOf(audience: Audience, pages: readonly Page[]): readonly Gro
   ].filter(([, names]) => names.length > 0);
 }
 
-/** Where pages stood before they had an audience: each old address leads to the new one. */
+/** Returns redirects from addresses before audiences existed. */
 export function redirectsOf(pages: readonly Page[]): string {
   const moved = pages.filter(({ name }) => audienceOf(name) !== null && !name.startsWith("api/"));
   const lines = moved.flatMap(({ name }) => {

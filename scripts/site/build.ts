@@ -27,7 +27,7 @@ import { writeTokenTable } from "./tokens.ts";
 const TOKENS = path.join(import.meta.dirname, "../../src/console/browser/tokens.css");
 const ROOT = path.join(import.meta.dirname, "../..");
 const DOCS = path.join(ROOT, "docs");
-/** Where wrangler.toml has the Worker's static assets. */
+/** The folder of the Worker's static assets in wrangler.toml. */
 export const SITE = path.join(ROOT, "site");
 const KEPT = new Set([".gitignore", ".assetsignore"]);
 const HEADERS = `/*
@@ -154,7 +154,7 @@ function titleOf({ markdown }: Page): string {
   return (/^# (.+)$/m.exec(markdown)?.[1] ?? "").replaceAll("`", "");
 }
 
-/** Where a link of a page leads on the site; null for what is in the repository alone. */
+/** Returns a link's target on the site; null for files of the repository only. */
 function hrefOf(page: Page, link: string): string | null {
   if (/^(?:https:|#|\/)/.test(link)) return link;
   const [file = "", anchor] = link.split("#");
@@ -242,7 +242,7 @@ function onThisPage(headings: readonly Heading[]): string {
   return items.length < 2 ? "" : `<ul>${items.join("")}</ul>`;
 }
 
-/** What is found of a page: each part under its heading, without its code's signs. */
+/** Returns a page's search entries: each section without code marks. */
 export function entriesOf(page: Page): Entry[] {
   const title = titleOf(page);
   const { headings } = renderMarkdown(page.markdown, () => null);
@@ -265,10 +265,10 @@ export function entriesOf(page: Page): Entry[] {
   });
 }
 
-/** Words by which a part is looked for and which it does not say. */
+/** Search words of a section that its text lacks. */
 const KEYWORDS = /<!-- keywords: (.*?) -->/g;
 
-/** What a language model needs to find its way: https://llmstxt.org. */
+/** Returns the file for language models: https://llmstxt.org. */
 function llmsText(pages: readonly Page[]): string {
   const lines = pages
     .filter(({ name }) => name !== "README" && !name.startsWith("internals/"))

@@ -2,16 +2,16 @@ import { ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
 import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
 import { neededBy, placed } from "./placed.ts";
 
-/** What a program is called that a block writes before it runs it, and what runs it. */
+/** The name of a program that a block writes and runs, and its runtime. */
 const PROGRAMS: Readonly<Record<string, readonly [file: string, run: string]>> = {
   js: ["turnpike.mjs", "node"],
   python: ["turnpike.py", "python3"],
 };
 
 /**
- * Every section of `docs/clients.md` that has a block, for the console's page Connect. Each block does all of it in
- * an empty shell: it sets the key, installs the client, writes its file, and ends with the line that asks. What a
- * block prints is left out, and Markdown within a line is taken off: what is shown is text.
+ * Returns every section of `docs/clients.md` with a block, for the console's page Connect. Each block works
+ * in an empty shell: it sets the key, installs the client, writes its file and sends a request. Output and
+ * inline Markdown are removed.
  */
 export function clientsIn(markdown: string): readonly ClientBlocks[] {
   const [, ...sections] = markdown.split(/^## /m);
@@ -55,7 +55,7 @@ function isPrinted(info: string, between = ""): boolean {
   return /^(?:text|json)$/.test(info) && between.trim() === "";
 }
 
-/** All that an empty shell does, from the key to the line that asks. */
+/** Returns the commands of an empty shell, from the key to the request. */
 function commandsOf(block: Readonly<Record<"language" | "needed" | "writing" | "code", string>>) {
   const { language, needed, writing, code } = block;
   const [program, run] = PROGRAMS[language] ?? [];

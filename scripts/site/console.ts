@@ -11,13 +11,13 @@ import { clientsIn } from "./clients.ts";
 const SOURCE = path.join(import.meta.dirname, "../../src/console/browser");
 const CLIENTS = path.join(import.meta.dirname, "../../docs/clients.md");
 const KIB = 1024;
-/** What scripts of the console may weigh, gzipped: docs/internals/decisions/speed.md. */
+/** The allowed gzipped size of the console's scripts: docs/internals/decisions/speed.md. */
 export const SCRIPT_BYTES_MAX = {
   /** The frame, and what the first page loads before it is whole, its chart too. */
   first: 60 * KIB,
-  /** Any page by itself, on its click. */
+  /** A page by itself, on its click. */
   page: 12 * KIB,
-  /** All that nobody but an operator loads. */
+  /** The pages that only operators load. */
   operators: 24 * KIB,
   all: 150 * KIB,
 };
@@ -29,7 +29,7 @@ export type ScriptSizes = {
   readonly pages: Readonly<Record<string, number>>;
 };
 
-/** Nothing but its own files and its own API; no script from text, no markup from text. */
+/** Allows only its own files and API; no script or markup from text. */
 export const CONSOLE_HEADERS = `/console/*
   Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
   X-Content-Type-Options: nosniff
@@ -44,7 +44,7 @@ export const CONSOLE_HEADERS = `/console/*
 /** What hangs on uPlot and no chart of ours uses; as properties of it none could be left out. */
 const UNUSED_OF_PLOT =
   /^\s*\(?(?:uPlot|paths)\.(?:join|rangeLog|rangeAsinh|orient|fmtDate|tzDate|addGap|clipGaps|stepped|spline)\s+= .*$/gm;
-/** Its axes of time, which ours are not, and of logarithms: what stands behind a `return` is left out of a bundle. */
+/** Unused axes of time and logarithms. Code after a `return` is left out of a bundle. */
 const UNUSED_AXES =
   /^function (?:logAxisSplits|asinhAxisSplits|log10AxisValsFilt|log2AxisValsFilt|timeAxisVals|timeAxisVal|timeSeriesVal|fmtDate)\(.*\) \{$/gm;
 const AXES_OF_TIME = "function genTimeStuffs(ms) {";
@@ -67,7 +67,7 @@ export function writeApiTypes(openApi: string): void {
   if (!existsSync(file) || readFileSync(file, "utf8") !== types) writeFileSync(file, types);
 }
 
-/** Builds the console into `<folder>/console`, and says what its scripts weigh. */
+/** Builds the console into `<folder>/console`. Returns its scripts' sizes. */
 export async function buildConsole(folder: string): Promise<ScriptSizes> {
   const assets = path.join(folder, "console/assets");
   mkdirSync(assets, { recursive: true });
@@ -112,7 +112,7 @@ export async function buildConsole(folder: string): Promise<ScriptSizes> {
   return sizesOf(metafile, weights);
 }
 
-/** What a script loads with itself: all that it imports at once, and what that does. */
+/** Returns all immediate imports of a script. */
 function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<string>()) {
   if (known.has(at)) return known;
   known.add(at);
@@ -125,7 +125,7 @@ function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<st
 /** Operators' pages; those of their parts are fetched by them. */
 const OPERATORS_PAGES = ["organizations", "business", "catalog", "health"];
 
-/** All that a script can come to load, by whatever is done in it, but for what only `without` leads to. */
+/** Returns all scripts that one can load, except those behind `without`. */
 function reachedFrom(outputs: Metafile["outputs"], at: string, without: ReadonlySet<string>) {
   const reached = new Set([at]);
   for (const one of reached) {

@@ -1,10 +1,10 @@
 import { neededBy, placed } from "./placed.ts";
 
-/** What stands for the region's address in the blocks of pages for customers, until a script knows it. */
+/** The placeholder of the region's address in customers' pages. */
 export const ORIGIN = "https://YOUR-REGION";
 export const KEY = "YOUR_KEY";
 
-/** What else the examples read from the shell of who runs a region on a laptop; the longer words come first. */
+/** The shell variables of local examples; longer ones first. */
 const PLACED: readonly (readonly [written: string | RegExp, placed: string])[] = [
   ["$AUTH", `Authorization: Bearer ${KEY}`],
   [/\$KEY\b(?!_)/g, KEY],

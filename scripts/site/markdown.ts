@@ -5,7 +5,7 @@ import { slugOf } from "./slug.ts";
 export type Heading = { readonly depth: number; readonly title: string; readonly anchor: string };
 export type Rendered = { readonly html: string; readonly headings: readonly Heading[] };
 
-/** A page's Markdown as HTML. Raw HTML in it is shown as text, and `hrefOf` says where a link leads; null: nowhere. */
+/** Returns a page's Markdown as HTML. Raw HTML is escaped. `hrefOf` returns a link's target; null: none. */
 export function renderMarkdown(
   markdown: string,
   hrefOf: (link: string) => string | null,
@@ -55,8 +55,8 @@ type Tabs = { readonly kind: "tabs"; readonly number: number; readonly tabs: Tab
 type Part = Tabs | { readonly kind: "tokens"; readonly tokens: Token[] };
 
 /**
- * A page in parts: blocks right below each other that are marked (`sh tab: curl`) are the same thing said in several
- * languages, each with what it answers.
+ * Splits a page: adjacent marked blocks (`sh tab: curl`) are one example in several languages, each with its
+ * answer.
  */
 function partsOf(tokens: readonly Token[]): Part[] {
   const parts: Part[] = [];

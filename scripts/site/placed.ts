@@ -1,14 +1,14 @@
-/** What the examples' shell settings become where there is no such shell. */
+/** The replacements of the examples' shell variables. */
 type Own = {
   /** The region's address, without a slash at its end. */
   readonly origin: string;
-  /** What a program of JavaScript or Python has for the key. */
+  /** The key in JavaScript and Python. */
   readonly key: string;
 };
 
 /**
- * A block of the documents that works in an empty shell: it says the address itself, and a program its key, so that
- * no SDK falls back to its maker's address. The longer words come first.
+ * Returns a block that works in an empty shell: with the address and the key, so that no SDK falls back to
+ * its vendor's address. Longer words come first.
  */
 export function placed(block: string, { origin, key }: Own): string {
   const written: readonly (readonly [written: string, own: string])[] = [
@@ -31,7 +31,7 @@ export function placed(block: string, { origin, key }: Own): string {
   return /\bos\./.test(text) ? text : text.replace(/^import os\n/m, "");
 }
 
-/** The command that a block needs first, as what stands behind its fence says it; "": none. */
+/** Returns the command that a block needs first, from its fence; "" for none. */
 export function neededBy(info: string): string {
   return /\b(?:npm|pip) install [^;]+/.exec(info)?.[0].trim() ?? "";
 }

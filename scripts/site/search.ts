@@ -4,9 +4,9 @@ export type Entry = {
   readonly title: string;
   readonly heading: string;
   readonly text: string;
-  /** Words by which it is looked for and which it does not say. */
+  /** Search words that the text lacks. */
   readonly keywords: string;
-  /** Whose page it is; "": everybody's. */
+  /** The audience of the page; "": everyone. */
   readonly audience: string;
 };
 
@@ -15,7 +15,7 @@ const STOP_WORDS = new Set(
     " ",
   ),
 );
-/** What is meant by the same word, each by its stem. */
+/** Synonyms by stem. */
 const SAME: Readonly<Record<string, string>> = {
   buy: "price",
   cost: "charge",
@@ -51,23 +51,23 @@ function withParts(word: string): string[] {
   return parts.length > 1 ? [word, ...parts] : [word];
 }
 
-/** The words that are looked for: all of them where none says anything by itself. */
+/** Returns the search words: all if none is significant. */
 function asked(query: string): string[] {
   const words = wordsOf(query);
   const telling = words.filter((word) => !STOP_WORDS.has(word));
   return (telling.length > 0 ? telling : words).map(stemOf);
 }
 
-/** What a word counts in a heading, in keywords, in a title, in the text. */
+/** The weight of a word in a heading, keywords, a title, and the text. */
 const WEIGHTS = { heading: 6, keywords: 6, title: 5, text: 1 } as const;
-/** Of the audience that reads; of pages that say all fields; of who changes the code. */
+/** The weights of the reader's audience, of reference pages, and of contributors' pages. */
 const OWN = 1.25;
 const OF_API = 0.45;
 const OF_CODE = 0.7;
 
 /**
- * The entries that a query is about, the best first, at most `most`: any word may match, more words count more, and
- * a code or path that is a heading by itself comes before all.
+ * Returns the best entries for a query, at most `most`. Any word may match, more words count more, and a code
+ * or path that is a heading comes first.
  */
 export function search(
   entries: readonly Entry[],

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import cl100k from "js-tiktoken/ranks/cl100k_base";
 
-/** Where the Worker finds it among its static assets (src/models/requests/token-texts.route.ts). */
+/** The Worker's path among its static assets (src/models/requests/token-texts.route.ts). */
 const FILE = "tokens/cl100k_base.bin";
 
 /** The bytes of every id of cl100k_base, in order: for each their number, in one byte, and they. */

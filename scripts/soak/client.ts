@@ -5,7 +5,7 @@ import type { Fate, Seen } from "./trace.ts";
 /** A client waits so long for the whole of an answer. */
 const PATIENCE_MS = 90_000;
 
-/** Sends one request on a connection of its own (a kept one may be closed under a request: an error that says nothing). */
+/** Sends one request on its own connection, because a kept one may close without meaning. */
 export async function send(call: Omit<Call, "patienceMs" | "agent">): Promise<Seen> {
   const came = await exchange({ ...call, patienceMs: PATIENCE_MS });
   const { sentMs, answeredMs, firstByteMs, endedMs, status, text, headers } = came;
@@ -38,7 +38,7 @@ function fateOf({ end, headers, text }: Exchange): Fate {
   return last?.startsWith('data: {"error":') === true ? "cut" : "mute";
 }
 
-/** What an answer that was read whole says, or the chunk of a stream that tells it; embeddings have no output. */
+/** Returns the receipt of a whole answer or of a stream's chunk. Embeddings have no output. */
 function receiptIn(text: string, inHeader: string | null): Pick<Seen, "cost" | "usage"> {
   if (text === "") return { cost: null, usage: null };
   const cost = inHeader ?? /"cost_micro":(\d+)/.exec(text)?.[1] ?? null;
@@ -48,7 +48,7 @@ function receiptIn(text: string, inHeader: string | null): Pick<Seen, "cost" | "
   return { cost: cost === null ? null : Number(cost), usage };
 }
 
-/** What a refusal says, null for what it does not: the client may have left in the midst of it. */
+/** Returns an error's fields, null for missing ones: the client may have left early. */
 function errorIn(text: string): Record<"type" | "code" | "message", string | null> {
   let error: Record<string, unknown> | undefined;
   try {

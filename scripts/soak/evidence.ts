@@ -9,7 +9,7 @@ import { REGIONS } from "./world.ts";
 import type { SoakedRegion, World } from "./world.ts";
 
 const POLL_MS = 1000;
-/** Every so many polls what is waited for is said. */
+/** The polls between two progress lines. */
 const TOLD_EVERY = 5;
 /** Beside the life of a hold: a quiet wallet publishes every three minutes. */
 const SLACK_MS = 210_000;
@@ -17,12 +17,12 @@ const READERS = 4;
 const PAGE = 1000;
 const NAMES_AT_ONCE = 200;
 
-/** What a wallet has stored, past the gateway's own code; null for one that was never made. Only `open` unless detailed. */
+/** A wallet's stored data, read past the gateway; null if it was never made. Only `open` unless detailed. */
 type WalletLook = {
   readonly open: number;
   /** When requests were granted, Unix ms. */
   readonly granted: readonly number[];
-  /** Of each key of this home by its hash: when it was admitted, Unix ms, oldest first. */
+  /** The admission times of this home's keys by hash, Unix ms, oldest first. */
   readonly admissions: Readonly<Record<string, readonly number[]>>;
 } | null;
 
@@ -30,7 +30,7 @@ function tenantsAt({ name }: SoakedRegion, tenants: readonly Tenant[]): readonly
   return tenants.filter(({ home }) => home === name);
 }
 
-/** What the wallets of the organizations at home in a region have stored. Throws while it is away. */
+/** Returns stored data of a region's wallets. Throws while it is down. */
 function walletsAt(
   region: SoakedRegion,
   tenants: readonly Tenant[],
@@ -40,12 +40,12 @@ function walletsAt(
   return region.control("look", { kind: "WALLET", names, detailed });
 }
 
-/** How long healing took, and what was still waited for then: "" when all was at rest. */
+/** The time until recovery, and what was still pending; "" for nothing. */
 export type Healed = { readonly tookMs: number; readonly waitingFor: string };
 
 /**
- * Waits, without touching anything, until the regions have mended themselves: outboxes empty, no hold open,
- * every book the wallet's. Bounded; what it still waited for then is the invariants' to name.
+ * Waits until the regions have recovered: outboxes empty, no hold open, every database current. Bounded;
+ * invariants report the rest.
  */
 export async function quiet(
   world: World,
@@ -80,7 +80,7 @@ async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promi
   return behind.length > 0 ? `${behind.length} books in ${name}` : "";
 }
 
-/** What a region's outboxes hold; one that does not answer counts as a message. */
+/** Returns the messages of a region's outboxes. One without an answer counts as a message. */
 async function outboxOf({ admin, name }: SoakedRegion): Promise<Evidence["outboxes"][number]> {
   const { outboxes } = await getHealth(admin);
   const sum = (of: "waiting" | "dead" | "parked") => sumOf(outboxes, (one) => one[of] ?? 1);
@@ -137,7 +137,7 @@ async function estateOf(
   };
 }
 
-/** What is stored of the keys and organizations of a home, there and in the other region. */
+/** Returns stored data of a home's keys and organizations, in both regions. */
 async function storedOf(
   home: SoakedRegion,
   regions: World["regions"],
@@ -146,7 +146,7 @@ async function storedOf(
   type Key = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
   type Look = { readonly admissions: readonly number[] } | null;
   const away = regions[home.name === "eu" ? "us" : "eu"];
-  const sql = "SELECT id, hash, rpm_limit FROM keys"; // nobody is ever told a hash
+  const sql = "SELECT id, hash, rpm_limit FROM keys"; // no answer contains a hash
   const keys = await home.control<readonly Key[]>("rows", { sql, values: [] });
   const wallets = await walletsAt(home, tenants, true);
   const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));

@@ -22,7 +22,7 @@ const AGAIN_MS = [0, 20, 300, 1500, 6000, 15_000];
 export class Faults {
   /** Every fault, whose end is Infinity while it is on. */
   readonly windows: (FaultWindow & { untilMs: number })[] = [];
-  /** Of each key that is being revoked, when its DELETE was answered; null while it was not. */
+  /** The time of each revoked key's DELETE answer; null before it. */
   readonly revocations = new Map<string, number | null>();
   readonly done: Done = {
     aborts: 0,
@@ -52,7 +52,7 @@ export class Faults {
     return whenDue(plan, begin, { startedMs, stop });
   }
 
-  /** Ends every fault that is still on, and waits until those that are under way have ended. */
+  /** Ends every fault and waits for running ones. */
   async heal(): Promise<void> {
     this.#healing.abort();
     await Promise.all(this.#underWay);
@@ -80,7 +80,7 @@ export class Faults {
     }
   }
 
-  /** Breaks what the fault says, until it is whole again. */
+  /** Applies a fault until its end. */
   async #break({ what, region: name, mode, forMs, some }: PlannedFault): Promise<void> {
     const { control, line, ...region } = this.#world.regions[name];
     const { signal } = this.#healing;
@@ -104,10 +104,7 @@ export class Faults {
     }
   }
 
-  /**
-   * One key from its making to long after its end: revoked while it is in use, then used at once in both regions. A
-   * region that is away for too long ends it early.
-   */
+  /** Makes, uses and revokes a key, then uses it at once in both regions. A long outage ends it early. */
   async #revoke(some: number, stop: AbortSignal): Promise<void> {
     const tenant = at(this.#tenants, Math.random());
     const scope = some < 0.7 ? "global" : "regional";
@@ -121,7 +118,7 @@ export class Faults {
       this.#traffic.request(unplanned(at(PLAIN, Math.random())), { region, tenant, key });
     const use = () => Promise.all(places.map(useIn));
     await use();
-    const uses = [use(), use()]; // still under way while the key dies
+    const uses = [use(), use()]; // still pending while the key is revoked
     this.revocations.set(key.id, null);
     if ((await persist(() => deleteKey(admin, { orgId, keyId: key.id }), stop)) !== null) {
       const deletedMs = clockMs();

@@ -39,7 +39,7 @@ export function judgeAnswers(evidence: Evidence): Judged {
   };
 }
 
-/** What is wrong with how it ended or what it was answered; null: nothing. */
+/** Returns the fault of its end or answer; null for none. */
 function faultOf(trace: Trace, kills: readonly FaultWindow[], evidence: Evidence): string | null {
   const unended = endFault(trace, kills);
   const { fate, status, kind, forced } = trace;
@@ -50,7 +50,7 @@ function faultOf(trace: Trace, kills: readonly FaultWindow[], evidence: Evidence
   return fate === "cut" && !isForced ? "the stream ended with an error" : null;
 }
 
-/** A stream says how it ends, whatever happens around it. */
+/** A stream reports its end in any case. */
 function endFault(trace: Trace, kills: readonly FaultWindow[]): string | null {
   const { fate, status, received, region } = trace;
   const came = `${status ?? "no"} headers, ${received} bytes of the body`;
@@ -84,14 +84,14 @@ function refusalFault(trace: Trace, evidence: Evidence): string | null {
   return `${said} ${lasted(trace)}, ${fault}`;
 }
 
-/** A 503 and a key's 429 say when to come again, in seconds. */
+/** A 503 and a key's 429 name a wait in seconds. */
 function hasSoundRetry({ status, type, retryAfter }: Trace): boolean {
   const isTimed = status === 503 || (status === 429 && type === "rate_limit_exceeded");
   const after = Number(retryAfter ?? NaN);
   return !isTimed || (Number.isSafeInteger(after) && after >= 1 && after <= 60);
 }
 
-/** Which requests may be refused with a status. */
+/** The statuses with which requests may be rejected. */
 const EARNED: Readonly<Record<number, (trace: Trace, evidence: Evidence) => boolean>> = {
   401: ({ type, keyId }, { revocations }) =>
     type === "invalid_api_key" && (keyId === null || revocations.has(keyId)),
@@ -111,14 +111,14 @@ const EARNED: Readonly<Record<number, (trace: Trace, evidence: Evidence) => bool
       : type === "api_error" && OWN_FAULTS.has(code ?? "") && keyId !== null,
 };
 
-/** How long after a fault its objects, connections and circuits may still be recovering. */
+/** How long objects, connections and breakers may recover after a fault. */
 const RECOVERY_MS: Readonly<Record<FaultWindow["what"], number>> = {
   abort: 1000, // the next call starts the object again
   book: 6000,
   link: 6000,
   kill: 6000,
 };
-/** Of the paid requests that ran to their end and whose upstream was not made to fail. */
+/** The least share of answered paid requests without upstream faults. */
 const ANSWERED_SHARE_MIN = 0.8;
 /**
  * A forged key is refused without asking anything. Where that takes so long, the machine is drowned, and a call
@@ -169,8 +169,8 @@ export function judgeUnavailable({ traces, windows }: Evidence): Judged {
 function explains(fault: FaultWindow, trace: Trace, isFirst: boolean): boolean {
   const { what, region, fromMs, untilMs } = fault;
   if (trace.endedMs < fromMs || trace.sentMs > untilMs + RECOVERY_MS[what]) return false;
-  // Only the line to the other region, and its life, can put home out of reach; and whose a key is that this region
-  // has not met, home says by its register and its book.
+  // Only the line to the other region and its life can make home unreachable. Home identifies unknown keys by
+  // register and database.
   if (trace.code === "home_region_unreachable") {
     return region !== trace.region && (what === "link" || what === "kill" || isFirst);
   }
@@ -183,16 +183,16 @@ function isDrowned({ kind, fate, sentMs, endedMs }: Trace): boolean {
   return kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS;
 }
 
-/** What is left of a request whose objects were killed while it settled: it tries for 28 s. */
+/** Log events of a request whose objects were killed while it settled: it retries for 28 s. */
 const AFTER_A_KILL = new Set(["settlement_unsaved", "settle_unknown"]);
 const KILL_NEAR_MS = 30_000;
-/** Beside those, bugs, whatever happens around them. */
+/** Further log events, which are bugs in any case. */
 const EVENTS = new Set([...AFTER_A_KILL, "exception", "settle_without_hold", "uncaught"]);
 
 /** The event of a line that must not be there; null for any other line. */
 export function mishapIn(event: string, message: string): string | null {
   if (EVENTS.has(event)) return event;
-  // how workerd begins a line about what nobody caught; its own notes bear NOSENTRY
+  // workerd's line about an uncaught error; its own notes contain NOSENTRY
   const isRuntime = !message.startsWith("{") && !message.includes("NOSENTRY");
   return isRuntime && /uncaught/i.test(message) ? "uncaught" : null;
 }
@@ -210,19 +210,19 @@ export function judgeMishaps(evidence: Evidence): Judged {
   };
 }
 
-/** How long a run must be to meet everything, whatever the machine: a storm of each kind, several times. */
+/** The length of a run that meets everything: a storm of each kind, several times. */
 const WHOLE_RUN_MS = 60_000;
-/** What a run of any length meets. */
+/** Events of a run of any length. */
 const ALWAYS = ["answers of 200", "forged keys refused", "keys revoked"];
-/** Of what was to be sent: a machine that drowns in its own load shows nothing of the gateway. */
+/** The share of skipped requests above which the machine is too slow for a verdict. */
 const LEFT_OUT_SHARE_MAX = 0.2;
-/** Of forged keys, that are refused as if drowned; a machine at ease has one in a hundred, around kills. */
+/**
+ * The share of late rejections of forged keys above which the machine is too slow; usually one in a hundred,
+ * around kills.
+ */
 const DROWNED_SHARE_MAX = 0.1;
 
-/**
- * A run in which nothing was tried proves nothing: how often the load met each thing. One shorter than a minute must
- * have met some, and says of the others only how often.
- */
+/** Checks that the load met each event. A run shorter than a minute must have met some. */
 export function judgeReach({ traces, revocations, done, load }: Evidence): Judged {
   const count = (of: (trace: Trace) => boolean): number => traces.filter(of).length;
   const { crons: _, missed: __, ...faults } = done;
@@ -247,7 +247,7 @@ export function judgeReach({ traces, revocations, done, load }: Evidence): Judge
   };
 }
 
-/** Why this machine could not bear its load, so that a verdict which hangs on time says nothing of the gateway; null where it could. */
+/** Returns why this machine was too slow for verdicts about time; null if it wasn't. */
 export function slownessOf({ traces, load: { leftOut } }: Evidence): string | null {
   const due = traces.length + leftOut;
   const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole").length;

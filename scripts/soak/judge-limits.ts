@@ -3,14 +3,14 @@ import { nameOf, seconds, when } from "./trace.ts";
 import type { Evidence, HeapSample, Judged, Trace } from "./trace.ts";
 
 const WINDOW_MS = 60_000;
-/** Of one machine's clock, read in two processes. */
+/** The tolerated difference of one clock read in two processes. */
 const CLOCK_SLACK_MS = 20;
-/** What a register keeps of a key: beyond it, what is stored is not all. */
+/** The stored admissions of a key. Beyond it, the list is incomplete. */
 const ADMISSIONS_KEPT = 1000;
 const MIB = 1024 * 1024;
 /** Least samples of a quarter of a life. */
 const SAMPLES_LEAST = 2;
-/** What a heap may grow by: with what is stored for a minute, no further. */
+/** The allowed growth of a heap, with a minute's data. */
 const GROWTH_BYTES_MAX = 4 * MIB;
 const GROWTH_SHARE_MAX = 0.25;
 
@@ -33,8 +33,8 @@ export function judgeRevocations({ traces, revocations }: Evidence): Judged {
 type Span = { readonly fromMs: number; readonly untilMs: number };
 
 /**
- * Never more than the limit in any 60 s, by what registers and wallets have stored and, on its own, by what
- * clients saw: so many admitted requests of which all were sent and answered within less than 60 s.
+ * Checks the limit in any 60 s, by stored admissions and, separately, by clients: requests sent and answered
+ * within less than 60 s.
  */
 export function judgeLimits({ traces, stored }: Evidence): Judged {
   const admitted = traces.filter(({ isAdmitted }) => isAdmitted);
@@ -94,8 +94,8 @@ function refusedTooEarly({ traces, stored }: Pick<Evidence, "traces" | "stored">
 }
 
 /**
- * What a region's isolate still uses after a collection, in its longest life (a restart begins another): the median
- * of the last quarter against that of the second, when it had warmed up.
+ * Compares an isolate's memory after collections in its longest life: the median of the last quarter with the
+ * second's, after warm-up.
  */
 export function judgeMemory({ heaps }: Evidence): Judged {
   const regions = (["eu", "us"] as const).map((region) => {

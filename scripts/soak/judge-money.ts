@@ -45,7 +45,7 @@ function total(rows: readonly LedgerRow[]): number {
   return sumOf(rows, ({ amount_micro }) => amount_micro);
 }
 
-/** The wallet's own reconciliation finds nothing, and the book's row, read by itself, is the balance. */
+/** Checks that the wallet's reconciliation finds nothing, and that the database's row is the balance. */
 export function judgeBooks({ estates }: Evidence): Judged {
   const same = estates.filter(({ balance, book }) => balance === book).length;
   return {
@@ -72,7 +72,7 @@ export function judgeRest({ estates, outboxes }: Evidence): Judged {
   return { figure, broken: [...holds, ...messages] };
 }
 
-/** What is sold costs, in micros for a million tokens; the sandbox's prices are those of its manual. */
+/** Prices in micro-credits per million tokens; the sandbox's from its manual. */
 const PRICES: readonly (readonly [models: RegExp, price: { input: number; output?: number }])[] = [
   [/^sandbox\//, { input: 1_000_000, output: 2_000_000 }],
   [/^mock\/embed/, MOCK_PRICES.embeddings],
@@ -84,9 +84,9 @@ const READ_LATE_MS = 30_000;
 type Charge = { readonly orgId: string; readonly id: string; readonly micros: number };
 
 /**
- * Every request at most one charge; an answer read whole exactly one, of what the client was told, which is
- * its usage at its price; one whose client left in its midst exactly one too, where nothing was killed; a
- * refusal none; and no charge without a request that was sent.
+ * Checks charges: at most one per request; exactly one for an answer read whole, as reported, its usage at
+ * its price; one after a disconnect unless a region was killed; none for a rejection; and none without a
+ * request.
  */
 export function judgeCharges(evidence: Evidence): Judged {
   const { traces, estates, runMaxMs } = evidence;
@@ -141,14 +141,17 @@ function wrongIn(trace: Trace, { micros }: Charge): string | null {
   return micros > 0 ? null : `charged ${micros} micros`;
 }
 
-/** Usage at its price, rounded up once, in micros; null where the client was not told its usage. */
+/** Returns the usage's price, rounded up once, in micro-credits; null without reported usage. */
 function priceOf({ shape, usage }: Trace): number | null {
   const [, price] = PRICES.find(([models]) => models.test(shape)) ?? [];
   if (usage === null || price === undefined) return null;
   return Math.ceil((usage.input * price.input + usage.output * (price.output ?? 0)) / 1e6);
 }
 
-/** Whether its client left an answer that had begun, of an upstream that goes on, and no region died until `afterMs` later. */
+/**
+ * Returns whether the client left a started answer of a live upstream, and no region died until `afterMs`
+ * later.
+ */
 function isLeft(trace: Trace, kills: readonly FaultWindow[], afterMs: number): boolean {
   const { fate, status, firstByteMs, forced, sentMs, endedMs } = trace;
   if (fate !== "left" || status !== 200 || firstByteMs === null) return false;

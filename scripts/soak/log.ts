@@ -5,19 +5,22 @@ import { mishapIn } from "./judge-answers.ts";
 import type { HeapSample, Mishap } from "./trace.ts";
 
 const MIB = 1024 * 1024;
-/** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
+/**
+ * V8's line about a collection: process, the isolate's age in ms, heap after it, reason. Only the gateway's
+ * isolate collects on demand.
+ */
 const COLLECTION = /\[(\d+):0x\w+\] +(\d+) ms: Mark-Compact.* -> ([\d.]+) \([\d.]+\) MB(.*)/g;
 const REMARKABLE_MAX = 20;
 
-/** What the Workers logged, counted by event. */
+/** The Workers' log, counted by event. */
 export class Log {
-  /** How many lines there were of each event. */
+  /** The number of lines by event. */
   readonly events = new Map<string, number>();
   /** The first lines that are alerts or no event at all. */
   readonly remarkable: string[] = [];
   /** Lines that should not have been logged. */
   readonly mishaps: Mishap[] = [];
-  /** The gateway's heap after each collection that was asked for. */
+  /** The gateway's heap after each requested collection. */
   readonly heaps: HeapSample[] = [];
 
   take(region: PairName, { level, message }: LogLine): void {

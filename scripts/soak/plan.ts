@@ -3,15 +3,15 @@ import type { PairName } from "../region-names.ts";
 import { seeded } from "../seeded.ts";
 import type { Forced, Kind } from "./trace.ts";
 
-/** A way to ask. */
+/** A form of request. */
 export type Shape = {
   readonly name: string;
   readonly kind: Kind;
   readonly path: string;
   readonly forced: Forced;
-  /** How often it is drawn among the shapes of its load. */
+  /** Its weight among the forms of its load. */
   readonly weight: number;
-  /** Of the request, for a prompt and an end user; null is a GET. */
+  /** The body for a prompt and an end user; null is a GET. */
   readonly body: ((words: string, user: string | null) => object) | null;
 };
 
@@ -48,7 +48,7 @@ function read(path: string, weight: number): Shape {
   return { ...chat(`GET ${path}`, weight), kind: "read", path, body: null };
 }
 
-/** What customers ask for and pay. */
+/** Paid requests. */
 const PAID: readonly Shape[] = [
   chat("sandbox/echo", 24),
   chat("sandbox/echo", 14, TOLD),
@@ -73,15 +73,15 @@ export const PLAIN: readonly Shape[] = [
   chat("sandbox/echo", 2, TOLD),
   embeddings("sandbox/embed", 2),
 ];
-/** What costs nothing. */
+/** Free requests. */
 const READS: readonly Shape[] = [read("/balance", 3), read("/models", 2), read("/users", 1)];
-/** Refused whoever asks. */
+/** Requests that are always rejected. */
 const WRONG: readonly Shape[] = [
   chat("sandbox/nobody", 1, {}, { kind: "wrong", name: "unknown model" }),
   chat("sandbox/echo", 1, { temperature: 3 }, { kind: "wrong", name: "wrong field" }),
   chat("sandbox/echo", 1, {}, { kind: "wrong", name: "wrong region" }),
 ];
-/** With keys that are none: refused before anything is asked. */
+/** Requests with invalid keys, rejected before any call. */
 const FORGED: readonly Shape[] = [
   chat("sandbox/echo", 3, {}, { kind: "forged", name: "forged JSON" }),
   chat("sandbox/echo", 1, TOLD, { kind: "forged", name: "forged stream" }),
@@ -96,7 +96,10 @@ export function wordsOf(random: number): string {
   return Array.from({ length: count }, (_, i) => WORDS[(i * 7 + count) % WORDS.length]).join(" ");
 }
 
-/** Who sends: the hot organization, any other, those with end users, those that run dry, keys of few requests, forgers. */
+/**
+ * The sender: the hot organization, any other, those with end users, those that run out of credits, keys with
+ * low limits, forgers.
+ */
 export type Sender = "hot" | "any" | "users" | "dry" | "small" | "forger";
 
 /** A request to come. Numbers from 0 to 1 choose among what there is. */
@@ -115,7 +118,7 @@ export type Arrival = {
 
 const LEAVE_SHARE = 0.3;
 const SLOW_SHARE = 0.04;
-/** In a run that is long enough for it: a shorter one has five. */
+/** In a long run; a shorter one has five. */
 const STORM_EVERY_MS = 9000;
 /** The share of that time that a storm lasts. */
 const STORM_SHARE = 1 / 6;
@@ -131,16 +134,16 @@ const LOADS: readonly (readonly [Sender, share: number, readonly Shape[]])[] = [
   ["any", 6, READS],
   ["any", 3, WRONG],
 ];
-/** Whose storms come, in turn. */
+/** The senders of storms, in turn. */
 const STORMS: readonly Sender[] = ["forger", "dry", "small", "users"];
 
-/** A request beside the plan, sent with whatever key it is given. */
+/** Returns a request beside the plan, sent with any key. */
 export function unplanned(shape: Shape): Arrival {
   const choices = { which: 0, key: 0, words: 0.1, user: 0 };
   return { atMs: 0, sender: "any", shape, ...choices, leave: null, isSlow: false };
 }
 
-/** How long a run is, how much it sends, and the seed of both plans. */
+/** A run's length, its requests, and the seed of both plans. */
 type Planned = { readonly seed: number; readonly rate: number; readonly durationMs: number };
 
 /** Every request of the load in the order of its time: the same for the same seed. */
@@ -176,7 +179,7 @@ function arrival(
   return { atMs, sender, shape, ...choices, leave, isSlow };
 }
 
-/** At once, before the first byte, at it, in mid-stream, or at any moment. */
+/** Returns a disconnect: at once, before or at the first byte, in mid-stream, or at any time. */
 function leaveOf(random: () => number): Leave {
   const [kind, how] = [random(), random()];
   if (kind < 0.15) return { afterMs: 0 };
@@ -204,8 +207,8 @@ export type PlannedFault = {
 };
 
 /**
- * How often each fault comes, in a run that is long enough for it (shorter ones have at least two of each); until
- * which share of it (memory is judged on the life after the last restart); its ways, in turn, and how long it takes.
+ * The frequency of each fault in a long run (shorter ones have at least two of each), the share of the run
+ * until which it comes (memory is judged after the last restart), its variants in turn, and its length.
  */
 const FAULTS = {
   abort: { everyMs: 4000 },

@@ -5,7 +5,7 @@ import type { Evidence, Trace, Verdict } from "./trace.ts";
 
 const CASES_SHOWN = 10;
 
-/** What a run was. */
+/** A run's result. */
 export type Report = Pick<Evidence, "traces" | "done" | "load"> & {
   readonly seed: number;
   readonly healed: Healed;
@@ -14,7 +14,7 @@ export type Report = Pick<Evidence, "traces" | "done" | "load"> & {
   readonly verdicts: readonly Verdict[];
 };
 
-/** What to end with: 1 when an invariant is broken, 3 when one could not be judged on this machine. */
+/** Returns the exit code: 1 for a broken invariant, 3 for one that this machine couldn't show. */
 export function exitCodeOf({ verdicts }: Pick<Report, "verdicts">): number {
   if (verdicts.some(({ broken }) => broken.length > 0)) return 1;
   return verdicts.some(({ notJudged }) => notJudged !== undefined) ? 3 : 0;
@@ -70,7 +70,7 @@ function casesOf({ promise, broken }: Verdict): string {
   return `\n${promise}:\n${shown.join("\n")}`;
 }
 
-/** How many there are of each, the most first. */
+/** Counts each, the most frequent first. */
 export function countBy<T>(all: readonly T[], name: (one: T) => string): Record<string, number> {
   const counts = [...Map.groupBy(all, name)].map(([one, some]) => [one, some.length] as const);
   return Object.fromEntries(counts.toSorted(([, a], [, b]) => b - a));

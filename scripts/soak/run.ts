@@ -13,11 +13,11 @@ import { REGIONS, startWorld } from "./world.ts";
 import type { Times, World } from "./world.ts";
 
 const PROGRESS_MS = 5000;
-/** In a run shorter than this, holds must end sooner than they do in a long one. */
+/** In shorter runs, holds must end sooner. */
 const SHORT_MS = 30_000;
 const LONG_TIMES: Times = { deadlineS: 25, holdS: 40, peerHoldS: 60 };
 const SHORT_TIMES: Times = { deadlineS: 14, holdS: 16, peerHoldS: 20 };
-/** Memory is measured so many times in a run, at most every three seconds. */
+/** The memory samples of a run, at most every three seconds. */
 const MEMORY_SAMPLES = 60;
 const MEMORY_EVERY_MS = 3000;
 const TOP_UP_EVERY_MS = 7000;
@@ -114,7 +114,7 @@ async function tend(
   ]);
 }
 
-/** Whose requests may be refused for what they are. */
+/** Returns the parties whose requests may be rejected. */
 function partiesOf(tenants: readonly Tenant[]) {
   const capped = Object.keys(QUOTAS).filter((user) => QUOTAS[user] !== null);
   const having = tenants.filter(({ role }) => role === "users");

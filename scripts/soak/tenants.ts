@@ -19,11 +19,11 @@ export type Tenant = {
   readonly memberId: string;
   readonly home: PairName;
   readonly role: Role;
-  /** Of the organization itself; null: none. */
+  /** The organization's own limit; null: none. */
   readonly limit: number | null;
   readonly regional: readonly SoakedKey[];
   readonly global: readonly SoakedKey[];
-  /** What it was granted, by reference, in micros. */
+  /** Its credits by reference, in micro-credits. */
   readonly credited: Map<string, number>;
 };
 
@@ -41,7 +41,7 @@ export const QUOTAS: Readonly<Record<string, number | null>> = {
   fay: null,
 };
 const UNMADE = "fay";
-/** Of an operator's call, while its region may be away. */
+/** The attempts of an operator's call, while its region may be down. */
 const ATTEMPTS = 40;
 const PAUSE_MS = 400;
 
@@ -122,7 +122,7 @@ export async function topUp(
   await Promise.all(granted);
 }
 
-/** What an operator does who is told to come again; null after too many times. */
+/** Repeats a call like an operator who is told to wait; null after too many attempts. */
 export async function persist<T>(call: () => Promise<T>, stop?: AbortSignal): Promise<T | null> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     if (stop?.aborted === true) return null;

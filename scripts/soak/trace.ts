@@ -1,20 +1,19 @@
 import type { PairName } from "../region-names.ts";
 
-/** What a request is. */
+/** The kind of a request. */
 export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";
 
-/** What its upstream is made to do: answer, fail, be overloaded, break off in mid-stream. */
+/** The forced upstream result: answer, fail, overload, or break off in mid-stream. */
 export type Forced = "nothing" | "failure" | "overload" | "break";
 
 /**
- * How a request ended for its client. `whole`: the answer, to its end. `left`: the client reset the
- * connection before that. `cut`: a stream that ended with an error event. `mute`: a stream that ended as HTTP
- * has it, but with neither [DONE] nor an error event. `broken`: the connection ended in the midst of the
- * answer or before it. `stuck`: the client gave up waiting.
+ * A request's end for its client. `whole`: the complete answer. `left`: the client reset the connection.
+ * `cut`: a stream ended with an error event. `mute`: a stream ended without [DONE] or an error event.
+ * `broken`: the connection ended early. `stuck`: the client gave up.
  */
 export type Fate = "whole" | "left" | "cut" | "mute" | "broken" | "stuck";
 
-/** What the client of a request saw. Times are Unix ms with fractions, of one clock. */
+/** The client's view of a request. Times are Unix ms with fractions, of one clock. */
 export type Seen = {
   /** When it was sent, was answered with headers, began its body, and ended. */
   readonly sentMs: number;
@@ -30,12 +29,14 @@ export type Seen = {
   /** `error.type` and `error.code` of a refusal. */
   readonly type: string | null;
   readonly code: string | null;
-  /** What the client of an answer read whole was told that it paid, in micros, and used; null: not told. */
+  /** The reported cost in micro-credits and usage of a whole answer; null: not reported. */
   readonly cost: number | null;
   readonly usage: { readonly input: number; readonly output: number } | null;
   /** The header, in seconds. */
   readonly retryAfter: string | null;
-  /** Whether the key's register let it pass: the answer says what is left of its limit, and no 429 of the key's. */
+  /**
+   * Whether the key's register admitted it: the answer shows the rest of its limit, and no 429 of the key.
+   */
   readonly isAdmitted: boolean;
   /** Whether a 429 is the organization's limit and not the key's. */
   readonly isOrganizationLimit: boolean;
@@ -70,23 +71,23 @@ export type LedgerRow = {
 /** An organization at rest. Money in micros. */
 export type Estate = {
   readonly orgId: string;
-  /** Of its wallet. */
+  /** The wallet's balance. */
   readonly balance: number;
   readonly openHolds: number;
   readonly held: number;
   /** All of it, in order. */
   readonly ledger: readonly LedgerRow[];
-  /** What was granted, each reference once. */
+  /** The credits, each reference once. */
   readonly credited: number;
   /** Its row in the region's D1; null without one. */
   readonly book: number | null;
-  /** What POST reconcile found, in words. */
+  /** The differences of POST reconcile. */
   readonly differences: readonly string[];
 };
 
 /** When a wallet or a register has stored that it let requests pass, and how many it may in any 60 s. */
 export type Stored = {
-  /** Of a key in a region; null: of the organization `whose`. */
+  /** A key in a region; null: the organization `whose`. */
   readonly key: { readonly keyId: string; readonly region: PairName } | null;
   readonly whose: string;
   readonly limit: number;
@@ -110,7 +111,7 @@ export type Mishap = {
   readonly message: string;
 };
 
-/** How often each fault was really done; `missed`: what could not be, because the region was just being restarted. */
+/** The number of each fault; `missed`: impossible during a restart. */
 export type Done = Record<
   "aborts" | "book outages" | "link cuts" | "kills" | "crons" | "missed",
   number
@@ -121,9 +122,9 @@ export type Evidence = {
   readonly traces: readonly Trace[];
   readonly windows: readonly FaultWindow[];
   readonly done: Done;
-  /** Of each key that was to be revoked, when its DELETE was answered with 200; null: never. */
+  /** The time of each revoked key's DELETE answer of 200; null: never. */
   readonly revocations: ReadonlyMap<string, number | null>;
-  /** When the load began and ended, and how many requests were left out at their time, because too many were under way. */
+  /** The start and end of the load, and the requests skipped because too many were pending. */
   readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
   /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
   readonly runMaxMs: number;
@@ -141,9 +142,9 @@ export type Evidence = {
   readonly mishaps: readonly Mishap[];
 };
 
-/** What was measured for a promise, and each case in which it was broken, in words. */
+/** A promise's measurement, and each case that broke it. */
 export type Judged = { readonly figure: string; readonly broken: readonly string[] };
-/** The same with the promise; `notJudged`: why this machine could not show it; then nothing is broken. */
+/** A measurement with its promise; `notJudged`: why this machine couldn't show it; then nothing is broken. */
 export type Verdict = Judged & { readonly promise: string; readonly notJudged?: string };
 
 /** Whether it costs money when it is answered. */

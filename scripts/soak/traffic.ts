@@ -10,23 +10,23 @@ import type { SoakedKey, Tenant } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
 import type { World } from "./world.ts";
 
-/** Requests under way at a time: beyond it the machine is drowned, what is due is left out, and the report says so. */
+/** The most pending requests. Beyond it due ones are skipped and reported. */
 const UNDER_WAY_MAX = 160;
 const LOOK_MS = 20;
 const USERS = Object.keys(QUOTAS);
 
-/** Whose request it is and where it goes. */
+/** A request's owner and target. */
 type Errand = {
   readonly region: PairName;
   readonly tenant: Tenant | null;
   readonly key: Pick<SoakedKey, "key"> & { readonly id: string | null };
 };
 
-/** The load: sends what is planned at its time, whatever became of what was sent before. */
+/** The load: sends planned requests on time, regardless of earlier ones. */
 export class Traffic {
   readonly traces: Trace[] = [];
   inFlight = 0;
-  /** Requests that were left out at their time, because too many were under way. */
+  /** The requests skipped because too many were pending. */
   leftOut = 0;
   readonly #byRole: ReadonlyMap<string, readonly Tenant[]>;
   readonly #regions: World["regions"];
@@ -36,7 +36,7 @@ export class Traffic {
     this.#regions = regions;
   }
 
-  /** Until all is sent, or `stop` says so; answers may still be under way then. */
+  /** Runs until everything is sent or `stop` is set. Answers may still be pending then. */
   run(plan: Iterable<Arrival>, startedMs: number, stop: AbortSignal): Promise<void> {
     const begin = (arrival: Arrival): void => {
       if (this.inFlight >= UNDER_WAY_MAX) this.leftOut++;
@@ -50,7 +50,7 @@ export class Traffic {
     while (this.inFlight > 0) await sleep(LOOK_MS);
   }
 
-  /** Sends one request and keeps its trace; also for requests beside the plan. */
+  /** Sends one request and keeps its trace, also beside the plan. */
   async request(of: Arrival, { region, tenant, key }: Errand): Promise<void> {
     const { path, body, kind, forced, name: shape } = of.shape;
     const user = tenant?.role === "users" ? at(USERS, of.user) : null;

@@ -21,16 +21,16 @@ const CONTROL_MS_MAX = 20_000;
 export type SoakedRegion = Region & {
   readonly name: PairName;
   readonly admin: AdminClient;
-  /** In front of it, for what the other region sends. */
+  /** The proxy in front of it, for the other region's requests. */
   readonly line: FaultProxy;
-  /** Asks the entry around the gateway for a fault, a look past the gateway or a collection; throws while the region is away. */
+  /** Requests a fault, a look past the gateway or a collection; throws while the region is down. */
   readonly control: <T>(
     what: "abort" | "book" | "cron" | "look" | "rows" | "collect",
     body?: object,
   ) => Promise<T>;
 };
 export type World = Awaited<ReturnType<typeof startWorld>>;
-/** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
+/** The lives of a request and a hold in s, short so that stranded ones end soon. */
 export type Times = {
   readonly deadlineS: number;
   readonly holdS: number;
@@ -39,9 +39,9 @@ export type Times = {
 
 /** Few, so that a place that is lost is soon missing. */
 const IN_FLIGHT_MAX = 16;
-/** How long a request goes on when its client has left. */
+/** How long a request continues after a disconnect. */
 export const DRAIN_MS = 4000;
-/** What the upstream's models cost: micros for a million tokens. */
+/** The upstream models' prices: micro-credits per million tokens. */
 export const MOCK_PRICES = {
   chat: { input: 1_500_000, output: 3_000_000 },
   embeddings: { input: 700_000 },
@@ -51,7 +51,7 @@ export const MOCK_PRICES = {
 export async function startWorld(times: Times) {
   const directory = temporaryDirectory("turnpike-soak-");
   const removeAtExit = (): void => removeDirectory(directory);
-  process.on("exit", removeAtExit); // whatever ends the run
+  process.on("exit", removeAtExit); // however the run ends
   const log = new Log();
   const [code, upstream] = await Promise.all([bundleWorker(false, ENTRY), startUpstream()]);
   const ports = { eu: await freePort(), us: await freePort() };
@@ -94,7 +94,7 @@ function secret(): string {
   return randomBytes(24).toString("hex");
 }
 
-/** `mock/flaky` fails one time in three and has a second route; the others behave as their names say. */
+/** `mock/flaky` fails one time in three and has a second route; others behave as named. */
 function bindingsOf(url: string, { deadlineS, holdS, peerHoldS }: Times): Record<string, string> {
   const chat = (name: string, ...routes: string[]): object =>
     modelOf(

@@ -23,7 +23,7 @@ export function newIntent(world: World, wanted: Wanted): Intent {
   return intent;
 }
 
-/** A card that nobody has seen before; without a customer until it is kept. */
+/** Makes a new card; without a customer until it is kept. */
 export function newCard(world: World, last4 = "4242"): PaymentMethod {
   const method: PaymentMethod = {
     id: world.id("pm"),
@@ -53,7 +53,7 @@ export function capture(world: World, intent: Intent, method: PaymentMethod): vo
   world.emit("payment_intent.succeeded", intent);
 }
 
-/** The bank says no: the intent waits for another card. */
+/** Declines: the intent waits for another card. */
 export function decline(
   world: World,
   intent: Intent,

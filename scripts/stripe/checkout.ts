@@ -184,7 +184,7 @@ function expire(world: World, session: Session): void {
   world.emit("checkout.session.expired", session);
 }
 
-/** The buyer gives a card on the session's page; a bank that says no leaves the session open for another one. */
+/** Pays on the session's page. A declined card leaves the session open. */
 export function payOnPage(world: World, id: string, behavior: CardBehavior): Intent {
   expireSessions(world);
   const session = found(world.sessions, id, "checkout.session");

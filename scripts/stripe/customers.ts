@@ -46,7 +46,7 @@ export function updateCustomer(world: World, id: string, params: Params): Custom
   return customer;
 }
 
-/** A customer as it is read: of one that was deleted, nothing but that. */
+/** Reads a customer; a deleted one has only that flag. */
 export function readCustomer(world: World, id: string): object {
   const customer = found(world.customers, id, "customer");
   return customer.deleted === true ? { id, object: "customer", deleted: true } : customer;

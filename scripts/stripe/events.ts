@@ -30,7 +30,7 @@ export function listEvents(happened: readonly Happened[], params: Params, now: n
   return pageOf(shown, params, "/v1/events");
 }
 
-/** Where a webhook goes: a newer secret stands first, and Stripe signs with all of them. */
+/** A webhook's target. A newer secret comes first, and Stripe signs with all. */
 export type Endpoint = { readonly url: string; readonly secrets: readonly string[] };
 
 /** A webhook as Stripe sends it, signed at a time in seconds. */

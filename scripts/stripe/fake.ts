@@ -20,11 +20,11 @@ import type { Tables, World } from "./world.ts";
 export type FakeOptions = {
   /** The clock, in milliseconds. */
   readonly now: () => number;
-  /** Where its hosted pages stand: the beginning of every link that it gives out. */
+  /** The prefix of its hosted pages' links. */
   readonly pages?: string;
-  /** Of what is sold under automatic tax. */
+  /** The percentage of automatic tax. */
   readonly taxPercent?: number;
-  /** How a slow answer waits. */
+  /** The wait of a slow answer. */
   readonly sleep?: (ms: number) => Promise<void>;
 };
 
@@ -46,9 +46,9 @@ export type Snapshot = {
 };
 
 /**
- * A Stripe that remembers: its API is `handle`, its buyers are `person`, its banks `bank`. It refuses what Stripe
- * refuses, repeats what it answered under a key, and loses or spoils an answer when told (`fault`). No network, no
- * clock of its own.
+ * A Stripe with memory: `handle` is its API, `person` its buyers, `bank` its banks. It rejects what Stripe
+ * rejects, repeats answers by key, and loses or spoils an answer on request (`fault`). It has no network and
+ * no clock.
  */
 export class FakeStripe {
   readonly asked: Asked[] = [];
@@ -88,7 +88,7 @@ export class FakeStripe {
     return this.#happened.map(({ event }) => event);
   }
 
-  /** From now on events are listed only so much later than they happen. */
+  /** Delays the listing of events. */
   hideEvents(ms: number): void {
     this.#hiddenFor = ms;
   }
@@ -98,12 +98,12 @@ export class FakeStripe {
     this.#faults.push(fault);
   }
 
-  /** What was not used up is forgotten. */
+  /** Forgets unused faults. */
   clearFaults(): void {
     this.#faults.length = 0;
   }
 
-  /** What is true of a payment, in cents. */
+  /** Returns a payment's true state, in cents. */
   truth(intent: string): Truth {
     return truthOf(this.world, intent);
   }
@@ -113,14 +113,14 @@ export class FakeStripe {
     return paymentsOf(this.world);
   }
 
-  /** The events that nobody has taken yet, in their order. */
+  /** Returns events that weren't taken yet, in order. */
   takeEvents(): StripeEvent[] {
     const events = this.#happened.slice(this.#taken).map(({ event }) => event);
     this.#taken = this.#happened.length;
     return events;
   }
 
-  /** What Stripe does by itself to an invoice with `auto_advance`. */
+  /** Collects invoices with `auto_advance` as Stripe does. */
   collectOpenInvoices(): void {
     collectOpen(this.world);
   }
@@ -166,7 +166,7 @@ export class FakeStripe {
     }
   }
 
-  /** Does what is asked, unless the fault came before it, and then fails as the fault wants. */
+  /** Performs the call unless the fault comes before it, then fails. */
   async #spoiled(call: Call, fault: Fault | null): Promise<Done> {
     if (fault === null) return this.#once(call);
     if (comesBefore(fault)) {
@@ -190,7 +190,7 @@ export class FakeStripe {
     throw refusal;
   }
 
-  /** Does what is asked, or repeats what was answered under its key. */
+  /** Performs the call, or repeats the answer under its key. */
   #once(call: Call): Done {
     const fingerprint = fingerprintOf(call);
     const known = call.key === null ? null : this.#answers.read(call.key, fingerprint);
@@ -279,7 +279,7 @@ const answerOf = ({ status, error }: Refusal): Answer => ({
   body: JSON.stringify({ error }, null, 2),
 });
 
-/** Without the right key, version and kind of body nothing is looked at. */
+/** Rejects a wrong key, version or kind of body. */
 function refuseRequest(request: Request, body: string): void {
   const credential = request.headers.get("authorization") ?? "";
   if (!/^Bearer (?:sk|rk)_test_\w+$/.test(credential)) {

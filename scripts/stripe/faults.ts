@@ -1,7 +1,7 @@
 import { inUse } from "./idempotency.ts";
 import { Refusal } from "./refusal.ts";
 
-/** What can go wrong with one answer. `when`: whether what was asked for has been done by then. */
+/** A fault of one answer. `when`: whether the call was performed. */
 export type Fault = {
   readonly kind:
     | "no_answer"
@@ -14,13 +14,13 @@ export type Fault = {
     | "401"
     | "slow";
   readonly when: "before" | "after";
-  /** Which requests it may hit, by `POST /v1/invoices`; any where it is left out. */
+  /** The requests that it may hit, by `POST /v1/invoices`; by default any. */
   readonly on?: RegExp;
 };
 
 export const SLOW_MS = 40_000;
 
-/** The answers by which Stripe says that nothing was done, or that it does not know. */
+/** Returns Stripe's answer that nothing was done, or that it is unknown. */
 export function refusalOf({ kind }: Fault): Refusal | null {
   switch (kind) {
     case "500":

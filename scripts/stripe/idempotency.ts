@@ -6,7 +6,7 @@ const KEY_MAX = 255;
 export type Answer = { readonly status: number; readonly body: string };
 type Kept = Answer & { readonly fingerprint: string; readonly at: number };
 
-/** What was answered under each key: kept for a day, repeated to the same request, refused to another. */
+/** The answers by key: kept for a day, repeated to the same request, rejected for another. */
 export class IdempotencyStore {
   readonly #kept: Map<string, Kept>;
   readonly #running = new Set<string>();

@@ -148,7 +148,7 @@ function addLine(world: World, invoice: Invoice, cents: number, isInclusive: boo
   invoice.amount_remaining = invoice.total;
 }
 
-/** `POST /v1/invoices/{id}/finalize`: what it asks for is fixed, and an intent stands for it. */
+/** `POST /v1/invoices/{id}/finalize`: fixes the amount and makes an intent. */
 export function finalizeInvoice(world: World, id: string, params: Params): Invoice {
   params.allowOnly(["auto_advance"]);
   const invoice = found(world.invoices, id, "invoice");
@@ -270,7 +270,7 @@ export function defaultIntent(world: World, invoice: Invoice): Intent {
   return found(world.intents, payment?.payment.payment_intent ?? "", "payment_intent");
 }
 
-/** `POST /v1/invoices/{id}/void`: nobody can pay it any more. */
+/** `POST /v1/invoices/{id}/void`: prevents payment. */
 export function voidInvoice(world: World, id: string): Invoice {
   const invoice = found(world.invoices, id, "invoice");
   if (invoice.status === "draft") {
@@ -301,7 +301,7 @@ export function deleteInvoice(world: World, id: string): object {
   return { id, object: "invoice", deleted: true };
 }
 
-/** The customer opens the invoice's page, shows themselves to the bank if it asks, and pays. */
+/** Pays on the invoice's page, with the bank's confirmation if needed. */
 export function payOnInvoicePage(world: World, id: string): Intent {
   const invoice = openInvoice(world, id);
   const intent = defaultIntent(world, invoice);
@@ -318,7 +318,7 @@ export function payElsewhere(world: World, id: string): void {
   world.emit("invoice.paid", invoice);
 }
 
-/** What `auto_advance=true` does later by itself: open invoices are tried again with the card they name. */
+/** Retries open invoices with their card, like `auto_advance=true`. */
 export function collectOpen(world: World): void {
   for (const invoice of world.invoices.values()) {
     const method = world.methods.get(invoice.default_payment_method ?? "");

@@ -76,7 +76,7 @@ function paymentsOf(world: World, invoice: string): object {
   return structuredClone({ object: "list", url: "/v1/invoice_payments", has_more: false, data });
 }
 
-/** Whatever has this id; undefined where nothing that can be expanded has it. */
+/** Returns the object with this id, or undefined. */
 function thingOf(world: World, id: string): unknown {
   const tables = [
     world.customers,

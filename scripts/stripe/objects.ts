@@ -1,4 +1,4 @@
-// What the fake Stripe keeps, in the fields of its wire that are read here; the rest is left out.
+// The fake Stripe's data, in the fields that are read here.
 
 export type Metadata = Record<string, string>;
 export type Address = { country: string; postal_code: string; line1: string; city: string };
@@ -103,7 +103,7 @@ export type Session = {
   url: string | null;
 };
 
-/** What a session was told and never shows. */
+/** A session's parameters that it never shows. */
 export type SessionTerms = {
   readonly intentMetadata: Metadata;
   readonly invoiceMetadata: Metadata;
@@ -243,7 +243,7 @@ export type StripeEvent = {
   request: { id: string | null; idempotency_key: string | null };
 };
 
-/** What a bank says of a card from now on. `asks_invalid` is the same wish, told by the other of Stripe's two errors. */
+/** A bank's view of a card. `asks_invalid` is the other of Stripe's two errors for it. */
 export type CardBehavior =
   | "ok"
   | "asks"

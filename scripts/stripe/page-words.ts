@@ -1,4 +1,4 @@
-/** A text that stands in HTML as it is. */
+/** Escapes text for HTML. */
 export function html(text: string): string {
   return text.replaceAll(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }

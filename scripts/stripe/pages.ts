@@ -8,7 +8,7 @@ type Shown = { readonly pattern: RegExp; readonly show: Show; readonly act: Act 
 type Show = (fake: FakeStripe, id: string, asked: URL) => Response;
 type Act = (fake: FakeStripe, id: string, fields: Fields) => string | null;
 
-/** The pages that Stripe hosts, with a button for each thing that a person or a bank can do; no number is asked for. */
+/** Stripe's hosted pages, with a button for each action of a person or bank. */
 const PAGES: readonly Shown[] = [
   { pattern: /^\/c\/pay\/([^/]+)$/, show: checkout, act: buy },
   { pattern: /^\/i\/([^/]+)$/, show: invoice, act: payInvoice },
@@ -17,7 +17,7 @@ const PAGES: readonly Shown[] = [
   { pattern: /^\/receipts\/([^/]+)$/, show: receipt, act: () => null },
 ];
 
-/** How a kept card behaves, by the word that its button sends. */
+/** A card's behavior by the word of its button. */
 const BEHAVIORS: Readonly<Record<string, readonly [string, CardBehavior]>> = {
   ok: ["Pay", "ok"],
   soft: ["Decline: no money on it", { decline_code: "insufficient_funds" }],
@@ -25,7 +25,7 @@ const BEHAVIORS: Readonly<Record<string, readonly [string, CardBehavior]>> = {
   asks: ["Ask its customer first", "asks"],
 };
 
-/** What is under the address of a page; a button's press answers with where to go then. */
+/** Returns a page; a button's answer names the next one. */
 export async function answerPage(fake: FakeStripe, request: Request): Promise<Response> {
   const asked = new URL(request.url);
   for (const { pattern, show, act } of PAGES) {

@@ -4,7 +4,7 @@ import { badParameter } from "./refusal.ts";
 const AMOUNT_MAX = 99_999_999;
 const INT = /^-?\d{1,15}$/;
 
-/** A form's fields, each asked for by its name on the wire: `line_items[0][quantity]`. An empty text is absent. */
+/** A form's fields by wire name: `line_items[0][quantity]`. An empty text is absent. */
 export class Params {
   readonly #fields: ReadonlyMap<string, string>;
 
@@ -12,7 +12,7 @@ export class Params {
     this.#fields = new Map(search);
   }
 
-  /** As one text, whatever their order: two requests under one key must agree in it. */
+  /** One text in any order: two requests under one key must have the same. */
   get fingerprint(): string {
     return JSON.stringify([...this.#fields].toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -119,7 +119,7 @@ export class Params {
     );
   }
 
-  /** Which indices stand behind a name, in their order. */
+  /** Returns the indices of a name in order. */
   indices(name: string): number[] {
     const found = [...this.#fields.keys()].flatMap((field) => {
       const match = field.startsWith(`${name}[`)

@@ -7,7 +7,7 @@ import { dispute, moveDispute, moveRefund, refund, warn } from "./returns.ts";
 import { liveCustomer } from "./world.ts";
 import type { World } from "./world.ts";
 
-/** What a buyer does on Stripe's pages. */
+/** A buyer on Stripe's pages. */
 export class Person {
   readonly #world: World;
 
@@ -15,7 +15,7 @@ export class Person {
     this.#world = world;
   }
 
-  /** Pays a session; the card is kept where the session asked for that. Returns the intent's id. */
+  /** Pays a session and keeps the card if requested. Returns the intent's id. */
   pay(session: string): string {
     return payOnPage(this.#world, session, "ok").id;
   }
@@ -30,7 +30,7 @@ export class Person {
     return payOnPage(this.#world, session, "asks").id;
   }
 
-  /** The bank has asked: the buyer approves, or does not. */
+  /** Approves the bank's question, or not. */
   approve(session: string): string {
     return answerBank(this.#world, session, true).id;
   }
@@ -39,13 +39,13 @@ export class Person {
     return answerBank(this.#world, session, false).id;
   }
 
-  /** Completes an open invoice on its page, before the bank where that asks. */
+  /** Pays an open invoice on its page, with the bank's confirmation if needed. */
   payInvoice(invoice: string): string {
     return payOnInvoicePage(this.#world, invoice).id;
   }
 }
 
-/** What banks, networks and whoever works in Stripe's Dashboard do. Amounts are cents. */
+/** Banks, networks and users of Stripe's Dashboard. Amounts are cents. */
 export class Bank {
   readonly #world: World;
 
@@ -53,17 +53,17 @@ export class Bank {
     this.#world = world;
   }
 
-  /** How a kept card behaves from now on. */
+  /** Sets a kept card's behavior. */
   card(method: string, behavior: CardBehavior): void {
     this.#world.cards.set(method, behavior);
   }
 
-  /** How the next charge of a kept card goes, whichever it is; several calls stand in a row. */
+  /** Sets the next charge's behavior of any kept card; several calls queue. */
   next(behavior: CardBehavior): void {
     this.#world.nextCharges.push(behavior);
   }
 
-  /** Gives money back, all that is left where no amount is said. Returns the refund's id. */
+  /** Refunds, by default the whole rest. Returns the refund's id. */
   refund(intent: string, cents: number | null = null, status: RefundStatus = "succeeded"): string {
     return refund(this.#world, intent, { cents, status }).id;
   }
@@ -82,7 +82,7 @@ export class Bank {
     return dispute(this.#world, intent, cents, status).id;
   }
 
-  /** `reinstated`: what of a won dispute comes back; all of it where nothing is said. */
+  /** `reinstated`: the returned part of a won dispute; by default all. */
   moveDispute(id: string, status: DisputeStatus, reinstated: number | null = null): void {
     moveDispute(this.#world, id, status, reinstated);
   }
@@ -100,7 +100,7 @@ export class Bank {
     deleteCustomer(this.#world, id);
   }
 
-  /** A payment made by hand in the Dashboard, for which nobody has ordered anything. Returns the intent's id. */
+  /** Makes a payment by hand in the Dashboard. Returns the intent's id. */
   handMade(customer: string, cents: number): string {
     const intent = newIntent(this.#world, {
       amount: cents,

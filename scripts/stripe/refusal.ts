@@ -1,6 +1,6 @@
 import type { CardError } from "./objects.ts";
 
-/** What Stripe answers instead of doing it. `kept`: whether the answer stays under the request's key. */
+/** Stripe's error answer. `kept`: whether it stays under the request's key. */
 export class Refusal extends Error {
   readonly status: number;
   readonly error: Readonly<Record<string, unknown>>;
@@ -41,7 +41,7 @@ export function wrongState(message: string, code?: string): Refusal {
   return new Refusal(400, code === undefined ? error : { ...error, code }, true);
 }
 
-/** The bank said no, or wants to see its customer. */
+/** Returns the bank's rejection or question. */
 export function cardRefused(error: CardError, intent: object): Refusal {
   const status = error.type === "card_error" ? 402 : 400;
   return new Refusal(status, { ...error, payment_intent: intent }, true);

@@ -50,7 +50,7 @@ type NewRefund = {
   readonly metadata?: Record<string, string>;
 };
 
-/** Money goes back, all that is left of the payment where no amount is said. */
+/** Refunds, by default the whole rest. */
 export function refund(
   world: World,
   id: string,
@@ -106,7 +106,7 @@ export function moveRefund(world: World, id: string, status: RefundStatus, reaso
   if (status === "failed") world.emit("refund.failed", one);
 }
 
-/** The customer tells their bank that they did not want this. */
+/** Opens a dispute. */
 export function dispute(
   world: World,
   id: string,
@@ -182,13 +182,13 @@ function enter(world: World, one: Dispute, status: DisputeStatus, cents: number 
   one.is_charge_refundable = status.startsWith("warning_");
 }
 
-/** What of the charge a dispute keeps away, in cents. */
+/** Returns the part of the charge that a dispute withholds, in cents. */
 function withdrawn(world: World, one: Dispute): number {
   if (WITHDRAWN.has(one.status)) return one.amount;
   return one.status === "won" ? one.amount - (world.reinstated.get(one.id) ?? one.amount) : 0;
 }
 
-/** A network says that a payment looks stolen. */
+/** Reports a suspected theft. */
 export function warn(world: World, id: string): Warning {
   const charge = chargeOf(world, found(world.intents, id, "payment_intent"));
   const one: Warning = {
@@ -206,7 +206,7 @@ export function warn(world: World, id: string): Warning {
   return one;
 }
 
-/** What is true of a payment in the end, in cents: its gross is what has gone back and not come again. */
+/** A payment's final state in cents. Its gross excludes refunds. */
 export type Truth = {
   readonly captured: number;
   readonly refunded: number;

@@ -36,7 +36,7 @@ function read(
 
 type Listed = { readonly id: string; readonly created: number };
 
-/** A list of things, of which a filter must name the same as their field says. */
+/** Lists objects. A filter must match their field. */
 function list<T extends Listed>(
   path: string,
   table: (world: World) => ReadonlyMap<string, T>,
@@ -142,7 +142,7 @@ const ROUTES: readonly Route[] = [
   ["POST", /^\/v1\/billing_portal\/sessions$/, createPortal],
 ];
 
-/** What a request to the API does, and what it answers. */
+/** Performs a request to the API and returns the answer. */
 export function perform(world: World, method: string, path: string, params: Params): object {
   for (const [verb, pattern, run] of ROUTES) {
     const match = verb === method ? pattern.exec(path) : null;

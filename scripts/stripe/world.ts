@@ -3,7 +3,7 @@ import { missing } from "./refusal.ts";
 
 export const API_VERSION = "2026-10-28.endive";
 
-/** What the fake Stripe knows: its objects by id, what its banks think of a card, and what has happened. */
+/** The fake Stripe's state: objects by id, banks' views of cards, and events. */
 export type World = {
   readonly customers: Map<string, Kept.Customer>;
   readonly methods: Map<string, Kept.PaymentMethod>;
@@ -16,11 +16,11 @@ export type World = {
   readonly invoicePayments: Map<string, Kept.InvoicePayment>;
   readonly refunds: Map<string, Kept.Refund>;
   readonly disputes: Map<string, Kept.Dispute>;
-  /** What of a dispute came back, in cents of the charge. */
+  /** The returned part of a dispute, in cents of the charge. */
   readonly reinstated: Map<string, number>;
   readonly warnings: Map<string, Kept.Warning>;
   readonly cards: Map<string, Kept.CardBehavior>;
-  /** How the next charges of kept cards go, before what `cards` says. */
+  /** The behavior of the next charges, before `cards`. */
   readonly nextCharges: Kept.CardBehavior[];
   readonly seconds: () => number;
   /** A new id; none is ever given twice, in another run neither. */
@@ -75,7 +75,7 @@ export function liveCustomer(world: World, id: string): Kept.Customer {
   return customer;
 }
 
-/** What must be there; `status` as the place demands where the id was given. */
+/** Returns an object, or fails with `status`. */
 export function found<T>(table: ReadonlyMap<string, T>, id: string, what: string): T {
   const one = table.get(id);
   if (one === undefined) throw missing(id, what, 404);

@@ -13,7 +13,7 @@ export function around<C extends ObjectClass>(
   } as C;
 }
 
-/** Another env for each that there is, made once. */
+/** Makes another env once for each one. */
 export function envs(make: (env: Env) => Env): (env: Env) => Env {
   const made = new WeakMap<Env, Env>();
   return (env) => {

@@ -3,7 +3,7 @@ import { patch, replaced } from "./replaced.ts";
 import { replacedBook } from "./replaced-book.ts";
 import type { Method } from "./replaced.ts";
 
-/** The same namespace, whose stubs count their calls. */
+/** Returns the namespace with stubs that count their calls. */
 export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>(
   namespace: DurableObjectNamespace<T>,
   counts: Counts,
@@ -51,7 +51,7 @@ export function countStorage(storage: DurableObjectStorage, counts: Counts): voi
   });
 }
 
-/** The same database, with its queries and rows counted. */
+/** Returns the database with counted queries and rows. */
 export function countedD1(db: D1Database, counts: Counts): D1Database {
   return replacedBook(db, {
     statement: async (run) => {

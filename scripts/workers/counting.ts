@@ -1,7 +1,7 @@
 /**
- * The gateway with counters around it, for the bench: every call on a Durable Object stub, every row
- * an object or D1 reads and writes, every log line. GET /__counts answers with them and starts anew.
- * Requests must come one at a time: what happens before the upstream call is told apart by order.
+ * The gateway with counters for the bench: every object call, every row of objects or D1, every log line. GET
+ * /__counts returns and resets them. Requests must come one at a time, because order separates the work
+ * before the upstream call.
  */
 import worker, * as gateway from "../../src/index.ts";
 import { around, envs } from "./around.ts";

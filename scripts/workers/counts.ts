@@ -1,4 +1,4 @@
-/** What the counting Worker has seen since its last reset. */
+/** The counts since the last reset. */
 export type Counts = {
   /** Requests that reached the gateway. */
   requests: number;

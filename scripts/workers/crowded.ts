@@ -1,6 +1,6 @@
 /**
- * The gateway with a wallet that can be filled at once, for tests in a browser: POST /__test/crowd writes end users
- * with a day's spend of each straight into an organization's tables.
+ * The gateway with a fillable wallet for browser tests: POST /__test/crowd writes end users with a day's
+ * spend each straight into an organization's tables.
  */
 import worker, * as gateway from "../../src/index.ts";
 

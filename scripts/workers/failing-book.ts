@@ -1,14 +1,14 @@
 import { replacedBook } from "./replaced-book.ts";
 
 /**
- * What becomes of every statement. `lose`: it is carried out, but its answer never comes; `hang`: it is not,
- * and that is said late.
+ * The result of every statement. `lose`: executed, but without an answer; `hang`: not executed, reported
+ * late.
  */
 export type Outage = { mode: "none" | "refuse" | "lose" | "hang"; failed: number };
 
 const HANG_MS = 8000;
 
-/** The same database, which fails as D1 does while there is an outage. */
+/** Returns the database, failing as D1 does during an outage. */
 export function failingBook(db: D1Database, outage: Outage): D1Database {
   const failing = (run: () => Promise<unknown>): Promise<unknown> => through(outage, run);
   return replacedBook(db, { statement: failing, batch: failing });

@@ -1,7 +1,6 @@
 /**
- * The gateway with faults around it, for the soak: objects that lose their memory and their calls in the
- * midst of things, a book that does not answer, and a look at what objects have stored, past the gateway's
- * own code. POST /__soak/<what> with a JSON body; everything else is the gateway's.
+ * The gateway with faults for the soak: objects that lose memory and calls, a database without answers, and a
+ * look at stored data. POST /__soak/<what> with a JSON body; others are the gateway's.
  */
 import worker, * as gateway from "./limited.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
@@ -11,7 +10,7 @@ import type { Outage } from "./failing-book.ts";
 
 const KINDS = ["KEY_REGISTER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
 type Kind = (typeof KINDS)[number];
-/** What objects here can do beside their own calls; only registers and wallets let themselves be looked at. */
+/** The objects' extra calls; only registers and wallets can be read. */
 type Soaked = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
 
 const outage: Outage = { mode: "none", failed: 0 };
@@ -50,7 +49,7 @@ export class Wallet extends around(gateway.Wallet, noting("WALLET")) {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
-  /** Holds that are open; when asked for, when each request was granted and each key's admissions. */
+  /** Returns open holds and, on request, grant times and each key's admissions. */
   async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "requests")) return null;
@@ -75,7 +74,7 @@ export class RegionMetrics extends around(gateway.RegionMetrics, noting("REGION_
   }
 }
 
-/** Of each key by its hash: times of the stored admissions, oldest first. */
+/** Returns the stored admission times of keys by hash, oldest first. */
 function admissionsIn(sql: SqlStorage): Record<string, number[]> {
   const rows = sql.exec<{ hash: string; at: number }>(
     "SELECT hash, at FROM admissions JOIN keys ON number = key ORDER BY at",
@@ -141,7 +140,7 @@ async function abortSome(env: Env, { from, each }: Share): Promise<number> {
 
 type Query = { readonly sql: string; readonly values: readonly string[] };
 
-/** What the book says, past the gateway and past every outage. */
+/** Reads the database past the gateway and any outage. */
 async function rowsOf(db: D1Database, { sql, values }: Query): Promise<unknown[]> {
   const statement = db.prepare(sql).bind(...values);
   return (await statement.all()).results;

@@ -12,7 +12,7 @@ export const SQLITE_BYTES_MAX = 2_000_000;
 const WRITES = /^\s*(insert|replace|update)\b/i;
 const encoder = new TextEncoder();
 
-/** From here on every object of this isolate is refused what the platform would refuse it. */
+/** Applies the platform's limits to every object of this isolate. */
 export function limitStorage({ sql }: DurableObjectStorage): void {
   const owner = Object.getPrototypeOf(sql) as SqlStorage;
   patch(owner, "exec", (real, that, parameters) => {
@@ -25,7 +25,7 @@ export function limitStorage({ sql }: DurableObjectStorage): void {
   patch(cursor, "one", checkedResult);
 }
 
-/** The same for every statement on D1. */
+/** Applies them to every statement on D1. */
 export function limitBook(db: D1Database): void {
   patch(Object.getPrototypeOf(db) as D1Database, "batch", checkedResult);
   const statement = Object.getPrototypeOf(db.prepare("SELECT 1")) as D1PreparedStatement;
@@ -48,7 +48,7 @@ function checkedResult(real: Method, that: unknown, parameters: unknown[]): unkn
   return result.then(checkedRows);
 }
 
-/** What a statement answered: a value, a row, rows, or D1's results with rows in them. */
+/** Checks a statement's result: a value, a row, rows, or D1's results. */
 function checkedRows<T>(result: T): T {
   if (Array.isArray(result)) result.forEach(checkedRows);
   else if (typeof result !== "object" || result === null) checkBytes(bytesOf(result));

@@ -1,6 +1,6 @@
 /**
- * The gateway, and beside it who does nothing but hold and settle on one wallet: GET /__press?org=...&pairs=n answers
- * when so many pairs are done, one after the other, as the paid path asks for them.
+ * The gateway with a caller that only holds and settles on one wallet: GET /__press?org=...&pairs=n answers
+ * after so many pairs in sequence, as on the paid path.
  */
 import worker from "../../src/index.ts";
 import { mintId } from "../../src/shared/id.ts";
@@ -28,7 +28,7 @@ const GENERATION = {
 } as const;
 
 async function press(env: Env, orgId: string, pairs: number): Promise<number> {
-  const timers = new Timers(); // of its own, as each request has them
+  const timers = new Timers(); // its own, as for each request
   const wallet = groups.walletOf(orgId, () => env.WALLET.getByName(orgId), timers.after);
   let done = 0;
   for (let i = 0; i < pairs; i++) {

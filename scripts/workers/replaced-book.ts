@@ -7,7 +7,7 @@ export type Through = (run: () => Promise<unknown>) => Promise<unknown>;
 const statements = new WeakMap<object, D1PreparedStatement>();
 const RUNS = new Set<string | symbol>(["run", "all", "first", "raw"]);
 
-/** The same database, whose statements and batches go through these. */
+/** Returns the database with replaced statements and batches. */
 export function replacedBook(
   db: D1Database,
   { statement, batch }: { readonly statement: Through; readonly batch: Through },

@@ -1,5 +1,5 @@
 export type Method = (...parameters: unknown[]) => unknown;
-/** A value for a property, made from the real one; undefined leaves it as it is. */
+/** Returns a property's replacement from the real value; undefined keeps it. */
 export type Replace = (property: string | symbol, real: unknown) => unknown;
 
 /** A view of an object in which some properties are replaced; native methods keep their own `this`. */

@@ -14,10 +14,10 @@ import { limitFailedLogins } from "./session.route.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** What a log-in by a company's own issuer is begun with in place of an issuer's id. */
+/** The value instead of an issuer's id for a company's own issuer. */
 export const COMPANY = "company";
 
-/** Where a log-in goes; `connection`: the company's own issuer, null for one of the operator's. */
+/** The target of a login; `connection`: the company's own issuer, null for an operator's. */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
@@ -82,8 +82,8 @@ function nobody(): Result<StartedLogin> {
 }
 
 /**
- * Whether a session may be linked or made fresh so: fresh by the kind of issuer that it began at; linked to what it did not
- * come in by as a stranger would, for a company's issuer must open nobody's account.
+ * Returns whether a session may be linked or confirmed this way: confirmed by the kind of issuer that it
+ * began at; linked only by operators' issuers, because a company's must open nobody's account.
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,

@@ -14,7 +14,7 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** What all sessions of a key or an operator may call in any 60 s, how often it may log in, and what lives of it. */
+/** The calls per 60 s of all sessions of a key or operator, its logins, and its active sessions. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
@@ -67,8 +67,8 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   /**
-   * Whose session it is; takes a place in the minute of all of them where the call is counted. `no_console_session` when
-   * there is none (any more), `rate_limited`.
+   * Returns the owner of a session and counts the call. `no_console_session` if it ended, `rate_limited`
+   * above the limit.
    */
   enter(name: string, isCounted: boolean): Result<EnteredSession> {
     const session = this.#remember().sessions.get(name);
@@ -120,7 +120,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return success(live.toReversed());
   }
 
-  /** Forgets what is over, and all when nothing else is left: whatever was counted is older than a minute by then. */
+  /** Deletes ended sessions, and everything once nothing is left. */
   override async alarm(): Promise<void> {
     this.#memory = null;
     const { storage } = this.ctx;
@@ -133,7 +133,7 @@ export class ConsoleSession extends DurableObject<Env> {
     else await this.#arm(next);
   }
 
-  /** Nothing of what is counted or lives now is needed after the newest session's end. */
+  /** Sets the alarm after the newest session's end. */
   #arm(expiresAt: number): Promise<void> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
@@ -168,7 +168,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.#memory;
   }
 
-  /** An object that nothing was stored in has no tables, and gets none by being asked. */
+  /** Reads the memory. An unused object has no tables and gets none. */
   #read(): Memory {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) {
       const windows = { console: new RateWindow(), login: new RateWindow() };

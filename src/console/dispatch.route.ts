@@ -17,7 +17,7 @@ import { enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { dependsOnBody, hasFreshLogIn, requiresFreshLogin } from "./step-up.ts";
 
-/** How a request is answered as if it had come from outside, and what of it asks a provider. */
+/** The internal answer of a request, and its calls to providers. */
 type Surface = {
   readonly dispatch: (
     request: Request,
@@ -41,9 +41,9 @@ const REQUEST_HEADERS = [
 const EVERYONE = ["owner", "admin", "billing", "member"];
 
 /**
- * ANY /console/api/v1/* and /console/api/admin/v1/*: answered as `/v1/*` for the session's key, and as
- * `/admin/v1/*` for an operator. Looking counts in the session's own minute; only what the playground asks
- * takes places in the key's and is paid for, on the same path as ever.
+ * Handles ANY /console/api/v1/* and /console/api/admin/v1/* as `/v1/*` for the session's key, and as
+ * `/admin/v1/*` for an operator. Reads count in the session's own limit; only playground requests count in
+ * the key's and are paid.
  */
 export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const request = innerRequest(c.req.raw);
@@ -90,7 +90,10 @@ async function needsFreshLogin(request: Request, path: string, isFresh: boolean)
   return requiresFreshLogin(method, path, body.ok ? body.value : null);
 }
 
-/** What stands against a call before its role does: an operator only looks, or the log-in is too old for what lasts. */
+/**
+ * Returns the objection to a call before its role: a viewing operator, or a login too old for a lasting
+ * change.
+ */
 function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
@@ -100,7 +103,7 @@ function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): 
 
 type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
 
-/** From here on the request is the session's; false when it may not ask this at all. */
+/** Marks the request as the session's; returns false if it may not call this. */
 function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
@@ -125,7 +128,7 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   return true;
 }
 
-/** What an identity pays and is admitted with; null for a person in no organization. */
+/** Returns the key of an identity; null for a person without an organization. */
 function keyOf(
   identity: Exclude<ActiveIdentity, { readonly kind: "operator" }>,
 ): ActivePerson["key"] {

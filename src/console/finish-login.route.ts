@@ -54,7 +54,7 @@ type Answered = {
 type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
 type LastPlace = { readonly memberId: string; readonly orgId: string } | null;
 
-/** What the log-in was begun for: a session, or more of the one that there is. */
+/** Completes a login's purpose: a session, or a change of the current one. */
 export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
   const { ticket, logins, entry, claims } = answered;
   const issuer = entry.id;
@@ -176,8 +176,9 @@ function toldBy({ name, email, proven }: Claims): IssuerProfile {
 }
 
 /**
- * Who comes by a company's own issuer: a member of its organization whose identity it is, or, when they ask to join, a new
- * one. What it says of addresses counts at the company's proven domains alone, and changes nothing of a person who is known.
+ * Returns the person of a company's own issuer: a member of its organization with this identity or, when
+ * joining, a new one. Its addresses count only at the company's proven domains, and change nothing of a known
+ * person.
  */
 async function whoIsOfCompany(
   services: PeopleServices,
@@ -231,7 +232,7 @@ async function whoJoins(
   });
 }
 
-/** Lets a person in somewhere, who is made for it where nobody is known; made for nothing, they are nobody again. */
+/** Lets a person in, who is created if unknown, and deleted again if nothing lets them in. */
 async function letIn(
   services: PeopleServices,
   answered: Answered,
@@ -277,7 +278,7 @@ async function ofKnown(services: PeopleServices, person: Person): Promise<KnownP
   return success({ person, place: await lastPlace(services, person), isNew: false });
 }
 
-/** Where they were last; what their sign-up was promised and did not get is given now. */
+/** Returns their last organization, and grants a sign-up's missing credits. */
 async function lastPlace(services: PeopleServices, person: Person): Promise<LastPlace> {
   const places = await membershipsOf(services.db, person.id);
   const last = places.find(({ isCompanys }) => isCompanys === 0);

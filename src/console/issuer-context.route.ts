@@ -10,14 +10,14 @@ import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** What this isolate knows of issuers. */
+/** Returns this isolate's cache of issuers. */
 export function issuerCache(c: AppContext): IssuerCache {
   return Isolate.of(c.var.config).get(makeIssuers);
 }
 
 const makeIssuers = (): IssuerCache => new IssuerCache();
 
-/** What an issuer of LOGIN_ISSUERS is asked with; null for none of them. */
+/** Returns the context of a LOGIN_ISSUERS issuer; null for others. */
 export function issuerContext(c: AppContext, id: string): LoginContext | null {
   const { issuers, secret } = c.var.config;
   const entry = issuers.find((one) => one.id === id);
@@ -26,7 +26,7 @@ export function issuerContext(c: AppContext, id: string): LoginContext | null {
     : { ...placeOf(c, id), entry, secret: secret(entry.secret) ?? "" };
 }
 
-/** What a company's own issuer is asked with, each of its addresses held to the rule for strangers'. */
+/** Returns the context of a company's own issuer, with address checks. */
 export function companyIssuerContext(
   c: AppContext,
   entry: IssuerEntry,
@@ -37,7 +37,7 @@ export function companyIssuerContext(
   return { ...placeOf(c, entry.id), entry, secret, problemOf };
 }
 
-/** The same with its secret; null when that cannot be read. */
+/** Returns the same with its secret; null if it is unreadable. */
 export async function companyIssuerContextWithSecret(
   c: AppContext,
   row: CompanyIssuer,

@@ -4,7 +4,7 @@ import type { Region } from "../shared/regions.ts";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
-/** So many people of one browser are known, the newest first. */
+/** The known people of a browser, newest first. */
 const KNOWN_MAX = 5;
 
 /**

@@ -118,7 +118,7 @@ function begin(c: AppContext, issuer: string): Result<StartedLogin> {
     : success({ at, connection: null });
 }
 
-/** Whose session a log-in links to or makes fresh; null for every other purpose. */
+/** Returns the session to link or confirm; null for other purposes. */
 async function personOf(
   c: AppContext,
   purpose: Ticket["purpose"],
@@ -132,16 +132,16 @@ async function personOf(
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  // What is linked opens the account for good: a session that somebody took must not do it.
+  // A link opens the account permanently, so a stolen session must not make one.
   const isGood =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
 }
 
 /**
- * GET /console/api/login/callback/{issuer}: the issuer sends the browser here. Whatever comes, the ticket is used up; 303
- * to the console, with a session or with the word that says why there is none. It stands before `requireOwnPage`: the
- * navigation begins at another site.
+ * Handles GET /console/api/login/callback/{issuer}, the return from the issuer. The ticket is always used up.
+ * 303 to the console, with a session or the reason for none. It precedes `requireOwnPage`, because the
+ * navigation starts at another site.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;

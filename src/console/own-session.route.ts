@@ -45,7 +45,7 @@ export type ActiveOperator = {
   readonly session: OperatorIdentity;
 };
 
-/** Who a live session is: an operator, a person, or what the register says of its key. */
+/** The identity of an active session: an operator, a person, or a key. */
 export type ActiveIdentity =
   | ActiveOperator
   | { readonly kind: "key"; readonly key: VerifiedKey; readonly known: Key }
@@ -57,8 +57,8 @@ export type ActiveSession = Omit<EnteredSession, "identity"> & {
 };
 
 /**
- * Lets only this console's own page pass: a browser says where a request comes from, and another site's, or one
- * without `Origin` that is more than a GET, is 403 before the cookie is looked at.
+ * Allows only this console's own page: requests of another site, or changes without `Origin`, are 403 before
+ * the cookie is read.
  */
 export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -97,9 +97,8 @@ function accountOf(identity: ConsoleIdentity): string {
 }
 
 /**
- * The session of a request's cookie while its key, operator or member lives, which is asked at every call. A session
- * whose key or member has ended is over: 401, like one that never was. A page that shows another organization
- * (`x-organization`) than the session acts in is 409 before anything is done.
+ * Returns the cookie's session while its key, operator or member is active, checked at every call. Otherwise
+ * 401, as for an unknown one. A page of another organization (`x-organization`) is 409 before any action.
  */
 export async function enterSession(
   c: AppContext,
@@ -126,7 +125,7 @@ function isShown(c: AppContext, session: ActiveSession): Result<ActiveSession> {
   return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
 }
 
-/** As `fail`; a session that is over takes its cookie with it. */
+/** As `fail`, and removes an ended session's cookie. */
 export function failSession(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
@@ -154,7 +153,7 @@ export async function findActiveIdentity(
   return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });
 }
 
-/** One statement of the book says who they are now; the register of their member's console key, that it lives. */
+/** Reads the person from the database, and their member's console key from its register. */
 async function livePerson(c: AppContext, session: PersonSession): Promise<Result<ActiveIdentity>> {
   const found = await queryDatabase(
     () => findActingPerson(c.env.DB, session),
@@ -178,7 +177,7 @@ function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
   return readObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
 }
 
-/** Where the session of this request's cookie is kept, or null. */
+/** Returns the place of this request's session, or null. */
 export function findOwnSession(c: AppContext): Promise<SessionPlace | null> {
   return readSessionCookie(c.req.header("cookie"), c.var.config);
 }

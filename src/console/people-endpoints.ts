@@ -32,14 +32,14 @@ import { deleteTeamMember, getTeam, patchTeamMember } from "../accounts/people/t
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** One method of a path below `/console/api/people`, in Hono's notation: what a session of a person may ask. */
+/** A method of a path below `/console/api/people`, in Hono's notation, for a person's session. */
 export type PeopleEndpoint = {
   readonly method: Method;
   readonly path: string;
   readonly isLasting: boolean;
 } & (
   | { readonly roles: null; readonly handle: PeopleHandler<PeopleCall> }
-  /** Of who acts as a member with one of these roles. */
+  /** For members with one of these roles. */
   | { readonly roles: readonly Role[]; readonly handle: PeopleHandler<MemberCall> }
 );
 
@@ -47,7 +47,7 @@ const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
 const OWNERS: readonly Role[] = ["owner"];
 
-/** Every path for persons. Keys ask none of them: a key that leaked makes nobody a member. */
+/** Every path for people. Keys can't call them, because a leaked key must make nobody a member. */
 export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   own("GET /me", getMe),
   own("DELETE /me", deleteMe, "lasting"),

@@ -36,7 +36,7 @@ import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** `/console/api/people`: what a person does as one, by a session of their own. Mounted behind `requireOwnPage`. */
+/** Returns `/console/api/people`: a person's own actions by session. Mounted behind `requireOwnPage`. */
 export function peopleRoutes(): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.post("/invitation/preview", previewRoute);
@@ -80,7 +80,7 @@ async function answer(c: AppContext, endpoint: PeopleEndpoint): Promise<Response
   return respond(c, await answered(c, () => endpoint.handle({ ...call, as })));
 }
 
-/** What the endpoint works with, once it is known that a person asks, whose log-in is as fresh as it wants. */
+/** Returns the endpoint's services for a person with a sufficiently fresh login. */
 async function callOf(
   c: AppContext,
   session: ActiveSession,
@@ -111,7 +111,7 @@ async function callOf(
   });
 }
 
-/** A company's issuer says who somebody is in its organization; what is the person's own it must not touch. */
+/** A company's issuer may not touch a person's own data. */
 function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/me");
   return session.realm === undefined || !isOwn;
@@ -146,7 +146,7 @@ function sessionsOf(
   { session }: ActivePerson,
 ): OwnSessions {
   const { personId, realm } = session;
-  // The sessions of the companies' own providers, which have objects of their own.
+  // Returns the sessions of companies' own issuers, in their own objects.
   const places = async (): Promise<readonly Pick<SessionPlace, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];
     const realms = new Set(known.map((one) => one.realm).filter((one) => one !== ""));
@@ -190,7 +190,7 @@ function shownSession(
   return [{ id: name, browser, issuer, openedAt, freshAt, freshBy, expiresAt }];
 }
 
-/** What everything about people works with. */
+/** Returns the services for people. */
 export function peopleServices(c: AppContext): PeopleServices {
   const { config } = c.var;
   const { peers, region, keySecrets, numbers, signUp, mail, companyDomains } = config;

@@ -6,11 +6,11 @@ import { randomBase62 } from "../shared/id.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
 /**
- * `__Host-`: only this host, only over https (or to this machine), only for the whole path. With the region: two of them
- * on one host, as on a laptop, are in one jar, whatever their ports.
+ * `__Host-`: only this host, https (or this machine) and the whole path. With the region, because two regions
+ * on one host share cookies across ports.
  */
 const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
-/** How long a session lives: no call makes it longer. */
+/** The life of a session, which no call extends. */
 export const SESSION_S = 12 * 60 * 60;
 /**
  * `Lax`, because an identity provider on another site sends the browser back: `Strict` would withhold the cookie from that
@@ -22,7 +22,7 @@ const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 
 type CookieConfig = { readonly keySecrets: readonly KeySecret[]; readonly region: Region };
 
-/** Where a session is kept: the name of its object, and its own there. */
+/** A session's place: its object's name, and its own name there. */
 export type SessionPlace = { readonly account: string; readonly session: string };
 
 /** A session's cookie as the browser is given it, and the session's name in the object of its account. */
@@ -42,12 +42,12 @@ export async function mintCookie(
   };
 }
 
-/** What ends a session in the browser. */
+/** Returns the cookie that ends a session. */
 export function expiredCookie(region: Region): string {
   return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
-/** Whether a `Cookie` header has one of ours, good or not. */
+/** Returns whether a `Cookie` header has one of ours, valid or not. */
 export function hasSessionCookie(region: Region, cookies = ""): boolean {
   return cookies.includes(`${nameOf(region)}=`);
 }

@@ -58,7 +58,7 @@ const place = z.pipe(
   }),
 );
 
-/** Which keys to list: active ones with the newest revoked, or pages of revoked ones. */
+/** The filter of keys: active ones with the newest revoked, or pages of revoked ones. */
 export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
   limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),

@@ -34,7 +34,7 @@ export const keyChangeSchema = z.object({
   ...termFields,
 });
 
-/** Where a key is created: its home, signing secrets and time (Unix ms). */
+/** The home, signing secrets and time (Unix ms) of a new key. */
 type Mint = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];

@@ -159,7 +159,7 @@ function widerModels(
   return other < 0 ? null : invalid(`${param} is none of the key's own models.`, param);
 }
 
-/** Which sessions to list. */
+/** The filter of sessions. */
 export const sessionsParameters = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),

@@ -7,11 +7,11 @@ import { ModelName, Panel } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
 
 const EVERY_MS = 2000;
-/** Longer than this it is no longer asked for, and after so long it says what to look at. */
+/** The time after which the page stops polling and shows help. */
 const PATIENCE_MS = 600_000;
 const DOUBT_MS = 60_000;
 
-/** Waits for the next request of a key, and says what became of it. */
+/** Waits for a key's next request and shows its result. */
 export function FirstOfKey({ id }: { id: string | null }) {
   return (
     <Panel title="The first request">

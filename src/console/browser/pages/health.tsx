@@ -111,7 +111,7 @@ function Troubles<Row>({ title, none, ...grid }: TroublesProps<Row>) {
   );
 }
 
-/** Those that hold something, or do not answer; the others are a number. */
+/** The outboxes with messages or without an answer; the number of others. */
 function Outboxes({ all }: { all: readonly Outbox[] }) {
   const rows = all.filter(({ waiting, parked, dead }) =>
     [waiting, parked, dead].some((count) => count !== 0),
@@ -155,7 +155,7 @@ const PROBLEMS: readonly Column<Problem>[] = [
   },
 ];
 const WELL = "operate#is-the-region-well";
-/** Where the documents say what to do about a problem, unless they do where all are listed. */
+/** The documentation of a problem, by default the list of all. */
 const REMEDIES: Readonly<Record<string, string>> = {
   wallets_unavailable: "operate#a-lost-wallet",
   wallets_in_conflict: "operate#does-the-money-agree",

@@ -53,7 +53,7 @@ function useIsOwn({ member_id }: Key): boolean {
   return useSession().member?.id === member_id;
 }
 
-/** What a key did since yesterday, for who may read that. */
+/** Returns a key's use since yesterday, if permitted. */
 function useUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = isSenior(useSession());

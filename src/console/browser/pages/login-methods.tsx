@@ -105,7 +105,7 @@ function CompanyName({
   );
 }
 
-/** What a link invites to, and how to accept it. */
+/** An invitation and its acceptance. */
 export function Invitation({ token }: { token: string }) {
   const [invited, setInvited] = useState<Invited>();
   const [failure, setFailure] = useState<CallFailure>();

@@ -12,10 +12,10 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** What was paid for a model in 30 days, and how soon it began to answer. */
+/** The spend of a model in 30 days, and its latency. */
 type Used = { readonly micros: number; readonly ttft: number | null };
 
-/** What can be asked here, at which price, and what one spent on it. */
+/** The models with prices and own spend. */
 export function Models() {
   const read = useModels();
   const used = useUsed();
@@ -63,7 +63,7 @@ function useUsed(): (id: string) => Used | undefined {
   };
 }
 
-/** For a spreadsheet; null where there is none. */
+/** Returns the value for a spreadsheet; null without one. */
 function millionOf(dollars: string | undefined): string | null {
   return dollars === undefined ? null : (Number(dollars) * 1e6).toFixed(6);
 }

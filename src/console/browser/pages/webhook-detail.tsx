@@ -16,7 +16,7 @@ type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 /** One webhook: what it was sent, and what one can do about it. */
 export function WebhookDetail({ id }: { id: string }) {
   const [deleting, setDeleting] = useState<Webhook | null>(null);
-  // What is being deleted is not read any more.
+  // A webhook being deleted isn't read.
   if (deleting) return <Delete webhook={deleting} onClose={() => setDeleting(null)} />;
   return <Live id={id} onDelete={setDeleting} />;
 }

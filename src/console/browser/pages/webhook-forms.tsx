@@ -50,7 +50,7 @@ export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }
   );
 }
 
-/** Address and types as they are typed; no type chosen is every type. */
+/** Edits address and types; no chosen type means every type. */
 function useShape(before: Shape): {
   shape: Shape;
   fields: ComponentChildren;

@@ -18,7 +18,7 @@ export function toWebhooks(id?: string): void {
   goTo(["events", ...(id === undefined ? [] : [id])], { tab: "Webhooks" });
 }
 
-/** Where events are sent, and whether they arrive. */
+/** The webhooks with their health. */
 export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   const [making, setMaking] = useState(false);
   const mayMake = useMay()("POST /v1/webhooks");
@@ -106,7 +106,7 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
   return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
 }
 
-/** In words: since when it fails and what waits, or that it is well; nothing of one that is off. */
+/** The health in words: failures and waiting deliveries, or well; nothing if disabled. */
 export function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) {
   if (health === null) return <span class="muted">unknown</span>;
   const { failing_since: since, last_error: error, waiting, state } = health;

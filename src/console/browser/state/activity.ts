@@ -24,7 +24,7 @@ export const SPLITS = [
   ["user", "by end user"],
   ["member", "by member"],
 ] as const;
-/** What is looked at alone, by its name in the address and in the API. */
+/** The filters by their names in the address and the API. */
 export const CHIPS = [
   ["model", "model"],
   ["provider", "provider"],
@@ -32,22 +32,22 @@ export const CHIPS = [
   ["user", "external_id"],
   ["member", "member_id"],
 ] as const;
-/** What Activity looks at, as its address says. */
+/** Activity's settings in the address. */
 export type ActivityQuery = {
   readonly range: Range;
-  /** What is drawn of it, each a bar: hours, or days where these are too many. */
+  /** The bars: hours, or days if these are too many. */
   readonly parts: readonly string[];
   readonly isHourly: boolean;
   readonly only: Only;
   readonly by: Splits;
-  /** The split beside it, where one is chosen and the two are one question. */
+  /** The second group, if two are combined. */
   readonly second: Splits | undefined;
   readonly metric: (typeof METRICS)[number][0];
 };
 
-/** Days are drawn by the hour up to so many. */
+/** The longest range with hourly bars. */
 const HOURLY_DAYS = 3;
-/** What asks for times too. */
+/** The parameter for latencies. */
 export const LATENCY = { with: "latency" } as const;
 
 /** Whether a measure is of times, which only the requests' own rows have. */

@@ -16,8 +16,8 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
 }
 
 /**
- * Waits for the final bill of the request that was sent once `known` were the newest, by its id, or "" where no
- * answer said it: then it is the only one since. Null: nothing was held for it; undefined: it cannot be told.
+ * Waits for the final bill of a request sent after `known`, by its id, or "" without one: then it is the only
+ * one since. Null: nothing was held; undefined: unknown.
  */
 export async function finalBill(
   known: readonly Generation[] | undefined,

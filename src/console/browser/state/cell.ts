@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** One value that pages share: whoever uses it is drawn again when it changes. */
+/** A shared value whose users are redrawn on a change. */
 export type Cell<T> = {
   readonly get: () => T;
   readonly set: (value: T) => void;

@@ -7,8 +7,8 @@ function hashOf(name: string): number {
 }
 
 /**
- * The colors of a picture: each name has the slot of its hash, or the next that is free here, the first name first.
- * What is beyond eight, and the sum of all others, has none of its own (null, grey).
+ * Returns colors: each name has its hash's slot, or the next free one, the first name first. Beyond eight,
+ * and for the sum of others, it is null (gray).
  */
 export function colorsOf(
   names: readonly (string | null)[],

@@ -1,6 +1,6 @@
 import { cell } from "./cell.ts";
 
-/** When the region is asked again, Unix ms, and 0 while it is; null while it answers. */
+/** The time of the next call to the region, Unix ms, and 0 during it; null while it answers. */
 export const nextTry = cell<number | null>(null);
 
 const STEPS_MS = [2000, 4000, 8000, 15_000, 30_000];
@@ -8,7 +8,7 @@ let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const retries = new Set<() => boolean>();
 
-/** Calls `retry`, which says whether it asks, when a region that was away is asked again. Returns how to stop that. */
+/** Registers `retry`, which returns whether it calls, for the region's return. Returns the removal. */
 export function onRetry(retry: () => boolean): () => void {
   retries.add(retry);
   return () => retries.delete(retry);
@@ -23,7 +23,7 @@ export function lostConnection(): void {
   timer = setTimeout(tryNow, wait);
 }
 
-/** A call had an answer, whatever it said. */
+/** Records an answer of any kind. */
 export function foundConnection(): void {
   failures = 0;
   stopWaiting(null);

@@ -26,7 +26,7 @@ export type ListedModel = {
   readonly aliases?: readonly string[];
 };
 
-/** What is sold here now, as who is logged in may ask for it. */
+/** Returns the models for sale to this session. */
 export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
   return useRead(isRead ? "GET /v1/models" : null) as Read<{
     readonly data: readonly ListedModel[];
@@ -45,7 +45,7 @@ export function nextPrice({ next_price: next }: ListedModel): string {
   return `${from.slice(0, 10)}: ${perMillion(prompt)} in, ${perMillion(completion)} out`;
 }
 
-/** What a model costs, or what an alias means now, in a line. */
+/** Returns a model's price, or an alias's meaning. */
 export function modelHint({ alias_of, pricing }: ListedModel): string {
   const price = `${perMillion(pricing.prompt)} in, ${perMillion(pricing.completion)} out per million tokens`;
   return alias_of === undefined ? price : `now ${alias_of}: ${price}`;

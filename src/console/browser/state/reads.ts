@@ -7,8 +7,8 @@ import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, session } from "./session.ts";
 
 /**
- * What the region last said at one address, and whether it is asked again now. A place that shows it is `Shown` or
- * `Inline` of `ui/states.tsx`, which say its age and its failure too; `latest` is theirs alone.
+ * The last answer at an address, and whether a new read is running. `Shown` or `Inline` of `ui/states.tsx`
+ * show it with its age and failure; only they use `latest`.
  */
 export type Read<T> = {
   readonly latest: T | undefined;
@@ -29,7 +29,7 @@ type Entry = {
 
 const FRESH_MS = 2000;
 const KEPT = 200;
-/** A load that throws is a failure like any other: it is asked again with them. */
+/** A load that throws is a failure like any other and is retried. */
 const BROKEN: Outcome<never> = {
   ok: false,
   failure: {
@@ -44,7 +44,7 @@ const BROKEN: Outcome<never> = {
 const entries = new Map<string, Entry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
-/** What the region answers to a read, from the copy first and asked again behind it; null reads nothing. */
+/** Returns a read's answer, cached first and refreshed behind it; null reads nothing. */
 export function useRead<C extends ReadCall>(
   name: C | null,
   filling: Filling<C> = {},
@@ -54,20 +54,17 @@ export function useRead<C extends ReadCall>(
   return useLoaded(url, async () => call(name as C, filling), { every });
 }
 
-/**
- * What is known of a read whose own place is elsewhere: a name beside an id, what is offered, a note. Undefined where it
- * is not read, which changes nothing but that.
- */
+/** Returns a secondary read's value: a name beside an id, an offer, a note. Undefined if it wasn't read. */
 export function readAside<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
-/** A read that asks nobody: what stands for what may not be asked, or would say nothing. */
+/** Returns a read without a call, for missing permissions. */
 export function emptyRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, again: () => undefined };
 }
 
-/** As `useRead` for what is read by a call of one's own; `url` says all of it, and null loads nothing. */
+/** As `useRead` for a custom call; `url` is its key, and null loads nothing. */
 export function useLoaded<T>(
   url: string | null,
   load: () => Promise<Outcome<T>>,
@@ -85,7 +82,7 @@ export function useLoaded<T>(
       entry.watchers.delete(watcher);
       clearInterval(timer);
     };
-    // The address says all of the call.
+    // The address identifies the call.
   }, [url, every]);
   const entry = url === null ? undefined : entries.get(url);
   return {
@@ -120,7 +117,7 @@ export async function readOnce<C extends ReadCall>(
   return outcome;
 }
 
-/** What a failure means for the whole console: a session that ended, a region that is away. */
+/** Applies a failure to the console: an ended session, an unavailable region. */
 export function noteFailure({ status, code }: CallFailure): void {
   if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
@@ -182,7 +179,7 @@ export function refreshPaths(paths: readonly string[]): void {
   }
 }
 
-/** Asks again for all that is shown and was read longer ago; whether that was anything. */
+/** Refreshes older shown reads. Returns whether there were any. */
 function refreshShown(olderThanMs: number): boolean {
   if (document.hidden) return false;
   const shown = [...entries.values()].filter(

@@ -1,12 +1,12 @@
 import { useCallback } from "preact/hooks";
 import { cell, useCell } from "./cell.ts";
 
-/** Where the reader is: `#/keys/key_1?q=server` is ["keys", "key_1"] with the query q. */
+/** The location: `#/keys/key_1?q=server` is ["keys", "key_1"] with the query q. */
 export type Route = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<Route>({ path: [], query: {} });
-/** The address tells where one is before the browser tells of it: a step taken at once goes on from there. */
+/** The address changes before the browser's event, so the next step continues from there. */
 const follow = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };

@@ -4,7 +4,7 @@ const KEPT_AS = "scheme";
 const SCHEMES = ["system", "light", "dark"] as const;
 export type Scheme = (typeof SCHEMES)[number];
 
-/** What the reader chose; "system" follows the device. */
+/** The reader's choice; "system" follows the device. */
 export const scheme = cell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(KEPT_AS)) ?? "system",
 );

@@ -3,9 +3,9 @@ import type { Call, Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
-/** `undefined`: not known yet; null: nobody is logged in. */
+/** `undefined`: unknown yet; null: not logged in. */
 export const session = cell<Session | null | undefined>(undefined);
-/** Why the session ended, for the page that asks for a key again. */
+/** The reason of a session's end, for the login page. */
 export const farewell = cell<string | null>(null);
 
 session.watch(() => {
@@ -13,14 +13,14 @@ session.watch(() => {
   shown.organization = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
 });
 
-/** Who is logged in; only pages that are drawn for somebody may ask. */
+/** Returns the session, for pages that have one. */
 export function useSession(): Session {
   const who = useCell(session);
   if (!who) throw new Error("a page was drawn for nobody");
   return who;
 }
 
-/** Asks the region who is logged in. False when it did not answer. */
+/** Reads the session from the region. Returns false without an answer. */
 export async function recallSession(): Promise<boolean> {
   const outcome = await readSession();
   if (outcome.ok) session.set(outcome.value);
@@ -42,14 +42,14 @@ export async function leave(): Promise<void> {
 }
 
 /**
- * Whether a session may make a call: no verb is drawn for one that would be refused. `isOwn`: whether what it would be
- * made of is its member's; a list is, for whoever sees only its own.
+ * Returns whether a session may make a call, because no action is shown that would be rejected. `isOwn`:
+ * whether the object is its member's; a list is, for members who only see their own.
  */
 export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
-/** The same of who is logged in; only pages that are drawn for somebody may ask. */
+/** Returns the same for the current session. */
 export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   const who = useSession();
   return (call, isOwn) => may(who, call, isOwn);

@@ -21,7 +21,7 @@ const CALL = "GET /v1/usage";
 /** Of 10,000 rows each. */
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
-/** So many rows are megabytes: they are read when the page is opened, not again and again. */
+/** So many rows are megabytes, so they are read only when the page opens. */
 const MANY = 10_000;
 
 /** Sums of each UTC day and each model, key or end user; null reads nothing. */
@@ -58,7 +58,7 @@ export type Pair =
   | "model,member"
   | "provider,member"
   | "user,member";
-/** Of which requests alone, as the API names it. */
+/** The filters, as the API names them. */
 export type Only = {
   readonly model?: string;
   readonly provider?: string;
@@ -114,7 +114,7 @@ const NO_NAMES: Readonly<Record<string, string>> = {
   member: "none",
 };
 
-/** What a group of a split is called; of none of it too. */
+/** Returns a group's name, also for none. */
 export function useGroupNames(): (by: Splits, group: string | null) => string {
   const nameOfKey = useKeyNames();
   const mayRead = useMay()(MEMBERS);

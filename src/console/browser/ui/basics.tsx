@@ -57,7 +57,7 @@ export function Time({
   );
 }
 
-/** A state in a word and a shape; the color says it a third time. */
+/** A state as a word, a shape and a color. */
 export function Badge({
   tone = "plain",
   children,
@@ -74,7 +74,7 @@ export function Badge({
   );
 }
 
-/** How much of a limit is used: a bar with its words; `held` is the part that requests under way may still take. */
+/** The used part of a limit as a bar with text; `held` is the part that open requests may take. */
 export function Bar({
   used,
   held = 0,
@@ -112,7 +112,7 @@ function toneOf(share: number): string {
   return share >= 0.8 ? "warn" : "";
 }
 
-/** Copies a text, and says that it did. */
+/** Copies a text and confirms it. */
 export function Copy({
   text,
   label = "Copy",
@@ -150,7 +150,7 @@ export function Code({
   onCopied = () => undefined,
 }: {
   text: string;
-  /** What is copied, where that is not what is shown. */
+  /** The copied text, if it differs from the shown one. */
   copied?: string;
   label?: string;
   onCopied?: () => void;

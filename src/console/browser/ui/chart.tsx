@@ -5,7 +5,7 @@ import { scheme } from "../state/scheme.ts";
 import type { PlotSeries } from "./plot.ts";
 
 type Props = {
-  /** What it shows, for who cannot see it: `Spend by day and model`. */
+  /** Its description for screen readers: `Spend by day and model`. */
   readonly name: string;
   readonly days: readonly string[];
   readonly series: readonly (Omit<PlotSeries, "color"> & { readonly slot: number | null })[];
@@ -19,7 +19,7 @@ type Hover = { readonly index: number; readonly left: number };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const forced = matchMedia("(forced-colors: active)");
 
-/** A chart by UTC day. Pointing at a day lists its values; a table says the same. */
+/** A chart by UTC day. A day shows its values, and a table has the same data. */
 export function Chart(props: Props) {
   const { name, days, kind = "bars", show } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -58,7 +58,7 @@ export function Chart(props: Props) {
       gone = true;
       remove?.();
     };
-    // What is drawn says whether it is another picture.
+    // The drawn data decides whether it is another chart.
   }, [drawn, look, asTable]);
   return (
     <figure class="chart">
@@ -96,7 +96,7 @@ function useLook(): string {
 
 const lookNow = (): string => `${dark.matches} ${forced.matches}`;
 
-/** A color of the scheme that is shown, as a canvas takes it: a property itself still says both. */
+/** Returns a color of the current scheme for a canvas. */
 function colorOf(css: string): string {
   const probe = document.createElement("i");
   probe.style.color = css;
@@ -106,7 +106,7 @@ function colorOf(css: string): string {
   return color;
 }
 
-/** The color of a group beside its name. */
+/** A group's color beside its name. */
 export function Swatch({ slot }: { slot: number | null }) {
   return <span class={`swatch slot-${slot ?? "other"}`} aria-hidden="true" />;
 }

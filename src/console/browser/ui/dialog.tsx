@@ -42,7 +42,7 @@ export function Dialog({
         event.preventDefault();
         close();
       }}
-      onClose={onClose} // a browser asks once: the next Escape closes without a word
+      onClose={onClose} // a browser asks once: the next Escape closes silently
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>
@@ -60,7 +60,7 @@ export function Dialog({
   );
 }
 
-/** A change that is under way at most once: what it failed with stays until the next try. */
+/** Runs one change at a time. Its failure stays until the next try. */
 export function useChange<T>(
   run: () => Promise<Outcome<T>>,
   onDone: (value: T) => void,
@@ -79,7 +79,7 @@ export function useChange<T>(
   return { busy, failure, start: () => void start() };
 }
 
-/** Asks before what cannot be undone: the safe button has the focus, the other says its verb. */
+/** Asks before an irreversible action: the safe button has the focus, the other names the action. */
 export function Confirm<T>({
   title,
   verb,
@@ -195,7 +195,7 @@ export function Field({
   label: string;
   hint?: string;
   param?: string;
-  /** Whether it is of several controls, each with a name of its own. */
+  /** Whether it has several named controls. */
   isGroup?: boolean;
   children: ComponentChildren;
 }) {
@@ -217,7 +217,7 @@ function isOf(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
 
-/** Numbers as they are typed, by their names in the API; empty is null. */
+/** Returns number fields by API name; empty is null. */
 export function useNumbers<Name extends string>(
   fields: readonly (readonly [name: Name, label: string, hint: string])[],
   before: Readonly<Partial<Record<Name, number | null>>>,

@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<string, string>> = {
   member_id: "member",
 };
 
-/** Says what of the filters does not count here, if anything: errors are told apart by key alone. */
+/** Shows which filters don't apply here: errors are counted by key only. */
 export function FilterNotice({ only }: { only: Only }) {
   const fields = Object.keys(only).filter((field) => field !== "key_id");
   if (fields.length === 0) return null;
@@ -20,7 +20,7 @@ export function FilterNotice({ only }: { only: Only }) {
   return <p class="notice">▲ Errors are not told apart by {names} here: these are of each.</p>;
 }
 
-/** What failed or was refused, by code: bars of UTC hours where `parts` are hours, else of days. */
+/** Failed and rejected requests by code: bars of UTC hours if `parts` are hours, else of days. */
 export function ErrorChart({
   range: { from, to },
   keyId,
@@ -28,7 +28,7 @@ export function ErrorChart({
   onSelect,
 }: {
   range: Range;
-  /** Of which keys; undefined: of all. */
+  /** The key; undefined: all. */
   keyId: string | undefined;
   parts: readonly string[];
   onSelect?: (from: string, to: string) => void;

@@ -5,7 +5,7 @@ import { Tabs } from "./basics.tsx";
 export const EVENTS = "Events";
 export const WEBHOOKS = "Webhooks";
 
-/** Events and where they are sent, for who may say that. */
+/** The events and webhooks tabs, as permitted. */
 export function EventTabs({ current }: { current: string }) {
   const tabs = [
     [EVENTS, hrefOf(["events"])],

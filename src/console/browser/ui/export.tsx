@@ -5,7 +5,7 @@ import type { Column } from "./table.tsx";
 
 type Pages<T> = AsyncIterable<readonly T[]> | Iterable<readonly T[]>;
 
-/** Saves all rows as CSV; while pages are read it says how many there are, and can be stopped. */
+/** Saves all rows as CSV, with progress and a stop button. */
 export function Export<T>({
   name,
   columns,

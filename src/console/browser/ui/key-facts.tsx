@@ -14,7 +14,7 @@ export function KeyState({ state }: { state: "live" | "revoked" | "expired" }) {
   return <Badge tone={tone[state]}>{state}</Badge>;
 }
 
-/** What a key spent of its budget. */
+/** A key's spend of its budget. */
 export function Budget({ apiKey }: { apiKey: Key }) {
   const { budget_dollars, budget_period, spent_dollars } = apiKey;
   if (budget_dollars === undefined || budget_dollars === null) {

@@ -3,7 +3,7 @@ import { DAY, localMinute } from "../lib/time.ts";
 import { Field } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
-/** A key's limits as they are typed; an empty text is none. */
+/** A key's limits as typed; an empty text is none. */
 export type Terms = {
   readonly rpm_limit: string;
   readonly tpm_limit: string;
@@ -11,7 +11,7 @@ export type Terms = {
   readonly budget_period: string;
   readonly allowed_models: string;
   readonly end_user: string;
-  /** As the browser's field has it: local, to the minute. */
+  /** In the browser field's format: local, to the minute. */
   readonly expires_at: string;
 };
 
@@ -28,7 +28,7 @@ export function termsOf(key: Partial<Key>): Terms {
   };
 }
 
-/** What was typed, as the API takes it: numbers are numbers, no text is null. What is no number the API refuses. */
+/** Returns the API's body: numbers are numbers, an empty text is null. The API rejects invalid ones. */
 export function bodyOf(terms: Terms) {
   const models = terms.allowed_models.split(/[,\s]+/).filter(Boolean);
   const hasBudget = terms.budget_dollars.trim() !== "";
@@ -51,7 +51,7 @@ function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
   return text === "day" || text === "week" || text === "month" ? text : null;
 }
 
-/** Whether a key with these terms may ask models alone. */
+/** Returns whether a key with these terms may only ask models. */
 export function isLimitedBy({ rpm_limit: _own, budget_period: _of, ...others }: Terms): boolean {
   return Object.values(others).some((text) => text.trim() !== "");
 }

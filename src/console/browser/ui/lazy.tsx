@@ -4,7 +4,7 @@ import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
 import { Failed, Skeleton } from "./states.tsx";
 
-/** A page, or a part of one, with a script of its own. */
+/** A separately loaded page or part. */
 export type Part = Pick<Page, "load">;
 const views = new Map<Part, FunctionComponent>();
 const NO_SCRIPT = {
@@ -22,7 +22,7 @@ async function fetched(page: Part): Promise<FunctionComponent> {
   return view;
 }
 
-/** Fetches a page's script before it is asked for; a failure says nothing until then. */
+/** Loads a page's script early. A failure is silent until it is needed. */
 export function fetchAhead(page: Part): void {
   void fetched(page).catch(() => undefined);
 }

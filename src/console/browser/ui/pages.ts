@@ -12,7 +12,7 @@ export type Pager<T> = {
   readonly next: (() => void) | undefined;
   /** Whether a filter is on, so that no rows do not mean that there are none. */
   readonly isFiltered: boolean;
-  /** Every page of it, for an export. Throws what the region said instead. */
+  /** Yields every page for an export. Throws the region's failure. */
   readonly all: () => AsyncIterable<readonly T[]>;
 };
 type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
@@ -21,8 +21,8 @@ const LIMIT = 50;
 const FULL_MS = 2000;
 
 /**
- * A list by pages of 50. `read` says what rows an answer has and what `cursor` (the parameter's name) takes
- * for the page behind it; null: there is none.
+ * A list by pages of 50. `read` returns an answer's rows and the next `cursor` (the parameter's name); null:
+ * none.
  */
 export function usePages<C extends ReadCall, T>(
   name: C,
@@ -59,7 +59,7 @@ export function usePages<C extends ReadCall, T>(
     for (let after: string | number | undefined, more = true; more;) {
       const outcome = await readOnce(name, at(after, 100)); // oxlint-disable-line no-await-in-loop -- a page says where the next begins
       if (!outcome.ok && outcome.failure.status === 429) {
-        yield []; // the session's minute is full: what asks for the rows may stop here
+        yield []; // the session's limit is reached: the reader may stop here
         await new Promise((resolve) => setTimeout(resolve, FULL_MS)); // oxlint-disable-line no-await-in-loop -- as above
         continue;
       }

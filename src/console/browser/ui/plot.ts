@@ -3,7 +3,7 @@ import uPlot from "uplot";
 export type PlotSeries = {
   readonly label: string;
   readonly color: string;
-  /** Which tile fills it where the reader chooses the colors, which then say nothing; null: the one of all others. */
+  /** The tile that fills it if the reader chooses the colors; null: the one of all others. */
   readonly tile?: number | null;
   readonly values: readonly (number | null)[];
 };
@@ -138,7 +138,7 @@ const TILES: readonly (readonly (readonly [number, number, number, number])[])[]
   [[0, 0, 8, 8]],
 ];
 const DOTS = [[3, 4, 5, 4]] as const;
-/** How thick the lines of a tile are, where that is not 1. */
+/** The line width of a tile, by default 1. */
 const THICK: Readonly<Record<number, number>> = { 0: 8, 7: 4 };
 
 function tileOf(tile: number | null, ink: string, ground: string): CanvasPattern | null {

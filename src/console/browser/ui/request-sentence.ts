@@ -3,7 +3,7 @@ import { spent } from "../lib/money.ts";
 
 const IN_STREAM = new Map([[200, "Broken off in its stream"]]);
 
-/** What became of it, for who was told of an error. */
+/** Returns a request's result in words for the error's reader. */
 export function sentenceOf({
   status,
   error,

@@ -21,7 +21,7 @@ export const STATUS_WORDS = {
   refused: "Refused",
 } as const;
 
-/** What became of a request, and by which error. */
+/** A request's result and error. */
 export function Status({ of: { status, error } }: { of: Pick<Generation, "status" | "error"> }) {
   const [word, tone] = [STATUS_WORDS[status], TONES[status]];
   if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;

@@ -9,14 +9,14 @@ type Props = {
   readonly secret: string;
   readonly noun: string;
   readonly note?: string;
-  /** The secret as it is used, each under its heading. */
+  /** The secret in use, each under a heading. */
   readonly uses: readonly (readonly [heading: string, text: string])[];
-  /** Where it can be put to use at once; the dialog is closed by it. */
+  /** A place to use it at once, which closes the dialog. */
   readonly use?: readonly [text: string, run: () => void];
   readonly onClose: () => void;
 };
 
-/** A secret that is shown once; leaving before it was copied asks. */
+/** A secret, shown once. Leaving before a copy asks. */
 export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState(false);
@@ -71,7 +71,7 @@ export function KeySecret({
 }: {
   name: string;
   secret: string;
-  /** Of the key, where its owner may connect a client with it here. */
+  /** The key's ID, if its owner may connect a client here. */
   id?: string;
   note?: string;
   onClose: () => void;

@@ -6,7 +6,7 @@ import type { Column } from "./table.tsx";
 
 type Spent = Readonly<Record<Extract<Metric, "cost_micro" | "requests">, number>>;
 
-/** What each group was charged. */
+/** Each group's charges. */
 export const SPEND: Column<Spent> = {
   id: "cost_micro",
   title: "Spend",
@@ -16,7 +16,7 @@ export const SPEND: Column<Spent> = {
   cell: ({ cost_micro }) => <Money micros={cost_micro} />,
 };
 
-/** Its part of all that was charged. */
+/** Its share of all charges. */
 export function shareOf(total: number): Column<Spent> {
   const share = ({ cost_micro }: Spent): number => (total === 0 ? 0 : cost_micro / total);
   return {
@@ -37,7 +37,7 @@ export const REQUESTS: Column<Spent> = {
   cell: ({ requests }) => <Count count={requests} />,
 };
 
-/** What a request of it cost on average. */
+/** The average cost of a request. */
 export const AVERAGE: Column<Spent> = {
   id: "each",
   title: "Avg cost",

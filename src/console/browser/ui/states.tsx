@@ -28,7 +28,7 @@ export function Skeleton({ height }: { height: number }) {
   );
 }
 
-/** What will be here, and the one thing that fills it. */
+/** An empty place and the action that fills it. */
 export function Empty({
   text,
   command,
@@ -47,7 +47,7 @@ export function Empty({
   );
 }
 
-/** What somebody does who has not asked anything yet. */
+/** The steps before a first request. */
 export function FirstSteps() {
   const steps = [
     ["Ask a model here", ["playground"]],
@@ -78,7 +78,7 @@ function remedyOf({ status, code }: CallFailure): string {
   return "Change what it names and repeat.";
 }
 
-/** What happened, what to do, and the id to quote. */
+/** A failure, its remedy and the ID to quote. */
 export function Failed({ failure, again }: { failure: CallFailure; again?: () => void }) {
   const { message, requestId, docsUrl } = failure;
   return (
@@ -106,7 +106,7 @@ export function Failed({ failure, again }: { failure: CallFailure; again?: () =>
   );
 }
 
-/** Data that could not be read again says its age. */
+/** The age of data that couldn't be refreshed. */
 export function Age({ read }: { read: Read<unknown> }) {
   const now = useNow();
   if (read.latest === undefined || read.failure === undefined) return null;
@@ -118,7 +118,7 @@ export function Age({ read }: { read: Read<unknown> }) {
   );
 }
 
-/** What a read found, or its skeleton of the same height, or why there is nothing. */
+/** A read's value, its skeleton of the same height, or its failure. */
 export function ReadResult<T>({
   read,
   height,
@@ -140,7 +140,7 @@ export function ReadResult<T>({
   return <Skeleton height={height} />;
 }
 
-/** As `Shown` for a word or a number in its line: at first nothing, of the same height. */
+/** As `Shown` for a word or number in a line: empty at first, with the same height. */
 export function Inline<T>({
   read,
   children,
@@ -174,7 +174,7 @@ function Awaited() {
   return <span class="hidden">{waited && "Reading"}</span>;
 }
 
-/** Says that the region is away and when it is asked again. */
+/** The bar while the region is unavailable, with the time of the next try. */
 export function ConnectionBar() {
   const at = useCell(nextTry);
   const [, tick] = useState(0);

@@ -2,9 +2,9 @@ import { useRef, useState } from "preact/hooks";
 
 /** A list whose rows stand still while somebody is in it. */
 export type Steady<T> = {
-  /** As they stood when the pointer or the focus came, each as it is now. */
+  /** The rows in order since the pointer or focus came, each current. */
   readonly shown: readonly T[];
-  /** How many came since. */
+  /** The number of new rows since. */
   readonly waiting: number;
   readonly letIn: () => void;
   readonly watch: {
@@ -15,7 +15,7 @@ export type Steady<T> = {
   };
 };
 
-/** Holds back new rows while the pointer or the focus is in a list; `of` says which list it is: another is shown at once. */
+/** Holds back new rows while the pointer or focus is in a list; `of` identifies the list. */
 export function useSteady<T extends { readonly id: string }>(
   rows: readonly T[],
   of: string,

@@ -9,7 +9,7 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /** What a file has for it: headings with their units, and values; its title and value where left out. */
+  /** Its columns in a file: headings with units, and values; by default its title and value. */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
@@ -120,7 +120,7 @@ function matching<T>(
   });
 }
 
-/** By the column that `sort` names, downwards with a minus; else as they came. Nothing stands last. */
+/** Sorts by the column in `sort`, descending with a minus. Missing values come last. */
 function sorted<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -179,7 +179,7 @@ export function Grid<T>({
   );
 }
 
-/** Only what is wider than its place scrolls in itself; the head of any other stays in sight under the top line. */
+/** Only what is too wide scrolls by itself; other headers stay visible under the top line. */
 function watchWidth(box: HTMLElement): () => void {
   const watch = new ResizeObserver(() =>
     box.classList.toggle("fits", box.scrollWidth <= box.clientWidth),
@@ -189,7 +189,7 @@ function watchWidth(box: HTMLElement): () => void {
   return () => watch.disconnect();
 }
 
-/** What a click on a header sorts by next: the largest first, then the least, then as it came. */
+/** The next order after a click on a header: descending, ascending, original. */
 const ORDERS = {
   none: { arrow: "", next: (id: string) => `-${id}` },
   descending: { arrow: " ↓", next: (id: string) => id },
