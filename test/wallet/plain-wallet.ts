@@ -5,14 +5,16 @@ import { decideCredit } from "../../src/money/wallet/rules/credit.ts";
 import {
   decideHold,
   decideSettle,
+  recallHold,
+  recallSettle,
+} from "../../src/money/wallet/rules/ledger.ts";
+import {
   closeHold,
   dueHolds,
   emptyTotals,
   freeOf,
   openHold,
-  recallHold,
-  recallSettle,
-} from "../../src/money/wallet/rules/ledger.ts";
+} from "../../src/money/wallet/rules/open-holds.ts";
 import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import { addSpend, noSpend, spentIn } from "../../src/money/wallet/rules/quota.ts";

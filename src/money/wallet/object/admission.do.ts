@@ -22,7 +22,7 @@ import {
   refuseSessionRate,
   sessionRate,
 } from "./sessions.do.ts";
-import { heldOfKey } from "../rules/ledger.ts";
+import { heldOfKey } from "../rules/open-holds.ts";
 
 /** The context of admission: the wallet's decisions and its organization's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };

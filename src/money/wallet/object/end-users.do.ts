@@ -8,7 +8,7 @@ import { DOLLARS_MAX } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { sha256 } from "../../../shared/hash.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
-import { moveHolds } from "../rules/ledger.ts";
+import { moveHolds } from "../rules/open-holds.ts";
 import { spentIn, noSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import {

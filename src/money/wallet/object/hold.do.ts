@@ -7,8 +7,9 @@ import type { KeyTerms } from "../../../shared/key-terms.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
-import { decideHold, openHold, recallHold } from "../rules/ledger.ts";
-import type { OpenHold } from "../rules/ledger.ts";
+import { decideHold, recallHold } from "../rules/ledger.ts";
+import { openHold } from "../rules/open-holds.ts";
+import type { OpenHold } from "../rules/open-holds.ts";
 import {
   insertName,
   insertRequest,

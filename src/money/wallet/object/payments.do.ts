@@ -13,7 +13,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { decideCredit } from "../rules/credit.ts";
 import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
-import { freeOf } from "../rules/ledger.ts";
+import { freeOf } from "../rules/open-holds.ts";
 import { creditTopUp, monthOf } from "../rules/top-up.ts";
 import {
   insertForgiven,

@@ -14,7 +14,7 @@ import type {
 import type { Vitals } from "../../../shared/contracts/wallet.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
-import { freeOf } from "../rules/ledger.ts";
+import { freeOf } from "../rules/open-holds.ts";
 import { selectBack } from "../tables/payment-rows.do.ts";
 import { balanceOf, isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";

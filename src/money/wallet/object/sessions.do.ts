@@ -9,7 +9,7 @@ import type { Session } from "../../../shared/session.ts";
 import { budgetLeft, sessionBudget } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
 import { rateState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
-import { heldOfKey } from "../rules/ledger.ts";
+import { heldOfKey } from "../rules/open-holds.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
   addSessionSpend,

@@ -2,7 +2,7 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import type { HoldTotals } from "./ledger.ts";
+import type { HoldTotals } from "./open-holds.ts";
 
 /**
  * Returns the balance after a credit or correction, or the failure: never above 2^53, never below the held

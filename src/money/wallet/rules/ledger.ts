@@ -8,7 +8,9 @@ import type { Budget } from "./key-limits.ts";
 import { endOf } from "../../../shared/period.ts";
 import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
-import type { EndUser, PerPeriod } from "./quota.ts";
+import type { EndUser } from "./quota.ts";
+import { freeOf, heldBy, heldOfKey } from "./open-holds.ts";
+import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
 /** The stored state of an ID. `granted` is null if it was never granted. */
@@ -237,126 +239,4 @@ export function recallSettle(known: KnownHold): Recalled | null {
     case "expired":
       return null;
   }
-}
-
-/** A hold that isn't settled, voided or expired. Times are Unix ms. */
-export type OpenHold = {
-  readonly id: string;
-  readonly granted: Micros;
-  readonly externalId: string | null;
-  /** The end user it counts against; null without one. */
-  readonly endUserId: string | null;
-  readonly keyId: string;
-  /** The session that spends; absent or null without one. */
-  readonly session?: string | null;
-  readonly admittedAt: number;
-  /** The day and month of admission, in which its spend counts. */
-  readonly period: Period;
-  readonly expiresAt: number;
-};
-
-/** The totals that decide. They are derived from the tables and changed only by the functions below. */
-export type HoldTotals = {
-  seq: number;
-  balance: Micros;
-  held: Micros;
-  readonly holds: Map<string, OpenHold>;
-  readonly holdsByPayer: Map<string, Set<OpenHold>>;
-  /** Lower bound for the next expiry; Infinity without holds. */
-  nextExpiry: number;
-};
-
-export function emptyTotals(): HoldTotals {
-  return {
-    seq: 0,
-    balance: micros(0),
-    held: micros(0),
-    holds: new Map(),
-    holdsByPayer: new Map(),
-    nextExpiry: Infinity,
-  };
-}
-
-/** Returns the balance without open holds. */
-export function freeOf(books: HoldTotals): Micros {
-  return micros(books.balance - books.held);
-}
-
-function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod {
-  let daily = 0;
-  let monthly = 0;
-  for (const hold of books.holdsByPayer.get(endUserId) ?? []) {
-    if (hold.period.day === period.day) daily += hold.granted;
-    if (hold.period.month === period.month) monthly += hold.granted;
-  }
-  return { daily: micros(daily), monthly: micros(monthly) };
-}
-
-/** Returns a key's open holds in a budget period of admission. */
-export function heldOfKey(
-  books: HoldTotals,
-  { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
-  period: Period,
-): Micros {
-  let held = 0;
-  for (const hold of books.holdsByPayer.get(keyId) ?? []) {
-    if (budgetPeriod === null || hold.period[budgetPeriod] === period[budgetPeriod]) {
-      held += hold.granted;
-    }
-  }
-  return micros(held);
-}
-
-function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly string[] {
-  const payers = endUserId === null ? [keyId] : [keyId, endUserId];
-  return session === null ? payers : [...payers, session];
-}
-
-export function openHold(books: HoldTotals, hold: OpenHold): void {
-  assert(!books.holds.has(hold.id), "a hold opens once");
-  books.holds.set(hold.id, hold);
-  books.held = micros(books.held + hold.granted);
-  assert(books.held <= books.balance, "holds never exceed the balance");
-  books.nextExpiry = Math.min(books.nextExpiry, hold.expiresAt);
-  for (const payer of payersOf(hold)) {
-    const others = books.holdsByPayer.get(payer) ?? new Set();
-    books.holdsByPayer.set(payer, others.add(hold));
-  }
-}
-
-/** Moves open holds from one end user to another. */
-export function moveHolds(books: HoldTotals, fromId: string, toId: string): void {
-  for (const hold of books.holdsByPayer.get(fromId) ?? []) {
-    const moved = { ...hold, endUserId: toId };
-    books.holds.set(hold.id, moved); // keeps its position
-    for (const payer of payersOf(hold)) books.holdsByPayer.get(payer)?.delete(hold);
-    for (const payer of payersOf(moved)) {
-      const others = books.holdsByPayer.get(payer) ?? new Set();
-      books.holdsByPayer.set(payer, others.add(moved));
-    }
-  }
-  books.holdsByPayer.delete(fromId);
-}
-
-/** Removes an ended hold. Unknown IDs are ignored. */
-export function closeHold(books: HoldTotals, id: string): void {
-  const hold = books.holds.get(id);
-  if (hold === undefined) return;
-  books.holds.delete(id);
-  books.held = micros(books.held - hold.granted);
-  for (const payer of payersOf(hold)) {
-    const others = books.holdsByPayer.get(payer);
-    others?.delete(hold);
-    if (others?.size === 0) books.holdsByPayer.delete(payer);
-  }
-}
-
-/** Returns the holds that expire by `nowMs`, in order of admission. */
-export function dueHolds(books: HoldTotals, nowMs: number): OpenHold[] {
-  if (nowMs < books.nextExpiry) return [];
-  const due = [...books.holds.values()].filter((hold) => hold.expiresAt <= nowMs);
-  books.nextExpiry = [...books.holds.values()]
-    .filter((hold) => hold.expiresAt > nowMs)
-    .reduce((least, hold) => Math.min(least, hold.expiresAt), Infinity);
-  return due;
 }
