@@ -36,7 +36,7 @@ export function openApiDocument(examples: Examples): Json {
     servers: [{ url: "/", description: "The region that serves this document." }],
     tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({
       name,
-      description: `Operations of the part ${name}.`,
+      description: `The task ${name}.`,
     })),
     paths,
     components: {

@@ -54,16 +54,22 @@ export function within(
   return Object.fromEntries(entries) as Record<string, Description>;
 }
 
-/** The document's parts, by how the paths of their operations begin; what is paid for is Inference. */
+/** The document's parts, one for each task, by the start of their paths. Other paid paths are Inference. */
 const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/admin/, "Operator"],
   [/^\/console/, "People"],
-  [/^\/v1\/(?:responses|messages)/, "Inference"],
+  [/^\/v1\/(?:chat\/)?completions/, "Chat"],
+  [/^\/v1\/responses/, "Responses"],
+  [/^\/v1\/messages/, "Messages"],
+  [/^\/v1\/embeddings/, "Embeddings"],
   [/^\/v1\/models/, "Models"],
-  [/^\/v1\/(?:balance|usage|holds|generations|errors|alerts|credits)/, "Money"],
-  [/^\/v1\/(?:events|webhooks)/, "Events"],
   [/^\/v1\/keys?(?:\/|$)/, "Keys"],
   [/^\/v1\/sessions/, "Sessions"],
+  [/^\/v1\/(?:balance|holds|credits)/, "Credits"],
+  [/^\/v1\/(?:usage|alerts)/, "Usage"],
+  [/^\/v1\/(?:generations|errors)/, "Requests"],
+  [/^\/v1\/events/, "Events"],
+  [/^\/v1\/webhooks/, "Webhooks"],
   [/^\/v1\/users/, "End users"],
   [/^\/v1\/orgs/, "Organization"],
 ];
@@ -113,7 +119,7 @@ export function operationsOf<T extends Row>(
     const standing = standingOf(row, description);
     const errors = [...new Set([...standing.errors, ...(description.errors ?? [])])];
     const [, own] = TAGS.find(([paths]) => paths.test(path)) ?? [];
-    const tag = standing.isPaid ? "Inference" : own;
+    const tag = own ?? (standing.isPaid ? "Inference" : undefined);
     if (tag === undefined) throw new Error(`scripts/openapi has no part for ${name}`);
     return { ...description, ...standing, errors, tag, name, method, path };
   });

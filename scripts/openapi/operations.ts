@@ -257,8 +257,10 @@ const OTHERS: Readonly<Record<string, Description>> = {
     },
   ),
   "GET /v1/keys": described("Keys, newest first", { 200: keyed.keys, query: keysParameters }),
-  "POST /v1/keys": described("Make a key for the calling member; it is shown this once", {
+  "POST /v1/keys": described("Create a key", {
     201: keyed.freshKey,
+    description:
+      "The key belongs to the calling member. The response is the only one with the key itself.",
     body: newKeySchema,
     headers: [idempotencyKey(false)],
     errors: ["too_many_keys", "idempotency_replay", "idempotency_mismatch"],
@@ -313,7 +315,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     200: record.endUsers,
     query: endUsersQuery,
   }),
-  "POST /v1/users": described("Make an end user, or change the one of this name", {
+  "POST /v1/users": described("Create an end user, or change an existing one", {
     200: record.endUser,
     201: record.endUser,
     body: putBody,

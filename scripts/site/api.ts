@@ -1,6 +1,6 @@
 import { callInLanguages } from "./api-calls.ts";
 import { fieldsOf } from "./api-fields.ts";
-import type { Json } from "./api-fields.ts";
+import type { FieldRow, Json } from "./api-fields.ts";
 import type { Page } from "./audiences.ts";
 import { slugOf } from "./slug.ts";
 
@@ -33,10 +33,7 @@ type Named = { readonly name: string; readonly path: string; readonly operation:
 /** The answer of every failure. */
 const ERROR: Json = { $ref: "#/components/schemas/Error" };
 
-/** Operations of one page: more of them are a page too tall for a phone. */
-const PAGE_MOST = 5;
-
-/** The API reference as pages of Markdown: one of all operations, and one for each resource with all fields. */
+/** Returns the API reference as pages of Markdown: an index of all operations, and one page for each task with all fields. */
 export function apiPages(text: string): Page[] {
   const document = JSON.parse(text) as Document;
   const all = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -47,11 +44,14 @@ export function apiPages(text: string): Page[] {
   const groups = groupsOf(all);
   const pages = groups.map(({ page, title, own }): Page => {
     const parts = own.map((one) => operationPart(one, document));
-    return { name: page, markdown: [`# ${title}`, ...parts].join("\n\n") };
+    const index = own.map(
+      ({ name, operation }) => `- [\`${name}\`](#${slugOf(`\`${name}\``)}): ${operation.summary}`,
+    );
+    return { name: page, markdown: [`# ${title}`, index.join("\n"), ...parts].join("\n\n") };
   });
   const error = table("Fields of an error", rowsOf(ERROR, document.components.schemas));
   const [operators, customers] = [groups.filter(isOperators), groups.filter((one) => !isOperators(one))];
-  const more = `What operators call: [their reference](${OPERATORS}.md).`;
+  const more = `Operators have [a reference of their own](${OPERATORS}.md).`;
   const index = indexPage("api", "API reference", customers, more);
   const theirs = indexPage(OPERATORS, "API reference for operators", operators);
   return [{ ...index, markdown: [index.markdown, ...error].join("\n\n") }, theirs, ...pages];
@@ -62,26 +62,17 @@ const isOperators = ({ page }: Group): boolean => page.startsWith(OPERATORS);
 
 type Group = { readonly page: string; readonly title: string; readonly own: readonly Named[] };
 
-/** Groups operations by topic, with a limit per page. */
+/** Groups operations by task: one page each. */
 function groupsOf(all: readonly Named[]): Group[] {
-  const byResource = Map.groupBy(all, ({ path, operation }) => resourceOf(path, operation));
-  return [...byResource].flatMap(([resource, ones]) => {
-    const pages = Math.ceil(ones.length / PAGE_MOST);
-    const size = Math.ceil(ones.length / pages);
-    return Array.from({ length: pages }, (_, i): Group => {
-      const number = pages === 1 ? "" : ` ${i + 1}`;
-      const place = resource.startsWith("Operators: ") ? "operators-" : "";
-      const slug = slugOf(resource.replace("Operators: ", "") + number);
-      return {
-        page: `api/${place}${slug}`,
-        title: `API: ${resource}${number === "" ? "" : `,${number}`}`,
-        own: ones.slice(i * size, (i + 1) * size),
-      };
-    });
+  const byTask = Map.groupBy(all, ({ path, operation }) => taskOf(path, operation));
+  return [...byTask].map(([task, own]): Group => {
+    const place = task.startsWith("Operators: ") ? "operators-" : "";
+    const slug = slugOf(task.replace("Operators: ", ""));
+    return { page: `api/${place}${slug}`, title: `API: ${task}`, own };
   });
 }
 
-function resourceOf(path: string, operation: Operation): string {
+function taskOf(path: string, operation: Operation): string {
   if (!path.startsWith("/admin/")) return operation.tags[0] ?? "";
   const [, , , , , noun = "organizations"] = path.split("/");
   return `Operators: ${path.includes("/orgs") ? noun.replaceAll("-", " ") : "region"}`;
@@ -89,7 +80,7 @@ function resourceOf(path: string, operation: Operation): string {
 
 function indexPage(name: string, title: string, groups: readonly Group[], more = ""): Page {
   const intro =
-    "Every call, by what it is of, with its fields and an answer that a region gave. For programs: [openapi.json](/openapi.json). What is written `https://YOUR-REGION` is the region's address.";
+    "All operations by task, with their fields and recorded examples. The OpenAPI document is at [openapi.json](/openapi.json). Replace `https://YOUR-REGION` with the address of your region.";
   const folder = name.slice(0, name.lastIndexOf("/") + 1); // links are from where a page stands
   const at = (page: string): string => page.slice(folder.length);
   const lists = groups.map(({ page, title: heading, own }) => {
@@ -120,12 +111,13 @@ function operationPart({ name, operation }: Named, document: Document): string {
   });
   return [
     `## \`${name}\``,
+    `<!-- keywords: ${summary.toLowerCase()} -->`,
     `${summary}. ${description}`,
     ...table("Parameters", rows),
-    ...fieldTable("Fields of the body", requestBody?.content, schemas),
+    ...bodyTables(requestBody?.content, schemas),
     ...callOf(name, operation),
-    ...fieldTable("Fields of the answer", success?.[1].content, schemas),
-    ...example(`Answer, ${success?.[0] ?? ""}`, success?.[1].content),
+    ...fieldTable("Response fields", success?.[1].content, schemas),
+    ...example(`Response, ${success?.[0] ?? ""}`, success?.[1].content),
     `Errors: ${errors.join("; ")}.`,
   ].join("\n\n");
 }
@@ -143,6 +135,28 @@ function linked(names: string): string {
   return names.replaceAll(/`(\w+)`/g, "[`$1`](../errors.md#$1)");
 }
 
+/** Open fields are those of the body and of its direct parts. */
+const OPEN_DEPTH = 2;
+
+/** Returns the body's required fields as an open table, and all others as a folded table. */
+function bodyTables(
+  content: Content | undefined,
+  schemas: Readonly<Record<string, Json>>,
+): string[] {
+  const schema = content?.["application/json"]?.schema;
+  if (schema === undefined) return [];
+  const fields = fieldsOf(schema, schemas);
+  const optional = new Set(fields.filter(({ isRequired }) => !isRequired).map(({ path }) => path));
+  const isFolded = (path: string): boolean =>
+    path.split(".").length > OPEN_DEPTH ||
+    [...path.matchAll(/\[\]|\.|$/g)].some(({ index }) => optional.has(path.slice(0, index)));
+  const [required, rest] = [false, true].map((is) => fields.filter(({ path }) => isFolded(path) === is));
+  return [
+    ...table("Required fields", rowsOfFields(required ?? []), "open-fields"),
+    ...table("Other fields", rowsOfFields(rest ?? [])),
+  ];
+}
+
 function fieldTable(
   title: string,
   content: Content | undefined,
@@ -154,16 +168,20 @@ function fieldTable(
 }
 
 function rowsOf(schema: Json, schemas: Readonly<Record<string, Json>>): string[][] {
-  return fieldsOf(schema, schemas).map(({ path, type, isRequired, words }) => {
+  return rowsOfFields(fieldsOf(schema, schemas));
+}
+
+function rowsOfFields(fields: readonly FieldRow[]): string[][] {
+  return fields.map(({ path, type, isRequired, words }) => {
     return [path, `${type}${isRequired ? ", required" : ""}`, words];
   });
 }
 
-/** A block that the site folds: a line for each field, its parts between bars. */
-function table(title: string, rows: readonly (readonly string[])[]): string[] {
+/** Returns a block that the site shows as a table: a line for each field, its parts between bars. */
+function table(title: string, rows: readonly (readonly string[])[], kind = "fields"): string[] {
   if (rows.length === 0) return [];
   const lines = rows.map((row) => row.map((cell) => cell.replaceAll("```", "")).join(" | "));
-  return [`\`\`\`fields ${title}\n${lines.join("\n")}\n\`\`\``];
+  return [`\`\`\`${kind} ${title}\n${lines.join("\n")}\n\`\`\``];
 }
 
 /** The records of a list in an example. */

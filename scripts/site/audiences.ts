@@ -9,13 +9,21 @@ export const AUDIENCES: readonly (readonly [name: Audience, title: string, first
   ["develop", "Develop", "internals/README"],
 ];
 
+/** The page of CHANGELOG.md. */
+export const CHANGELOG = "changelog";
+
 type Group = readonly [title: string, names: readonly string[]];
 /** The pages of each audience; `internals` and unlisted pages are for `develop`. */
 const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = {
   use: [
-    ["Begin", ["quickstart", "clients", "console", "concepts"]],
-    ["Work with it", ["keys", "end-users", "usage", "errors", "limits", "idempotency"]],
-    ["", ["credits", "webhooks", "models-and-prices", "regions", "people"]],
+    ["Start", ["quickstart", "clients", "concepts"]],
+    [
+      "Build",
+      ["streaming", "tools", "images", "structured-output", "prompt-caching", "errors", "idempotency", "limits"],
+    ],
+    ["Bill", ["keys", "end-users", "usage", "credits", "webhooks"]],
+    ["Organization", ["people", "regions", "console"]],
+    ["Reference", ["models-and-prices", CHANGELOG, "status"]],
   ],
   run: [
     ["Begin", ["start", "sandbox", "deploy", "one-region", "configuration"]],
@@ -67,7 +75,7 @@ export function treeOf(audience: Audience, pages: readonly Page[]): readonly Gro
   ].filter(([, names]) => names.length > 0);
 }
 
-/** Returns redirects from addresses before audiences existed. */
+/** Returns redirects from earlier addresses. */
 export function redirectsOf(pages: readonly Page[]): string {
   const moved = pages.filter(({ name }) => audienceOf(name) !== null && !name.startsWith("api/"));
   const lines = moved.flatMap(({ name }) => {
@@ -75,5 +83,17 @@ export function redirectsOf(pages: readonly Page[]): string {
     const oldFile = `/docs/${name.replace(/README$/, "index")}`;
     return [`${old} ${urlOf(name)} 301`, `${oldFile}.md /${fileOf(name)}.md 301`];
   });
-  return `${lines.join("\n")}\n`;
+  const api = Object.entries(API_MOVED).flatMap(([page, old]) =>
+    old.map((name) => `/docs/use/api/${name} /docs/use/${page} 301`),
+  );
+  return `${[...lines, ...api].join("\n")}\n`;
 }
+
+/** The reference's pages before it was cut by task. */
+const API_MOVED: Readonly<Record<string, readonly string[]>> = {
+  api: ["inference-1", "inference-2"],
+  "api/keys": ["keys-1", "keys-2"],
+  "api/credits": ["money-1", "money-2", "money-3"],
+  "api/webhooks": ["events-1", "events-2", "events-3"],
+  "api/people": ["people-1", "people-2", "people-3", "people-4", "people-5", "people-6"],
+};

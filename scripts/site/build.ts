@@ -13,12 +13,13 @@ import path from "node:path";
 import { build } from "esbuild";
 import { openApiText } from "../openapi.ts";
 import { apiPages } from "./api.ts";
-import { AUDIENCES, audienceOf, fileOf, redirectsOf, treeOf, urlOf } from "./audiences.ts";
+import { AUDIENCES, audienceOf, CHANGELOG, fileOf, redirectsOf, treeOf, urlOf } from "./audiences.ts";
 import type { Audience, Page } from "./audiences.ts";
 import { forCustomers } from "./for-customers.ts";
 import type { Entry } from "./search.ts";
 import { CONSOLE_HEADERS, buildConsole, writeApiTypes } from "./console.ts";
-import { escape, renderMarkdown } from "./markdown.ts";
+import { escapeHtml } from "./escape-html.ts";
+import { renderMarkdown } from "./markdown.ts";
 import type { Heading } from "./markdown.ts";
 import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
@@ -64,7 +65,7 @@ async function writeSite(folder: string): Promise<Built> {
   const openApi = await openApiText();
   const pages = [...readPages(), ...apiPages(openApi)];
   const out = path.join(folder, "docs");
-  for (const kept of ["pictures", "operate"]) {
+  for (const kept of ["pictures", "operate", "quickstart"]) {
     cpSync(path.join(DOCS, kept), path.join(out, kept), { recursive: true });
   }
   const write = (name: string, text: string): void => {
@@ -115,16 +116,18 @@ async function pageScript(): Promise<string> {
   return outputFiles[0]?.text ?? "";
 }
 
-/** Every document; one for customers as they read it. */
+/** Returns every page of the docs and the changelog. Pages for customers are adapted to them. */
 export function readPages(): Page[] {
   const names = readdirSync(DOCS, { recursive: true, encoding: "utf8" }).toSorted();
-  return names
+  const changelog = readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8");
+  const pages = names
     .filter((name) => name.endsWith(".md"))
     .map((file) => {
       const name = file.slice(0, -3);
       const markdown = readFileSync(path.join(DOCS, file), "utf8");
       return { name, markdown: audienceOf(name) === "use" ? forCustomers(markdown) : markdown };
     });
+  return [...pages, { name: CHANGELOG, markdown: changelog.replaceAll("](docs/", "](") }];
 }
 
 /** Pages that the Worker answers with, in no tree and in no search. */
@@ -179,7 +182,7 @@ function htmlOf(
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>${escape(titleOf(page))} - Turnpike</title>
+<title>${escapeHtml(titleOf(page))} - Turnpike</title>
 <link rel="stylesheet" href="${assets["style"]}">
 ${isAlone ? "" : `<link rel="alternate" type="text/markdown" href="${twin}">\n`}<script src="${assets["script"]}" defer></script>
 </head>
@@ -187,7 +190,8 @@ ${isAlone ? "" : `<link rel="alternate" type="text/markdown" href="${twin}">\n`}
 <a class="skip" href="#content">To the text</a>
 <header><a class="brand" href="/docs/">Turnpike</a>
 <button id="menu" type="button" aria-expanded="false" aria-controls="tree" hidden>Menu</button>
-<form role="search"><input id="search" type="search" placeholder="Search, or press /" aria-label="Search the documents" autocomplete="off" data-index="${assets["index"]}"><ul id="found"></ul></form></header>
+<a href="/console/">Console</a> <a href="/docs/" aria-current="true">Docs</a> <span id="region" class="badge"></span>
+<form role="search"><input id="search" type="search" placeholder="Search, or press /" aria-label="Search the docs" autocomplete="off" data-index="${assets["index"]}"><ul id="found"></ul></form></header>
 <div class="layout">
 <main id="content">
 ${audience === "use" ? KEY_FIELD : ""}${here === "" ? "" : `<details class="here-folded"><summary>On this page</summary>${here}</details>`}${html}<footer>${isAlone ? "" : `<a href="${twin}">This page as Markdown</a> · `}<a href="/console/">Console</a></footer>
@@ -225,11 +229,11 @@ function tree(page: Page, pages: readonly Page[], audience: Audience): string {
     const shown = pages.find((other) => other.name === name);
     if (shown === undefined) throw new Error(`no page docs/${name}.md`);
     const current = name === page.name ? ' aria-current="page"' : "";
-    return `<li><a href="${urlOf(name)}"${current}>${escape(titleOf(shown))}</a></li>`;
+    return `<li><a href="${urlOf(name)}"${current}>${escapeHtml(titleOf(shown))}</a></li>`;
   };
   return treeOf(audience, pages)
     .map(([title, names]) => {
-      const head = title === "" ? "" : `<h2>${escape(title)}</h2>`;
+      const head = title === "" ? "" : `<h2>${escapeHtml(title)}</h2>`;
       return `${head}<ul>${names.map(item).join("")}</ul>`;
     })
     .join("");
@@ -238,7 +242,7 @@ function tree(page: Page, pages: readonly Page[], audience: Audience): string {
 function onThisPage(headings: readonly Heading[]): string {
   const items = headings
     .filter(({ depth }) => depth === 2 || depth === 3)
-    .map(({ title, anchor }) => `<li><a href="#${escape(anchor)}">${escape(title)}</a></li>`);
+    .map(({ title, anchor }) => `<li><a href="#${escapeHtml(anchor)}">${escapeHtml(title)}</a></li>`);
   return items.length < 2 ? "" : `<ul>${items.join("")}</ul>`;
 }
 

@@ -8,7 +8,9 @@ export const KEY = "YOUR_KEY";
 const PLACED: readonly (readonly [written: string | RegExp, placed: string])[] = [
   ["$AUTH", `Authorization: Bearer ${KEY}`],
   [/\$KEY\b(?!_)/g, KEY],
-  [/ \| field ([\w.]+)/g, " | jq -r .$1"],
+  ["svc_sk_eu_live_...", KEY],
+  ["docs/quickstart/", ""],
+  [/ \| field ([\w.[\]]+)/g, " | jq -r .$1"],
 ];
 const SETTINGS = / ?[^.\n]*\[start\]\(start\.md#settings\)[^.\n]*\./g;
 /** Sentences of who has the repository: they are in the pages for operators too. */

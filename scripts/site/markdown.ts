@@ -1,5 +1,7 @@
 import { Marked } from "marked";
 import type { Token, Tokens } from "marked";
+import { escapeHtml } from "./escape-html.ts";
+import { highlighted } from "./highlight.ts";
 import { slugOf } from "./slug.ts";
 
 export type Heading = { readonly depth: number; readonly title: string; readonly anchor: string };
@@ -17,23 +19,26 @@ export function renderMarkdown(
         const anchor = slugOf(text);
         headings.push({ depth, title: text.replaceAll("`", ""), anchor });
         const title = this.parser.parseInline(tokens);
-        return `<h${depth} id="${escape(anchor)}"><a href="#${escape(anchor)}">${title}</a></h${depth}>\n`;
+        return `<h${depth} id="${escapeHtml(anchor)}"><a href="#${escapeHtml(anchor)}">${title}</a></h${depth}>\n`;
       },
       link({ href, tokens }: Tokens.Link): string {
         const to = hrefOf(href);
         const text = this.parser.parseInline(tokens);
-        return to === null ? text : `<a href="${escape(to)}">${text}</a>`;
+        return to === null ? text : `<a href="${escapeHtml(to)}">${text}</a>`;
       },
       image({ href, text }: Tokens.Image): string {
-        return `<img src="${escape(hrefOf(href) ?? "")}" alt="${escape(text)}">`;
+        return `<img src="${escapeHtml(hrefOf(href) ?? "")}" alt="${escapeHtml(text)}">`;
       },
       code({ text, lang }: Tokens.Code): string {
         const language = (lang ?? "").split(" ")[0] ?? "";
-        if (language === "fields") return fieldsHtml((lang ?? "").slice("fields ".length), text);
-        return `<pre data-language="${escape(language)}" tabindex="0"><code>${escape(text)}</code></pre>\n`;
+        if (/^(?:open-)?fields$/.test(language)) {
+          const title = (lang ?? "").slice(language.length + 1);
+          return fieldsHtml(title, text, language === "open-fields");
+        }
+        return `<pre data-language="${escapeHtml(language)}" tabindex="0"><code>${highlighted(text, language)}</code></pre>\n`;
       },
       html({ text }: Tokens.HTML | Tokens.Tag): string {
-        return text.startsWith("<!--") ? "" : escape(text);
+        return text.startsWith("<!--") ? "" : escapeHtml(text);
       },
     },
   });
@@ -88,30 +93,21 @@ function tabsHtml({ number, tabs }: Tabs, render: (tokens: Token[]) => string): 
   const name = `language-${number}`;
   const buttons = tabs.map((tab, i) => {
     const checked = i === 0 ? " checked" : "";
-    return `<input type="radio" name="${name}" id="${name}-${i}" value="${escape(tab.name)}"${checked}><label for="${name}-${i}">${escape(tab.name)}</label>`;
+    return `<input type="radio" name="${name}" id="${name}-${i}" value="${escapeHtml(tab.name)}"${checked}><label for="${name}-${i}">${escapeHtml(tab.name)}</label>`;
   });
   const panels = tabs.map(({ tokens }) => `<div class="tab">${render(tokens)}</div>`);
   return `<fieldset class="tabs"><legend>Language</legend>${buttons.join("")}${panels.join("")}</fieldset>\n`;
 }
 
-/** A table that is folded until somebody wants it: a line for each row, its cells between bars. */
-function fieldsHtml(title: string, text: string): string {
+/** Returns a table of fields, folded unless it is open: a line for each row, its cells between bars. */
+function fieldsHtml(title: string, text: string, isOpen: boolean): string {
   const rows = text.split("\n").map((line) => {
     const [name = "", type = "", words = ""] = line.split(/ (?<!\\)\| /);
-    const cells = `<td>${escape(type)}</td><td>${escape(words.replaceAll("\\|", "|"))}</td>`;
-    return `<tr><td><code>${escape(name)}</code></td>${cells}</tr>`;
+    const cells = `<td>${escapeHtml(type)}</td><td>${escapeHtml(words.replaceAll("\\|", "|"))}</td>`;
+    return `<tr><td><code>${escapeHtml(name)}</code></td>${cells}</tr>`;
   });
-  const head = "<tr><th>field</th><th>type</th><th>what</th></tr>";
-  return `<details class="fields"><summary>${escape(title)}: ${rows.length}</summary><table>${head}${rows.join("")}</table></details>\n`;
-}
-
-/** Text as it may stand in HTML, also between quotes. */
-export function escape(text: string): string {
-  const names: Readonly<Record<string, string>> = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-  };
-  return text.replaceAll(/[&<>"]/g, (character) => names[character] ?? character);
+  const head = "<tr><th>Field</th><th>Type</th><th>Description</th></tr>";
+  const table = `<table>${head}${rows.join("")}</table>`;
+  const summary = `<summary>${escapeHtml(title)}: ${rows.length}</summary>`;
+  return `<details class="fields"${isOpen ? " open" : ""}>${summary}${table}</details>\n`;
 }

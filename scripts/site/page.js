@@ -10,30 +10,36 @@ if (remembered) root.dataset.scheme = remembered;
 
 /** The reader's key, in this tab's memory alone. */
 let key = "";
-/** What each block says before the address and the key are put in. */
+/** The text of each text node and block without the address and the key. */
 const templates = new WeakMap();
 
 const filled = (text, own) =>
   text.replaceAll(ORIGIN, location.origin).replaceAll(KEY, own === "" ? KEY : own);
 
+/** Fills the text nodes of each block, which keeps the colors of its tokens. */
 function fillBlocks() {
+  const shown = key === "" ? "" : `${key.slice(0, SHOWN)}…`;
   for (const code of document.querySelectorAll("main pre code")) {
     if (!templates.has(code)) templates.set(code, code.textContent);
-    const shown = key === "" ? "" : `${key.slice(0, SHOWN)}…`;
-    code.textContent = filled(templates.get(code), shown);
+    const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const text = texts.currentNode;
+      if (!templates.has(text)) templates.set(text, text.data);
+      text.data = filled(templates.get(text), shown);
+    }
   }
 }
 
 function addCopying() {
   for (const block of document.querySelectorAll("pre")) {
     const button = document.createElement("button");
-    button.textContent = "copy";
+    button.textContent = "Copy";
     button.addEventListener("click", () => {
       const code = block.querySelector("code");
       const copying = navigator.clipboard.writeText(filled(templates.get(code) ?? "", key));
       copying.then(
-        () => (button.textContent = "copied"),
-        () => (button.textContent = "not copied"),
+        () => (button.textContent = "Copied"),
+        () => (button.textContent = "Not copied"),
       );
     });
     block.append(button);
@@ -147,7 +153,7 @@ function show() {
   const items = best.map((entry) => item(entry));
   if (asked !== "" && index && best.length === 0) {
     const none = document.createElement("li");
-    none.textContent = "Nothing found. Try one word: a code, a path, a header, or what you want to do.";
+    none.textContent = "No results. Try an error code, a path, a header or a task.";
     items.push(none);
   }
   found.replaceChildren(...items);
@@ -207,14 +213,20 @@ document.addEventListener("keydown", (event) => {
   (at < 0 ? input : (links[at] ?? links.at(-1))).focus();
 });
 
-/** What the two pages say that no build knows: the region, and which pages may be meant. */
-async function sayMore() {
+/** Shows the region and its release in the header. */
+async function showRegion() {
+  const health = await fetch("/healthz").then((response) => response.json()).catch(() => null);
+  const place = document.getElementById("region");
+  place.textContent = health?.region?.toUpperCase() ?? "Unavailable";
+  if (health?.release) place.title = `Release ${health.release}`;
+  if (root.dataset.alone !== "welcome") return;
+  const text = health ? `${place.textContent}, available, release ${health.release}` : "unavailable";
+  document.querySelector("main p:last-of-type").textContent = `This region: ${text}.`;
+}
+
+/** Lists the pages nearest to an unknown address. */
+async function suggestPages() {
   const { alone } = root.dataset;
-  if (alone === "welcome") {
-    const said = await (await fetch("/healthz")).json().catch(() => null);
-    const text = said ? `${said.region.toUpperCase()}, it answers; release ${said.release}` : "it does not answer";
-    document.querySelector("main p:last-of-type").textContent = `This region: ${text}.`;
-  }
   if (alone !== "not-found") return;
   const entries = await (await fetch(input.dataset.index)).json();
   const near = search(entries, location.pathname.replace(/[/_.-]+/g, " "), { most: 5 });
@@ -222,9 +234,10 @@ async function sayMore() {
   const list = document.createElement("ul");
   list.append(...near.map((entry) => item(entry)));
   const head = document.createElement("p");
-  head.textContent = "Near it:";
+  head.textContent = "Similar pages:";
   document.querySelector("main footer").before(head, list);
 }
 
 begin();
-void sayMore();
+void showRegion();
+void suggestPages();

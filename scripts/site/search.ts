@@ -65,9 +65,18 @@ const OWN = 1.25;
 const OF_API = 0.45;
 const OF_CODE = 0.7;
 
+/** The weights of a query that equals a phrase of the keywords, and of one that equals a heading. */
+const PHRASE = 1000;
+const HEADING = 500;
+
+/** Returns the phrases of an entry's keywords, which commas separate. */
+function phrasesOf({ keywords }: Entry): string[] {
+  return keywords.toLowerCase().split(",").map((phrase) => phrase.trim());
+}
+
 /**
- * Returns the best entries for a query, at most `most`. Any word may match, more words count more, and a code
- * or path that is a heading comes first.
+ * Returns the best entries for a query, at most `most`. Any word may match, and more words count more. A query
+ * that equals a phrase of the keywords or a heading comes first.
  */
 export function search(
   entries: readonly Entry[],
@@ -80,8 +89,10 @@ export function search(
     const isApi = entry.url.includes("/api");
     const part = (isApi ? OF_API : 1) * (entry.audience === "develop" ? OF_CODE : 1);
     const score = scoreOf(entry, words) * part * (entry.audience === audience ? OWN : 1);
-    const isNamed = exact !== "" && entry.heading.toLowerCase() === exact && entry.heading.length > 3;
-    return [score + (isNamed ? 1000 : 0), entry] as const;
+    const isNamed = entry.heading.toLowerCase() === exact && entry.heading.length > 3;
+    const isPhrase = phrasesOf(entry).includes(exact);
+    const bonus = (isPhrase ? PHRASE : 0) + (isNamed ? HEADING : 0);
+    return [score + (exact === "" ? 0 : bonus), entry] as const;
   });
   return scored
     .filter(([score]) => score > 0)

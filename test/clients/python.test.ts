@@ -111,5 +111,7 @@ function environment(): NodeJS.ProcessEnv {
     PYTHONPYCACHEPREFIX: path.join(directory, "cache"),
     URL: at.baseUrl,
     KEY: at.key,
+    OPENAI_BASE_URL: at.baseUrl,
+    OPENAI_API_KEY: at.key,
   };
 }

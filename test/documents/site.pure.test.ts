@@ -1,8 +1,19 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { expect, it } from "vitest";
 import { openApiText } from "../../scripts/openapi.ts";
 import { apiPages } from "../../scripts/site/api.ts";
-import { AUDIENCES, audienceOf, redirectsOf, treeOf, urlOf } from "../../scripts/site/audiences.ts";
+import {
+  AUDIENCES,
+  audienceOf,
+  CHANGELOG,
+  redirectsOf,
+  treeOf,
+  urlOf,
+} from "../../scripts/site/audiences.ts";
 import { entriesOf, readPages } from "../../scripts/site/build.ts";
+import { highlighted } from "../../scripts/site/highlight.ts";
+import { renderMarkdown } from "../../scripts/site/markdown.ts";
 import { search } from "../../scripts/site/search.ts";
 
 const openApi = await openApiText();
@@ -10,37 +21,60 @@ const api = apiPages(openApi);
 const pages = [...readPages(), ...api];
 const entries = pages.flatMap((page) => entriesOf(page));
 
+const TASKS = [
+  "chat responses messages embeddings models keys sessions credits usage requests events webhooks",
+  "end-users organization people",
+].flatMap((names) => names.split(" ").map((name) => `api/${name}`));
+
 /** The page of an operation. */
 function pageOf(operation: string): string {
   return api.find(({ markdown }) => markdown.includes(`\n## \`${operation}\`\n`))?.name ?? "";
 }
 
-const FIRST = 20;
-/** What people type, and the page that answers it; those of `FIRST` are the first hit, the others one of three. */
-const PHRASES: readonly (readonly [query: string, page: string])[] = [
-  ["what if the client goes", "concepts"],
+/** The queries of people, and the page that is the first hit for each. */
+const FIRST: readonly (readonly [query: string, page: string])[] = [
+  ["status page", "status"],
+  ["retry", "errors"],
+  ["cache", "prompt-caching"],
+  ["rotate key", "keys"],
+  ["402", "errors"],
+  ["verify webhook", "webhooks"],
+  ["data in EU", "regions"],
+  ["claude code", "clients"],
+  ["json schema", "structured-output"],
+  ["invite teammate", "people"],
+  ["function calling", "tools"],
+  ["image input", "images"],
+  ["create a key", pageOf("POST /v1/keys")],
+  ["429", "limits"],
+  ["refund", "credits"],
+  ["gdpr", "people"],
+  ["sso", "people"],
+  ["disconnect cost", "streaming"],
+  ["price per token", "models-and-prices"],
+  ["deploy", "deploy"],
+  ["what if the client goes", "streaming"],
   ["webhook signature", "webhooks"],
-  ["GDPR", "residency"],
   ["rotate a key", "keys"],
   ["cost when a stream's client disconnects", "concepts"],
   ["verify a webhook", "webhooks"],
-  ["data in the EU", "residency"],
   ["insufficient_balance", "errors"],
   ["quickstart", "quickstart"],
-  ["Claude Code", "clients"],
   ["idempotency key", "idempotency"],
   ["POST /v1/keys", pageOf("POST /v1/keys")],
+  ["streaming", "streaming"],
+  ["changelog", "changelog"],
+];
+/** Queries whose page is one of the first three hits. */
+const NEAR: readonly (readonly [query: string, page: string])[] = [
   ["disconnect", "concepts"],
   ["cancel", "concepts"],
   ["abort", "concepts"],
   ["stop", "concepts"],
   ["signature", "webhooks"],
   ["verify", "webhooks"],
-  ["gdpr", "residency"],
   ["residency", "residency"],
-  ["429", "limits"],
   ["rate limit", "limits"],
-  ["refund", "concepts"],
   ["byok", "providers"],
   ["hmac", "webhooks"],
   ["revoke a leaked key", "keys"],
@@ -58,11 +92,9 @@ const PHRASES: readonly (readonly [query: string, page: string])[] = [
   ["global key", "regions"],
   ["is the request charged when the client goes away", "concepts"],
   ["delete my data", "people"],
-  ["streaming", "quickstart"],
   ["python", "clients"],
   ["x-cost-micro", "quickstart"],
   ["401", "errors"],
-  ["402", "errors"],
   ["invalid api key", "errors"],
   ["model not found", "errors"],
   ["context length exceeded", "errors"],
@@ -82,7 +114,7 @@ const PHRASES: readonly (readonly [query: string, page: string])[] = [
   ["why did my request fail", "errors"],
   ["codex", "clients"],
   ["langchain", "clients"],
-  ["embeddings", "clients"],
+  ["embeddings", "api/embeddings"],
   ["add a customer", "operate"],
   ["give credits by hand", "operate"],
   ["suspend a customer", "operate"],
@@ -94,7 +126,6 @@ const PHRASES: readonly (readonly [query: string, page: string])[] = [
   ["set up google login", "log-ins"],
   ["operator roles", "log-ins"],
   ["company domain", "log-ins"],
-  ["sso", "log-ins"],
   ["restore a backup", "deploy"],
   ["lost wallet", "operate"],
   ["add a provider", "providers"],
@@ -104,8 +135,13 @@ const PHRASES: readonly (readonly [query: string, page: string])[] = [
   ["log lines", "metrics"],
 ];
 
-it.each(PHRASES.map(([query, page], i) => ({ query, page, within: i < FIRST ? 1 : 3 })))(
-  "search: $query leads to $page, within $within",
+const QUERIES = [
+  ...FIRST.map(([query, page]) => ({ query, page, within: 1 })),
+  ...NEAR.map(([query, page]) => ({ query, page, within: 3 })),
+];
+
+it.each(QUERIES)(
+  "search finds $page for '$query' within the first $within",
   ({ query, page, within }) => {
     const found = search(entries, query, { audience: audienceOf(page) ?? "" });
     const hits = [...new Set(found.map(({ url }) => url.split("#")[0]))].slice(0, within);
@@ -131,7 +167,7 @@ it("no two pages have one title, and each stands in the tree of its audience onc
 });
 
 it("pages for customers have no word of the repository and no variable that a block does not set", () => {
-  const theirs = pages.filter(({ name }) => audienceOf(name) === "use");
+  const theirs = pages.filter(({ name }) => audienceOf(name) === "use" && name !== CHANGELOG);
   expect(theirs.length).toBeGreaterThan(10);
   for (const { name, markdown } of theirs) {
     expect(markdown, name).not.toMatch(
@@ -148,6 +184,52 @@ it("every page that moved is redirected from where it was", () => {
   expect(new Set(lines.map((line) => line.split(" ")[0])).size).toBe(lines.length);
 });
 
+it("opens the required fields of each body, and folds the others", () => {
+  const chat = api.find(({ name }) => name === "api/chat")?.markdown ?? "";
+  const { html } = renderMarkdown(chat, () => null);
+  const [, required, other] = [
+    ...html.matchAll(/<details class="fields"( open)?>(.*?)<\/details>/gs),
+  ];
+  expect(required?.slice(1)).toEqual([" open", expect.stringContaining("<code>messages</code>")]);
+  expect(other?.slice(1)).toEqual([undefined, expect.stringContaining("<code>temperature</code>")]);
+});
+
+it("lists the operations of a task at the top of its page, one page for each task", () => {
+  const own = api.filter(({ name }) => /^api\/(?!operators)/.test(name));
+  expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(TASKS));
+  for (const { name, markdown } of own) {
+    const listed = [...markdown.matchAll(/^- \[`(.*?)`\]/gm)].map(([, one]) => one);
+    const described = [...markdown.matchAll(/^## `(.*?)`$/gm)].map(([, one]) => one);
+    expect([name, listed]).toEqual([name, described]);
+  }
+});
+
+it("colors code without scripts or styles, and keeps each placeholder in one piece", () => {
+  for (const { name, markdown } of pages) {
+    const { html } = renderMarkdown(markdown, () => null);
+    expect(html, name).not.toMatch(/ style=|<script/);
+    for (const [, code = ""] of html.matchAll(/<pre [^>]*><code>([^]*?)<\/code>/g)) {
+      const text = code.replaceAll(/<[^>]*>/g, "");
+      for (const word of ["YOUR_KEY", "https://YOUR-REGION"]) {
+        expect(code.split(word).length, `${name}: ${text}`).toBe(text.split(word).length);
+      }
+    }
+  }
+  expect(highlighted('{"a": true}', "json")).toContain('<span class="t-constant">true</span>');
+});
+
+it("shows the files of the quickstart as they are", () => {
+  const page = readPages().find(({ name }) => name === "quickstart")?.markdown ?? "";
+  const shown = [...page.matchAll(/^```\w+ file: (\S+)\n([^]*?)^```$/gm)];
+  expect(shown.map(([, file]) => file)).toEqual([
+    "quickstart/quickstart.py",
+    "quickstart/quickstart.ts",
+  ]);
+  for (const [, file = "", text] of shown) {
+    expect(readFileSync(path.join(import.meta.dirname, "../../docs", file), "utf8")).toBe(text);
+  }
+});
+
 it("the API reference has every field of every schema", () => {
   const { paths, components } = JSON.parse(openApi) as {
     paths: object;
@@ -155,7 +237,9 @@ it("the API reference has every field of every schema", () => {
   };
   const said = new Set(
     api.flatMap(({ markdown }) =>
-      [...markdown.matchAll(/^([\w[\].$-]+) \| /gm)].map(([, path = ""]) => path.split(".").at(-1)),
+      [...markdown.matchAll(/^([\w[\].$-]+) \| /gm)].map(([, field = ""]) =>
+        field.split(".").at(-1),
+      ),
     ),
   );
   const used = JSON.stringify(paths);
