@@ -3,6 +3,8 @@ import path from "node:path";
 
 export const ROOT = path.join(import.meta.dirname, "../..");
 const FENCE = /^```(.*)$/;
+/** A line between an example and its answer: empty, or the start of a folded answer. */
+const BETWEEN = /^(?:<details>|<summary>.*<\/summary>)?\s*$/;
 const NO_RUN = /^sh no-run: \S/;
 
 /** A fenced block of a page. */
@@ -63,7 +65,7 @@ export function examplesOf(markdown: string): Example[] {
     const isAnswer =
       next !== undefined &&
       /^(json|text)$/.test(next.info) &&
-      lines.slice(end, next.line - 1).every((line) => line.trim() === "");
+      lines.slice(end, next.line - 1).every((line) => BETWEEN.test(line));
     return [{ ...block, answer: isAnswer ? next.text : null }];
   });
 }
