@@ -91,14 +91,14 @@ describe("the documents", () => {
     const page = await browser.open("/docs/start");
     const response = await page.goto("/docs/webhook-signing");
     expect(response?.status()).toBe(404);
-    await page.getByText("Near it:").waitFor();
+    await page.getByText("Similar pages:").waitFor();
     await page.locator("main").getByRole("link", { name: "Receive them" }).waitFor();
     await expectAccessible(page);
   });
 
   it("the first page says the region and leads on", async () => {
     const page = await browser.open("/");
-    await page.getByText("This region: EU, it answers").waitFor();
+    await page.getByText("This region: EU, available").waitFor();
     await expectAccessible(page);
     await page.locator("main").getByRole("link", { name: "Quickstart" }).click();
     await page.waitForURL(/\/docs\/use\/quickstart/);
@@ -115,11 +115,11 @@ describe("the documents", () => {
     await page.getByLabel("Your key").fill(secret);
     const blocks = () => page.locator("main pre code").allTextContents();
     expect((await blocks()).join("")).not.toMatch(/YOUR_KEY|YOUR-REGION/);
-    await page.locator("nav.tree").getByRole("link", { name: "Clients" }).click();
-    await page.getByRole("heading", { level: 1, name: "Clients" }).waitFor();
+    await page.locator("nav.tree").getByRole("link", { name: "Connect a client" }).click();
+    await page.getByRole("heading", { level: 1, name: "Connect a client" }).waitFor();
     expect((await blocks()).join("")).not.toMatch(/YOUR_KEY|YOUR-REGION/);
     await page.locator("main pre:visible").first().getByRole("button").click();
-    await page.getByRole("button", { name: "copied" }).waitFor();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(secret);
     await page.goBack();
     await page.getByRole("heading", { level: 1, name: "Quickstart" }).waitFor();
@@ -157,27 +157,39 @@ describe("the documents", () => {
 
   it.each([
     ["rotate a key", "keys"],
-    ["what if the client goes", "concepts"],
+    ["what if the client goes", "streaming"],
     ["webhook signature", "webhooks"],
-    ["data in the EU", "residency"],
+    ["data in the EU", "regions"],
   ])("'%s' is answered by the first hit, in two actions", async (query, name) => {
     const page = await browser.open("/docs/");
-    await page.getByLabel("Search the documents").fill(query);
+    await page.getByLabel("Search the docs").fill(query);
     await page.locator("#found a").first().waitFor();
     await page.keyboard.press("Enter");
     await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
   });
 
-  it("no page of the API reference is taller than a phone's patience", async () => {
-    const index = await browser.open("/docs/use/api", PHONE);
-    const links = index.locator("main li a");
-    const hrefs = await links.evaluateAll((all) =>
-      all.map((a) => (a as HTMLAnchorElement).pathname),
-    );
-    for (const at of new Set(hrefs)) {
-      await index.goto(at);
-      const height = await index.evaluate(() => document.documentElement.scrollHeight);
-      expect(height, at).toBeLessThanOrEqual(12_000);
+  it("has the header of the console: both sites, the region and the search", async () => {
+    const page = await browser.open("/docs/use/errors");
+    const header = page.locator("header");
+    for (const [name, to] of [
+      ["Turnpike", "/docs/"],
+      ["Console", "/console/"],
+      ["Docs", "/docs/"],
+    ] as const) {
+      const link = header.getByRole("link", { name, exact: true });
+      expect(await link.getAttribute("href")).toBe(to);
     }
+    await header.getByText("EU", { exact: true }).waitFor();
+    await header.getByRole("searchbox").waitFor();
+    await header.getByRole("link", { name: "Console", exact: true }).click();
+    await page.waitForURL(/\/console\//);
+  });
+
+  it("keeps the colors of code when a key is filled in", async () => {
+    const page = await browser.open("/docs/use/quickstart");
+    await page.getByLabel("Your key").fill(`svc_sk_eu_live_${"k".repeat(40)}`);
+    const block = page.locator("main pre", { hasText: "export OPENAI_API_KEY" });
+    await block.getByText("svc_sk_eu_live_kkk").waitFor();
+    expect(await block.locator("span[class^=t-]").count()).toBeGreaterThan(2);
   });
 });

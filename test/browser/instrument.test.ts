@@ -103,7 +103,7 @@ it("a phone's More leads to every page and to Webhooks", async () => {
   const links = page.getByRole("dialog").getByRole("link");
   const names = await links.allTextContents();
   expect(names).toEqual(
-    expect.arrayContaining(["Overview", "Models", "Settings", "Webhooks", "Documents"]),
+    expect.arrayContaining(["Overview", "Models", "Settings", "Webhooks", "Docs"]),
   );
   await expectAccessible(page);
   await page.getByRole("dialog").getByRole("link", { name: "Webhooks" }).click();

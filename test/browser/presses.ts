@@ -319,7 +319,7 @@ const hashOf = (page: Page): Promise<string> => page.evaluate(() => location.has
 
 async function pagesOf(page: Page): Promise<string[]> {
   const names = await rail(page).getByRole("link").allTextContents();
-  return names.filter((name) => !["Turnpike", "Documents"].includes(name));
+  return names.filter((name) => name !== "Turnpike");
 }
 
 /** As `goTo` by the address alone: a dialog of the page before may be open, or about to be. */

@@ -166,9 +166,6 @@ function Rail({
           <span>{page.title}</span>
         </a>
       ))}
-      <a class="foot" href="/docs/">
-        Documents
-      </a>
       <button type="button" class="quiet more" onClick={onMore}>
         More
       </button>
@@ -183,7 +180,7 @@ function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void 
   const links = [
     ...pages.map(({ title, path }) => [title, hrefOf(path === "" ? [] : [path])] as const),
     ...webhooks,
-    ["Documents", "/docs/"] as const,
+    ["Docs", "/docs/"] as const,
   ];
   return (
     <Dialog title="More" onClose={onClose} asks={false}>
@@ -230,8 +227,11 @@ function TopLine({ onFind }: { onFind: () => void }) {
       <Badge>{region.toUpperCase()}</Badge>
       {may(who, "GET /v1/balance") && <Available />}
       <span class="spacer" />
+      <a class="docs" href="/docs/">
+        Docs
+      </a>
       <button type="button" class="quiet" onClick={onFind} title="Ctrl-K">
-        Find
+        Search
       </button>
       <span class="whose small muted">
         {kind === "operator"

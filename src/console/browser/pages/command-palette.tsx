@@ -46,7 +46,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
     setAt(Math.max(0, Math.min(finds.length - 1, at + step)));
   };
   return (
-    <Dialog title="Find" onClose={onClose} wide asks={false}>
+    <Dialog title="Search" onClose={onClose} wide asks={false}>
       <input
         autofocus
         role="combobox"

@@ -55,7 +55,7 @@ export function Login() {
       <h2>What it will show</h2>
       <Facts facts={ROLES} />
       <p class="small muted">
-        No key yet? Whoever runs this region makes the first one. <a href="/docs/">Documents</a>
+        No key yet? Whoever runs this region makes the first one. <a href="/docs/">Docs</a>
       </p>
     </main>
   );
