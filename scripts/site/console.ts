@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import type { Metafile, Plugin } from "esbuild";
+import type { Metafile } from "esbuild";
 import { openApiText } from "../openapi.ts";
 import { apiTypes } from "./api-types.ts";
 import { clientsIn } from "./clients.ts";
@@ -14,12 +14,12 @@ const KIB = 1024;
 /** The allowed gzipped size of the console's scripts: docs/internals/decisions/speed.md. */
 export const SCRIPT_BYTES_MAX = {
   /** The frame, and what the first page loads before it is whole, its chart too. */
-  first: 60 * KIB,
+  first: 42 * KIB,
   /** A page by itself, on its click. */
   page: 12 * KIB,
   /** The pages that only operators load. */
   operators: 24 * KIB,
-  all: 150 * KIB,
+  all: 130 * KIB,
 };
 /** Bytes of scripts, gzipped one by one; `pages`: of what each loads beyond the frame. */
 export type ScriptSizes = {
@@ -40,25 +40,6 @@ export const CONSOLE_HEADERS = `/console/*
 /console/assets/*
   Cache-Control: public, max-age=31536000, immutable
 `;
-
-/** What hangs on uPlot and no chart of ours uses; as properties of it none could be left out. */
-const UNUSED_OF_PLOT =
-  /^\s*\(?(?:uPlot|paths)\.(?:join|rangeLog|rangeAsinh|orient|fmtDate|tzDate|addGap|clipGaps|stepped|spline)\s+= .*$/gm;
-/** Unused axes of time and logarithms. Code after a `return` is left out of a bundle. */
-const UNUSED_AXES =
-  /^function (?:logAxisSplits|asinhAxisSplits|log10AxisValsFilt|log2AxisValsFilt|timeAxisVals|timeAxisVal|timeSeriesVal|fmtDate)\(.*\) \{$/gm;
-const AXES_OF_TIME = "function genTimeStuffs(ms) {";
-const LEAN_PLOT: Plugin = {
-  name: "lean-plot",
-  setup(bundling) {
-    bundling.onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path: at }) => ({
-      contents: readFileSync(at, "utf8")
-        .replaceAll(UNUSED_OF_PLOT, "")
-        .replaceAll(UNUSED_AXES, "$& return;")
-        .replace(AXES_OF_TIME, `${AXES_OF_TIME} return [[], [], () => null];`),
-    }));
-  },
-};
 
 /** Writes the types of the API's calls, which the console is compiled against. `wrangler dev` rebuilds when a file changes, so unchanged types are not written. */
 export function writeApiTypes(openApi: string): void {
@@ -86,7 +67,6 @@ export async function buildConsole(folder: string): Promise<ScriptSizes> {
     legalComments: "none",
     write: false,
     metafile: true,
-    plugins: [LEAN_PLOT],
   });
   for (const { path: at, contents } of outputFiles) writeFileSync(at, contents);
   const icon = readFileSync(path.join(SOURCE, "icon.svg"), "utf8");
@@ -149,11 +129,7 @@ function sizesOf({ outputs }: Metafile, weights: ReadonlyMap<string, number>): S
     const page = /browser\/pages\/(\S+)\.tsx$/.exec(outputs[at]?.entryPoint ?? "")?.[1];
     return page === undefined ? [] : [[page, weigh(own(`browser/pages/${page}.tsx`))] as const];
   });
-  const first = new Set([
-    ...frame,
-    ...own("browser/pages/overview.tsx"),
-    ...own("browser/ui/plot.ts"),
-  ]);
+  const first = new Set([...frame, ...own("browser/pages/overview.tsx")]);
   const theirs = new Set(OPERATORS_PAGES.map((page) => entry(`browser/pages/${page}.tsx`)));
   const customers = reachedFrom(outputs, entry("browser/main.tsx"), theirs);
   return {

@@ -34,7 +34,7 @@ it("npm start -- --demo prints a link that logs in, to an organization with a pa
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
   await page.getByText("Spend of 30 days, by model").waitFor();
-  await page.locator("canvas").first().waitFor();
+  await page.locator(".plot svg").first().waitFor();
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
   const top = page.locator(".top-list li");
   await expect.poll(() => top.count()).toBeGreaterThanOrEqual(13); // 5 models, keys, 5 users
@@ -49,7 +49,7 @@ it.each(["activity", "requests", "end-users", "keys"])(
     for (const colorScheme of ["light", "dark"] as const) {
       const { page, faults } = await demoConsole({ ...DESKTOP, colorScheme });
       await page.goto(new URL(`/console/#/${name}`, page.url()).href);
-      await page.locator("main table, main canvas").first().waitFor();
+      await page.locator("main table, main .plot svg").first().waitFor();
       await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
       await expectAccessible(page);
       const file = path.join(pictures, `${name}${colorScheme === "dark" ? "-dark" : ""}.png`);
@@ -89,7 +89,7 @@ async function firstView(path: string, storageState: StorageState): Promise<Firs
 
 it("the overview fits a phone", async () => {
   const { page, faults } = await demoConsole(PHONE);
-  await page.locator("canvas").first().waitFor();
+  await page.locator(".plot svg").first().waitFor();
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(over).toBeLessThanOrEqual(0);
   const name = page.locator(".organization");

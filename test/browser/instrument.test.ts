@@ -70,13 +70,9 @@ it("requests: rows stand still under the pointer until one lets the new ones in"
 it("requests: a part of the picture of what came of them is a filter", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
-  const picture = page.locator("main .u-over").first();
+  const picture = page.locator("main .plot svg").first();
   await picture.waitFor();
-  const { width, height } = (await picture.boundingBox()) ?? { width: 0, height: 0 };
-  const bar = askedAt.getUTCHours();
-  const last = new Date().getUTCHours(); // the hour may have turned since
-  const position = { x: (width * (bar + 0.6)) / (last + 1.2), y: height - 4 };
-  await picture.click({ position });
+  await picture.locator(".series-2").first().click();
   await expect.poll(() => page.url()).toContain("status=settled");
   await settled(page);
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
@@ -89,7 +85,7 @@ it("requests: the picture says which days it is of, and what a filter leaves out
   const day = askedAt.toISOString().slice(0, 10);
   await page.goto(`${browser.origin}/console/#/requests?to=${day}`);
   await page.getByText(`Requests by status: ${day} to ${day} (UTC).`).waitFor();
-  await page.locator("main .u-over").first().waitFor();
+  await page.locator("main .plot svg").first().waitFor();
   await page.goto(`${browser.origin}/console/#/requests?provider=sandbox`);
   await page.getByText("Requests that succeeded: today (UTC).").waitFor();
   await page.getByRole("row", { name: /echo/ }).first().waitFor();
@@ -111,20 +107,20 @@ it("a phone's More leads to every page and to Webhooks", async () => {
   await goTo(page, "Settings");
 });
 
-it("keeps eight series distinct where the reader chooses the colors", async () => {
+it("keeps six series distinct where the reader chooses the colors", async () => {
   const page = await logIn(browser, key);
   await page.emulateMedia({ forcedColors: "active" });
   await goTo(page, "Activity");
-  await page.locator("main canvas").waitFor();
-  const looks = await page.evaluate(() =>
-    Array.from({ length: 8 }, (_, slot) => {
-      const swatch = document.createElement("span");
-      swatch.className = `swatch slot-${slot}`;
-      document.body.append(swatch);
-      const { backgroundImage, backgroundColor, backgroundSize } = getComputedStyle(swatch);
-      return [backgroundImage, backgroundColor, backgroundSize].join(" ");
-    }),
-  );
-  expect(new Set(looks).size).toBe(8);
+  await page.locator("main .plot svg").waitFor();
+  const fills = await page.evaluate(() => {
+    const shape = document.querySelector("main .swatch rect");
+    return Array.from({ length: 6 }, (_, slot) => {
+      shape?.setAttribute("class", `series-${slot}`);
+      const id = /#([\w-]+)/.exec(shape === null ? "" : getComputedStyle(shape).fill)?.[1] ?? "";
+      return document.querySelector(`#${id}`)?.innerHTML;
+    });
+  });
+  expect(fills).not.toContain(undefined);
+  expect(new Set(fills).size).toBe(6);
   expect(page.faults).toEqual([]);
 });

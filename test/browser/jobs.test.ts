@@ -244,10 +244,10 @@ it("the trend and the day that the money ends are there before any action; its c
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, owner.key));
   await job.page.getByText(/at the pace of .* it lasts/).waitFor();
-  await job.page.locator("canvas").first().waitFor();
+  await job.page.locator(".plot svg").first().waitFor();
   expect(job.spent()).toBe(0);
   await job.act((page) => goTo(page, "Credits"));
-  await job.page.locator("canvas").first().waitFor();
+  await job.page.locator(".plot svg").first().waitFor();
   expect(job.page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(1);
 });

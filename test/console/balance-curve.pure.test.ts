@@ -1,10 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import {
-  balanceCurve,
-  creditedBy,
-  lastsUntil,
-} from "../../src/console/browser/lib/balance-curve.ts";
+import { balanceCurve, lastsUntil } from "../../src/console/browser/lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
 
 const START = Date.parse("2028-02-01T00:00:00Z"); // a leap day is among them
@@ -22,25 +18,6 @@ it("each day's end is the sum of all that moved up to it, whatever order it is t
         rows.reduce((sum, row) => (row.day <= day ? sum + row.micros : sum), before),
       );
       expect(curve).toEqual(ends);
-    }),
-  );
-});
-
-it("a day without a credit has no mark, and all marks sum up to all credits of the days", () => {
-  const credit = fc.record({
-    day: fc.constantFrom(...days, utcDay(START - DAY)),
-    micros: fc.integer({ min: -1e9, max: 1e9 }),
-  });
-  fc.assert(
-    fc.property(fc.array(credit), (rows) => {
-      const marks = creditedBy(rows, days);
-      const shown = rows.filter(({ day }) => days.includes(day));
-      expect(marks.reduce<number>((sum, mark) => sum + (mark ?? 0), 0)).toBe(
-        shown.reduce((sum, { micros }) => sum + micros, 0),
-      );
-      expect(days.filter((_, i) => marks[i] !== null)).toEqual(
-        days.filter((day) => shown.some((row) => row.day === day)),
-      );
     }),
   );
 });

@@ -14,17 +14,6 @@ export function balanceCurve(
   return days.map((day) => nowMicros - later(day));
 }
 
-/** Returns the credits of each day; null for none. */
-export function creditedBy(
-  credits: readonly BalanceMovement[],
-  days: readonly string[],
-): readonly (number | null)[] {
-  return days.map((day) => {
-    const ofDay = credits.filter((one) => one.day === day);
-    return ofDay.length === 0 ? null : ofDay.reduce((sum, { micros }) => sum + micros, 0);
-  });
-}
-
 /** Returns the last day at this daily cost; null without cost or after ten years. */
 export function lastsUntil(micros: number, perDay: number, now: number): string | null {
   if (perDay <= 0) return null;

@@ -1,8 +1,6 @@
-import { percent } from "../lib/money.ts";
 import { daysOf } from "../lib/range.ts";
 import { cacheShares, summed } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { took } from "../lib/time.ts";
 import { LATENCY, METRICS, isTimed, useActivityQuery } from "../state/activity.ts";
 import { colorsOf } from "../state/colors.ts";
 import { useQuery } from "../state/route.ts";
@@ -11,7 +9,6 @@ import { Chart } from "../ui/chart.tsx";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { GROUPS_MOST } from "../ui/group-chart.tsx";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
-import { perSecond } from "./activity-times.tsx";
 
 /** Activity's charts of errors, cached share and latencies. */
 export function ActivityMeasures() {
@@ -43,7 +40,7 @@ export function ActivityMeasures() {
             days={parts}
             series={[{ label: "of all prompts", slot: 0, values: cacheShares(rows, parts) }]}
             kind="lines"
-            show={percent}
+            unit="share"
           />
         );
       }}
@@ -78,7 +75,7 @@ function Times({
       name={`${METRICS.find(([value]) => value === metric)?.[1] ?? ""} by day and ${by}`}
       days={parts}
       kind="lines"
-      show={metric === "first_byte" ? took : perSecond}
+      unit={metric === "first_byte" ? "ms" : "rate"}
       series={series}
     />
   );

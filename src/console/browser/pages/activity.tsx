@@ -1,6 +1,6 @@
 import { stacked, sumOf } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
-import { counted, short, spent } from "../lib/money.ts";
+import { counted } from "../lib/money.ts";
 import { daysOf, rangeBefore } from "../lib/range.ts";
 import {
   CHIPS,
@@ -216,7 +216,7 @@ function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
       parts={days}
       metric={metric}
       labelOf={(group) => nameOf(by, group)}
-      show={metric === "cost_micro" ? spent : short}
+      unit={metric === "cost_micro" ? "spend" : "count"}
       onSelect={onSelect}
     />
   );

@@ -1,6 +1,6 @@
-import { balanceCurve, creditedBy, lastsUntil } from "../lib/balance-curve.ts";
+import { balanceCurve, lastsUntil } from "../lib/balance-curve.ts";
 import type { BalanceMovement } from "../lib/balance-curve.ts";
-import { left, spent } from "../lib/money.ts";
+import { spent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
@@ -25,9 +25,9 @@ export function BalanceCurve() {
   const usage = useRead("GET /v1/usage", { query: { from, to: today, group_by: "day" } });
   const credits = useRead("GET /v1/credits", { query: { limit: CREDITS_MAX } });
   return (
-    <Panel title="What was left, by day">
+    <Panel title="Balance by day">
       <ReadResult read={balance} height={340}>
-        {({ credits_micro, available_micro, held_micro }) => (
+        {({ credits_micro, available_micro }) => (
           <ReadResult read={usage} height={340}>
             {({ data }) => (
               <ReadResult read={credits} height={340}>
@@ -36,8 +36,8 @@ export function BalanceCurve() {
                     day: created_at.slice(0, 10),
                     micros: amount_micro,
                   }));
-                  const used = data.map(({ day = "", cost_micro }) => ({
-                    day,
+                  const used = data.map(({ group, cost_micro }) => ({
+                    day: group ?? "",
                     micros: -cost_micro,
                   }));
                   const known = next_after === null ? from : (paid.at(-1)?.day ?? from);
@@ -46,15 +46,11 @@ export function BalanceCurve() {
                   return (
                     <>
                       <Chart
-                        name="What was left by day"
+                        name="Balance by day"
                         days={days}
-                        kind="lines"
-                        series={[
-                          { label: "left at the end of the day", slot: 0, values },
-                          { label: "credited", slot: 2, values: creditedBy(paid, days) },
-                          ...(held_micro > 0 ? [withoutHeld(days, available_micro)] : []),
-                        ]}
-                        show={left}
+                        kind="steps"
+                        series={[{ label: "Balance at the end of the day", slot: 0, values }]}
+                        unit="balance"
                       />
                       <Paces left={available_micro} used={used} />
                     </>
@@ -67,11 +63,6 @@ export function BalanceCurve() {
       </ReadResult>
     </Panel>
   );
-}
-
-function withoutHeld(days: readonly string[], micros: number) {
-  const values = days.map((_, i) => (i === days.length - 1 ? micros : null));
-  return { label: "without what is held now", slot: 4, values };
 }
 
 function Paces({ left: micros, used }: { left: number; used: readonly BalanceMovement[] }) {

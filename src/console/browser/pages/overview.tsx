@@ -136,7 +136,7 @@ function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly st
       parts={days}
       metric="cost_micro"
       labelOf={(group) => group ?? "none"}
-      show={spent}
+      unit="spend"
       onSelect={(from, to) => goTo(["activity"], { range: "dates", from, to })}
     />
   );

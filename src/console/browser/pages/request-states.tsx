@@ -1,7 +1,6 @@
 import type { Errors, Usage } from "../api/types.ts";
 import { unused } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { grouped } from "../lib/money.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
 import { emptyRead, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
@@ -105,7 +104,8 @@ function Picture({
       parts={parts}
       metric="requests"
       labelOf={(group) => group ?? ""}
-      show={grouped}
+      unit="count"
+      slotOf={(group) => (group === "Failed or refused" ? "bad" : 2)}
       onSelect={(first, last, group) => {
         const status = PARTS[group as keyof typeof PARTS];
         const days = { from: first.slice(0, 10), to: last.slice(0, 10) };

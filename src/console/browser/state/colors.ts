@@ -1,4 +1,4 @@
-const SLOTS = 8;
+const SLOTS = 6;
 
 function hashOf(name: string): number {
   let hash = 0;
@@ -7,7 +7,7 @@ function hashOf(name: string): number {
 }
 
 /**
- * Returns colors: each name has its hash's slot, or the next free one, the first name first. Beyond eight,
+ * Returns colors: each name has its hash's slot, or the next free one, the first name first. Beyond six,
  * and for the sum of others, it is null (gray).
  */
 export function colorsOf(

@@ -1,166 +1,116 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import { FORMATS } from "../lib/axis.ts";
+import type { Kind, Slot } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
-import { useCell } from "../state/cell.ts";
-import { scheme } from "../state/scheme.ts";
-import type { PlotSeries } from "./plot.ts";
+import { Plot } from "./plot.tsx";
+import type { PlotProps } from "./plot.tsx";
 
-type Props = {
-  /** Its description for screen readers: `Spend by day and model`. */
-  readonly name: string;
-  readonly days: readonly string[];
-  readonly series: readonly (Omit<PlotSeries, "color"> & { readonly slot: number | null })[];
-  readonly kind?: "bars" | "lines";
-  readonly show: (value: number) => string;
+type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
+  readonly kind?: Kind;
   /** `series`: the place of the part that was clicked; undefined where a range was chosen. */
   readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
-type Hover = { readonly index: number; readonly left: number };
+type Entry = { readonly label: string; readonly slot: Slot; readonly value: number };
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const forced = matchMedia("(forced-colors: active)");
-
-/** A chart by UTC day. A day shows its values, and a table has the same data. */
+/** A chart by UTC day or hour. A column shows its values, and a table has the same data. */
 export function Chart(props: Props) {
-  const { name, days, kind = "bars", show } = props;
-  const place = useRef<HTMLDivElement>(null);
-  const [hover, setHover] = useState<Hover | null>(null);
+  const { days, series, unit, kind = "bars", onSelect } = props;
+  const [at, setAt] = useState<{ readonly index: number; readonly x: number } | null>(null);
   const [asTable, setAsTable] = useState(false);
-  const look = useLook();
-  const drawn = JSON.stringify([days, props.series, kind]);
-  useEffect(() => {
-    const element = place.current;
-    if (element === null || asTable) return undefined;
-    let remove: (() => void) | undefined;
-    let gone = false;
-    const select = props.onSelect;
-    const start = async (): Promise<void> => {
-      const { draw } = await import("./plot.ts");
-      if (gone) return;
-      remove = draw(element, {
-        days,
-        series: props.series.map(({ slot, ...rest }) => ({
-          ...rest,
-          color: colorOf(`var(--series-${slot ?? "other"})`),
-          ...(forced.matches && { tile: slot }),
-        })),
-        kind,
-        text: colorOf("var(--muted)"),
-        line: colorOf("var(--line)"),
-        ground: colorOf("Canvas"),
-        tick: show,
-        name: dayName,
-        onHover: setHover,
-        onSelect: select && ((from, to, at) => select(days[from] ?? "", days[to] ?? "", at)),
-      });
-    };
-    start().catch(() => setAsTable(true)); // numbers are better than nothing
-    return () => {
-      gone = true;
-      remove?.();
-    };
-    // The drawn data decides whether it is another chart.
-  }, [drawn, look, asTable]);
+  const show = FORMATS[unit];
+  const describe = (index: number): string => {
+    const parts = entriesOf(props, index).map(({ label, value }) => `${label} ${show(value)}`);
+    return `${dayName(days[index] ?? "")}: ${parts.join(", ") || "none"}`;
+  };
+  const select: PlotProps["onSelect"] =
+    onSelect && ((from, to, part) => onSelect(days[from] ?? "", days[to] ?? "", part));
   return (
     <figure class="chart">
       {asTable ? (
         <ChartTable {...props} />
       ) : (
-        <div class="plot" ref={place} role="img" aria-label={`${name}; the table says the same`}>
-          {hover && <HoverBox {...props} at={hover} />}
+        <div class="plot-frame">
+          <Plot {...props} kind={kind} describe={describe} onRead={setAt} onSelect={select} />
+          {at && <HoverBox {...props} index={at.index} x={at.x} />}
         </div>
       )}
       <figcaption>
-        <Names series={props.series} />
-        <span class="small muted">Days are UTC.</span>
+        <span class="names">
+          {series.map(({ label, slot }) => (
+            <span key={label} class="small">
+              <Swatch slot={slot} /> {label}
+            </span>
+          ))}
+        </span>
+        <span class="small muted">
+          {kind === "bars" && `${show(sumOf(series.flatMap(({ values }) => values)))} in total, `}
+          {dayName(days[0] ?? "")} to {dayName(days.at(-1) ?? "")} UTC
+        </span>
         <button type="button" class="quiet small" onClick={() => setAsTable(!asTable)}>
-          {asTable ? "Chart" : "Table"}
+          {asTable ? "View as chart" : "View as table"}
         </button>
       </figcaption>
     </figure>
   );
 }
 
-/** Changes whenever colors may have. */
-function useLook(): string {
-  const chosen = useCell(scheme);
-  const [look, setLook] = useState(lookNow);
-  useEffect(() => {
-    const take = (): void => setLook(lookNow());
-    for (const query of [dark, forced]) query.addEventListener("change", take);
-    return () => {
-      for (const query of [dark, forced]) query.removeEventListener("change", take);
-    };
-  }, []);
-  return `${chosen} ${look}`;
+const sumOf = (values: readonly (number | null)[]): number =>
+  values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+
+/** Returns a column's values, the largest first. */
+function entriesOf({ series, kind = "bars" }: Props, index: number): readonly Entry[] {
+  return series
+    .flatMap(({ label, slot, values }) => {
+      const value = values[index] ?? null;
+      return value === null || (kind === "bars" && value === 0) ? [] : [{ label, slot, value }];
+    })
+    .toSorted((a, b) => b.value - a.value);
 }
 
-const lookNow = (): string => `${dark.matches} ${forced.matches}`;
-
-/** Returns a color of the current scheme for a canvas. */
-function colorOf(css: string): string {
-  const probe = document.createElement("i");
-  probe.style.color = css;
-  document.body.append(probe);
-  const { color } = getComputedStyle(probe);
-  probe.remove();
-  return color;
-}
-
-/** A group's color beside its name. */
-export function Swatch({ slot }: { slot: number | null }) {
-  return <span class={`swatch slot-${slot ?? "other"}`} aria-hidden="true" />;
-}
-
-function Names({ series }: Pick<Props, "series">) {
+/** A group's color next to its name. */
+export function Swatch({ slot }: { slot: Slot }) {
   return (
-    <span class="names">
-      {series.map(({ label, slot }) => (
-        <span key={label} class="small">
-          <Swatch slot={slot} /> {label}
-        </span>
-      ))}
-    </span>
+    <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+      <rect class={`series-${slot ?? "other"}`} width="10" height="10" rx="2" />
+    </svg>
   );
 }
 
-function HoverBox({ days, series, show, at, kind }: Props & { at: Hover }) {
-  const values = series
-    .map(({ label, slot, values: all }) => ({ label, slot, value: all[at.index] ?? null }))
-    .filter(({ value }) => value !== null && (kind === "lines" || value > 0))
-    .toSorted((a, b) => (b.value ?? 0) - (a.value ?? 0));
-  const sum = values.reduce((total, { value }) => total + (value ?? 0), 0);
-  const toLeft = at.index > days.length / 2;
+function HoverBox({ index, x, ...props }: Props & { index: number; x: number }) {
+  const { days, unit, kind = "bars" } = props;
+  const entries = entriesOf(props, index);
+  const isLeft = index > days.length / 2;
   return (
     <div
       class="hover"
-      style={toLeft ? { right: `calc(100% - ${at.left + 56}px)` } : { left: `${at.left + 76}px` }}
+      style={isLeft ? { right: `calc(100% - ${x - 12}px)` } : { left: `${x + 12}px` }}
     >
-      <strong>{dayName(days[at.index] ?? "")}</strong>
-      {values.map(({ label, slot, value }) => (
+      <strong>{dayName(days[index] ?? "")}</strong>
+      {entries.map(({ label, slot, value }) => (
         <span key={label} class="hover-row">
           <span>
             <Swatch slot={slot} /> {label}
           </span>
-          <span class="number">{show(value ?? 0)}</span>
+          <span class="number">{FORMATS[unit](value)}</span>
         </span>
       ))}
-      {kind !== "lines" && values.length !== 1 && (
+      {kind === "bars" && entries.length !== 1 && (
         <span class="hover-row sum">
-          <span>Sum</span>
-          <span class="number">{show(sum)}</span>
+          <span>Total</span>
+          <span class="number">{FORMATS[unit](sumOf(entries.map(({ value }) => value)))}</span>
         </span>
       )}
     </div>
   );
 }
 
-function ChartTable({ name, days, series, show }: Props) {
+function ChartTable({ name, days, series, unit }: Props) {
   return (
     <div class="table tall" role="region" aria-label={name} tabIndex={0}>
       <table>
         <thead>
           <tr>
-            <th scope="col">Day</th>
+            <th scope="col">Time (UTC)</th>
             {series.map(({ label }) => (
               <th key={label} scope="col" class="right">
                 {label}
@@ -169,19 +119,21 @@ function ChartTable({ name, days, series, show }: Props) {
           </tr>
         </thead>
         <tbody>
-          {days.toReversed().map((day, i) => (
-            <tr key={day}>
-              <td>{dayName(day)}</td>
-              {series.map(({ label, values }) => {
-                const value = values[days.length - 1 - i] ?? null;
-                return (
-                  <td key={label} class="right number">
-                    {value === null ? "" : show(value)}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
+          {days
+            .map((day, i) => (
+              <tr key={day}>
+                <td>{dayName(day)}</td>
+                {series.map(({ label, values }) => {
+                  const value = values[i] ?? null;
+                  return (
+                    <td key={label} class="right number">
+                      {value === null ? "" : FORMATS[unit](value)}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))
+            .toReversed()}
         </tbody>
       </table>
     </div>

@@ -1,5 +1,4 @@
 import { unused } from "../lib/spend.ts";
-import { grouped } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import type { Only, Range } from "../state/spend.ts";
 import { GroupChart } from "./group-chart.tsx";
@@ -53,7 +52,7 @@ export function ErrorChart({
               parts={parts}
               metric="requests"
               labelOf={(code) => code ?? "none"}
-              show={grouped}
+              unit="count"
               onSelect={onSelect}
             />
             {total === 0 && <p class="small muted">Nothing failed or was refused.</p>}

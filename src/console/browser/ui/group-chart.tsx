@@ -1,10 +1,12 @@
+import type { Unit } from "../lib/axis.ts";
+import type { Slot } from "../lib/plot-shape.ts";
 import { stacked } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
 import { colorsOf } from "../state/colors.ts";
 import { Chart } from "./chart.tsx";
 
 /** Groups that a chart names; the others are one. */
-export const GROUPS_MOST = 7;
+export const GROUPS_MOST = 6;
 
 /** Bars of UTC days or hours, each of its largest groups in its color. */
 export function GroupChart({
@@ -13,7 +15,8 @@ export function GroupChart({
   parts,
   metric,
   labelOf,
-  show,
+  unit,
+  slotOf,
   onSelect,
 }: {
   name: string;
@@ -21,7 +24,9 @@ export function GroupChart({
   parts: readonly string[];
   metric: Metric;
   labelOf: (group: string | null) => string;
-  show: (value: number) => string;
+  unit: Unit;
+  /** Colors that a name always has; undefined: those of its hash. */
+  slotOf?: (group: string | null) => Slot;
   /** `group`: of the part that was clicked; undefined where a range was chosen. */
   onSelect?: ((from: string, to: string, group?: string | null) => void) | undefined;
 }) {
@@ -29,7 +34,7 @@ export function GroupChart({
   const colorOf = colorsOf(all.map((group) => group.name));
   const series = all.map(({ name: group, values }) => ({
     label: group === "other" ? group : labelOf(group),
-    slot: colorOf(group),
+    slot: slotOf?.(group) ?? colorOf(group),
     values,
   }));
   return (
@@ -37,7 +42,7 @@ export function GroupChart({
       name={name}
       days={parts}
       series={series}
-      show={show}
+      unit={unit}
       {...(onSelect !== undefined && {
         onSelect: (from: string, to: string, index?: number) =>
           onSelect(from, to, index === undefined ? undefined : all[index]?.name),

@@ -1,0 +1,109 @@
+import { grouped, left, percent, spent } from "./money.ts";
+import { took } from "./time.ts";
+
+/** The unit of a chart's values. Spend rounds up and balances down; `rate` is per second. */
+export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
+
+/** Formats one value. */
+export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
+  spend: spent,
+  balance: left,
+  count: grouped,
+  ms: took,
+  share: percent,
+  rate: (value) => grouped(Math.round(value)),
+};
+
+export type Axis = {
+  readonly ticks: readonly number[];
+  readonly labels: readonly string[];
+  readonly low: number;
+  readonly high: number;
+  /** Reports whether the value is too large for the axis, which breaks for it. */
+  readonly isBeyond: (value: number) => boolean;
+};
+
+const TICKS_MAX = 6;
+/** Values beyond this multiple of the 95th percentile break the axis. */
+const OUTLIER = 5;
+/** With fewer values, a percentile means nothing. */
+const OUTLIER_VALUES_MIN = 5;
+/** The smallest step of units that are counted in whole numbers. */
+const STEP_MIN: Readonly<Record<Unit, number>> = {
+  spend: 1,
+  balance: 1,
+  count: 1,
+  ms: 1,
+  share: 0.01,
+  rate: 1,
+};
+
+/** Returns an axis from zero, or from below zero for negative values, with at most six ticks. */
+export function axisOf(values: readonly number[], unit: Unit): Axis {
+  const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
+  const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;
+  const breaks = known.length >= OUTLIER_VALUES_MIN && usual > 0;
+  const isBeyond = (value: number): boolean => breaks && value > OUTLIER * usual;
+  const max = Math.max(0, ...known.filter((value) => !isBeyond(value)));
+  const min = Math.min(0, ...known);
+  const step = stepOf(max - min || STEP_MIN[unit], unit);
+  const isBroken = known.some(isBeyond);
+  const from = Math.floor(min / step + 1e-9);
+  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken); // above all other columns
+  const ticks = Array.from({ length: to - from + 1 }, (_, i) => (from + i) * step);
+  const labels = labelsOf(ticks, step, unit);
+  return { ticks, labels, low: from * step, high: to * step, isBeyond };
+}
+
+/** Returns a step of 1, 2 or 5 times a power of ten. */
+function stepOf(span: number, unit: Unit): number {
+  const least = Math.max(span / (TICKS_MAX - 2), STEP_MIN[unit]);
+  const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
+  const times = [1, 2, 5, 10].find((one) => one * power >= least * (1 - 1e-9)) ?? 10;
+  return power < 1 ? Number((times * power).toFixed(12)) : times * power;
+}
+
+const SIZES: Readonly<Record<Unit, readonly (readonly [size: number, name: string])[]>> = {
+  spend: [[1e6, ""]],
+  balance: [[1e6, ""]],
+  count: [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+    [1, ""],
+  ],
+  ms: [
+    [60_000, " min"],
+    [1000, " s"],
+    [1, " ms"],
+  ],
+  share: [[0.01, "%"]],
+  rate: [[1, ""]],
+};
+
+/** Formats all ticks in one unit, with the same number of digits. */
+function labelsOf(ticks: readonly number[], step: number, unit: Unit): readonly string[] {
+  const most = Math.max(...ticks.map(Math.abs));
+  const isMoney = unit === "spend" || unit === "balance";
+  const [size, name] = SIZES[unit].find(([at]) => most >= at) ?? SIZES[unit].at(-1) ?? [1, ""];
+  const needed = decimalsOf(step / size);
+  const digits = isMoney && needed === 1 ? 2 : needed;
+  return ticks.map((tick) => {
+    const [whole = "0", decimals] = (Math.abs(tick) / size).toFixed(digits).split(".");
+    const number = grouped(Number(whole)) + (decimals === undefined ? "" : `.${decimals}`);
+    return `${tick < 0 ? "−" : ""}${isMoney ? "$" : ""}${number}${name}`;
+  });
+}
+
+function decimalsOf(step: number): number {
+  for (let digits = 0; digits < 9; digits += 1) {
+    if (Math.abs(Number(step.toFixed(digits)) / step - 1) < 1e-9) return digits;
+  }
+  return 9;
+}
+
+/** Returns the distance between the named columns, so that their labels don't touch. */
+export function stride(columnWidth: number, labelWidth: number): number {
+  const steps = [1, 2, 5, 7, 14, 30, 60, 120, 400];
+  return steps.find((step) => step * columnWidth >= labelWidth) ?? 400;
+}

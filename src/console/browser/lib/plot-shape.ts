@@ -1,0 +1,118 @@
+import { FORMATS, axisOf, stride } from "./axis.ts";
+import type { Unit } from "./axis.ts";
+import { dayName } from "./time.ts";
+
+/** A color's place among the six, the color of failures, or null for all others. */
+export type Slot = number | "bad" | null;
+export type PlotSeries = {
+  readonly label: string;
+  readonly slot: Slot;
+  readonly values: readonly (number | null)[];
+};
+export type Kind = "bars" | "lines" | "steps";
+export type PlotData = {
+  readonly days: readonly string[];
+  readonly series: readonly PlotSeries[];
+  readonly kind: Kind;
+  readonly unit: Unit;
+};
+
+export const HEIGHT = 264;
+export const TOP = 32;
+export const BOTTOM = HEIGHT - 24;
+export const RIGHT = 12;
+
+type Mark = {
+  readonly index: number;
+  readonly series: number;
+  readonly top: number;
+  readonly height: number;
+};
+export type Shape = {
+  readonly left: number;
+  readonly column: number;
+  readonly bar: number;
+  readonly ticks: readonly { readonly y: number; readonly text: string }[];
+  readonly marks: readonly Mark[];
+  readonly paths: readonly { readonly slot: Slot; readonly d: string; readonly dots: string }[];
+  /** Numbers above bars: of an outlier, or of the only bar. */
+  readonly numbers: readonly {
+    readonly index: number;
+    readonly y: number;
+    readonly text: string;
+  }[];
+  readonly breaks: readonly number[];
+  readonly every: number;
+};
+
+/** Computes the chart's geometry in pixels. */
+export function shapeOf(
+  { days, series, kind, unit }: PlotData,
+  width: number,
+  widthOf: (text: string) => number,
+): Shape {
+  const filled = days.map((_, i) => i).filter((i) => series.some(({ values }) => values[i]));
+  const isSingle = filled.length <= 1 && kind !== "steps";
+  const isBars = kind === "bars" || isSingle;
+  const sums = days.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0));
+  const all = isBars ? sums : series.flatMap(({ values }) => values.map((value) => value ?? 0));
+  const axis = axisOf(all, unit);
+  const left = 8 + Math.max(...axis.labels.map(widthOf));
+  const column = Math.max(0, width - left - RIGHT) / Math.max(1, days.length);
+  const yOf = (value: number): number =>
+    BOTTOM - ((Math.min(value, axis.high) - axis.low) / (axis.high - axis.low)) * (BOTTOM - TOP);
+  const x = (index: number): number => left + (index + 0.5) * column;
+  const beyond = isBars ? filled.filter((i) => axis.isBeyond(sums[i] ?? 0)) : [];
+  const named = isSingle ? filled : beyond;
+  return {
+    left,
+    column,
+    bar: Math.max(1, Math.min(48, column * 0.72)),
+    ticks: axis.ticks.map((tick, i) => ({ y: yOf(tick), text: axis.labels[i] ?? "" })),
+    marks: isBars ? marksOf(series, days.length, yOf) : [],
+    paths: isBars ? [] : series.map((one) => ({ slot: one.slot, ...pathOf(one, kind, x, yOf) })),
+    numbers: named.map((index, i) => ({
+      index,
+      y: yOf(sums[index] ?? 0) - 6 - (i % 2) * 12, // neighbors don't touch
+      text: FORMATS[unit](sums[index] ?? 0),
+    })),
+    breaks: beyond,
+    every: stride(column, 12 + Math.max(...days.map((day) => widthOf(dayName(day))))),
+  };
+}
+
+function marksOf(
+  series: readonly PlotSeries[],
+  length: number,
+  yOf: (value: number) => number,
+): readonly Mark[] {
+  const below = Array.from({ length }, () => 0);
+  return series.flatMap(({ values }, at) =>
+    values.flatMap((value, index) => {
+      if (!value) return [];
+      const from = below[index] ?? 0;
+      below[index] = from + value;
+      const top = yOf(from + value);
+      const height = Math.max(1, yOf(from) - top - (from > 0 ? 1 : 0)); // a gap of one pixel
+      return [{ index, series: at, top, height }];
+    }),
+  );
+}
+
+function pathOf(
+  { values }: PlotSeries,
+  kind: Kind,
+  x: (index: number) => number,
+  yOf: (value: number) => number,
+): { d: string; dots: string } {
+  let [d, dots] = ["", ""];
+  values.forEach((value, i) => {
+    if (value === null) return;
+    const at = `${x(i)} ${yOf(value)}`;
+    const isFirst = (values[i - 1] ?? null) === null;
+    if (isFirst) d += `M${at}`;
+    else d += kind === "steps" ? `H${x(i)}V${yOf(value)}` : `L${at}`;
+    if (values.length <= 31 || (isFirst && (values[i + 1] ?? null) === null)) dots += `M${at}h0`;
+  });
+  return { d, dots };
+}
