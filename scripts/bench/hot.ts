@@ -41,7 +41,7 @@ type Group = { readonly target: Target; readonly rate: number; readonly ask: Ask
 
 const stream = (words: number): Ask => ({ kind: "stream", words, pace: "slow" });
 const OTHER_STREAM = stream(25);
-/** One lasts 4 s on average: 128 at a time are 32 a second, and eight times that are offered. */
+/** One lasts 4 s on average, so about 1,000 are open at a time. */
 const HOT_STREAMS = [50, 75, 125, 150].map(stream);
 const HOT_RATE = 64;
 
@@ -63,8 +63,7 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   const others = watched();
   const [now, before] = sides;
   const ofOthers = hotFigures(now?.pairs ?? [], others);
-  const isShed = now?.pairs.some(({ beside }) => beside.hot.some(({ status }) => status === 503));
-  const isKept = (isShed ?? false) && ofOthers.every((figure) => mark(figure) !== "OVER");
+  const isKept = ofOthers.every((figure) => mark(figure) !== "OVER");
   return {
     figures: [
       ...pressedFigures(pressed),

@@ -1,33 +1,46 @@
 import { evictOldest } from "./evict-oldest.ts";
+import type { After } from "./timers.ts";
 
 /** Why a request is shed: its organization's share, the isolate's slots, or body bytes. */
 export type ShedReason = "organization" | "isolate" | "bytes";
 
-/** The bounds of one isolate: requests, body bytes, and ms after which a slot counts as lost. */
+/** The bounds of one isolate: memory in bytes, and ms after which a slot counts as lost. */
 export type InFlightLimits = {
+  readonly memoryMax: number;
+  /** Maximum requests of one organization, whatever memory is free. */
   readonly organizationMax: number;
-  readonly isolateMax: number;
-  readonly bytesMax: number;
+  /** Maximum ms that a paid request waits for memory. */
+  readonly waitMs: number;
   readonly leaseMs: number;
 };
 
 type Load = { readonly owner: string; requests: number; bytes: number };
+type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
 
-/** Bodies up to this size only need free capacity, whatever their organization holds. */
-export const SMALL_BODY_BYTES = 64 * 1024;
+const KIB = 1024;
+/** The memory of an open request besides its body: a measured 25 KiB of a stream, and a quarter more. */
+export const REQUEST_BYTES = 32 * KIB;
+/** The memory of a body per byte, as it exists as bytes, text and values at once. */
+export const BODY_COPIES = 4;
+/** Bodies up to this size only need free memory, whatever their organization holds. */
+export const SMALL_BODY_BYTES = 64 * KIB;
+/** Maximum requests that wait in an isolate. Their bodies are unread. */
+const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
 const UNKNOWN = "";
 
 /**
- * The requests in flight of an isolate, by organization. An organization may hold no more than is still free:
- * alone it gets half, two get a third each, and a small one always finds a slot. Bytes follow the same rule.
- * Known key owners are remembered for rejecting only. Unknown keys share one organization's capacity.
+ * The memory of an isolate's open requests, by organization. An organization may hold no more than is still
+ * free: alone it gets half, two get a third each, and a small one always finds a slot. A paid request above
+ * that waits, and freed memory goes to the smallest organization first. Known key owners are remembered for
+ * rejecting only. Unknown keys share one organization's capacity.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, Load>();
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
+  readonly #waiters = new Map<string, Set<Waiter>>();
   #bytes = 0;
 
   constructor(limits: InFlightLimits) {
@@ -53,43 +66,63 @@ export class InFlight {
     if (why !== null && this.#forgetLost(nowMs)) why = this.#refusal(owner, bytes);
     if (why !== null) return why;
     const slot = new Slot(this, keyHash, nowMs);
-    this.#slots.add(slot);
     this.#attach(slot, owner, bytes);
     return slot;
+  }
+
+  /** Acquires a slot as `take`, but behind its organization's waiting requests, and waits for memory. */
+  takeOrWait(
+    keyHash: string,
+    bytes: number,
+    nowMs: number,
+    after: After,
+  ): Slot | ShedReason | Promise<Slot | ShedReason> {
+    const owner = this.#ownerOf(keyHash);
+    const waiting = this.#waiters.get(owner) ?? new Set();
+    const taken = waiting.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
+    if (typeof taken !== "string" || this.#limits.waitMs === 0) return taken;
+    if (waiting.size + this.#waiting() >= WAITERS_MAX) return taken;
+    const { promise, resolve } = Promise.withResolvers<Slot | ShedReason>();
+    const slot = new Slot(this, keyHash, nowMs);
+    const cancel = after(this.#limits.waitMs, () => {
+      this.#stopWaiting(owner, waiter);
+      resolve(taken);
+    });
+    const waiter = { slot, bytes, grant: () => (cancel(), resolve(slot)) };
+    this.#waiters.set(owner, waiting.add(waiter));
+    return promise;
   }
 
   handTo(slot: Slot, orgId: string): ShedReason | null {
     if (slot.load === null || slot.load.owner === orgId) return null;
     this.#remember(slot.keyHash, orgId);
     const { bytes } = slot;
-    this.release(slot);
+    this.#detach(slot);
     const why = this.#refusal(orgId, bytes);
-    if (why !== null) return why;
-    this.#slots.add(slot);
-    this.#attach(slot, orgId, bytes);
-    return null;
+    if (why === null) this.#attach(slot, orgId, bytes);
+    else this.#grantWaiting();
+    return why;
   }
 
   grow(slot: Slot, more: number): ShedReason | null {
     if (slot.load === null) return null;
-    const size = slot.bytes + more;
-    if (!this.#hasBytes(slot.load.bytes - slot.bytes, size, more)) return "bytes";
+    const others = slot.load.bytes - slot.bytes;
+    if (!this.#hasBytes(this.#memoryOf(slot.load.requests, others), slot.bytes + more, more)) {
+      return "bytes";
+    }
     this.#addBytes(slot, slot.load, more);
     return null;
   }
 
   dropBody(slot: Slot, kept: number): void {
-    if (slot.load !== null) this.#addBytes(slot, slot.load, Math.min(kept - slot.bytes, 0));
+    if (slot.load === null) return;
+    this.#addBytes(slot, slot.load, Math.min(kept - slot.bytes, 0));
+    this.#grantWaiting();
   }
 
   release(slot: Slot): void {
-    const { load } = slot;
-    if (load === null) return;
-    this.#addBytes(slot, load, -slot.bytes);
-    slot.load = null;
-    this.#slots.delete(slot);
-    load.requests--;
-    if (load.requests === 0) this.#loads.delete(load.owner);
+    this.#detach(slot);
+    this.#grantWaiting();
   }
 
   #ownerOf(keyHash: string): string {
@@ -97,26 +130,72 @@ export class InFlight {
   }
 
   #refusal(owner: string, bytes: number): ShedReason | null {
-    const { organizationMax, isolateMax } = this.#limits;
-    const load = this.#loads.get(owner);
-    const mine = load?.requests ?? 0;
-    if (mine >= organizationMax && owner !== UNKNOWN) return "organization";
-    if (mine + this.#slots.size >= isolateMax) return "isolate";
-    return this.#hasBytes(load?.bytes ?? 0, bytes, bytes) ? null : "bytes";
+    const { organizationMax, memoryMax } = this.#limits;
+    const { requests, bytes: bodies } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
+    if (requests >= organizationMax && owner !== UNKNOWN) return "organization";
+    const [share, used] = [requests * REQUEST_BYTES, this.#memoryOf(this.#slots.size, this.#bytes)];
+    if (share + used + REQUEST_BYTES > memoryMax) return "isolate";
+    return this.#hasBytes(share + bodies * BODY_COPIES, bytes, bytes, REQUEST_BYTES)
+      ? null
+      : "bytes";
   }
 
-  /** Reports whether `more` bytes fit for a body of `size`, next to the organization's `mine`. */
-  #hasBytes(mine: number, size: number, more: number): boolean {
+  /** Reports whether `more` bytes fit for a body of `size`, next to its organization's memory, `mine`. */
+  #hasBytes(mine: number, size: number, more: number, request = 0): boolean {
     const share = size <= SMALL_BODY_BYTES ? 0 : mine;
-    return share + this.#bytes + more <= this.#limits.bytesMax;
+    const used = this.#memoryOf(this.#slots.size, this.#bytes + more) + request;
+    return share + used <= this.#limits.memoryMax;
+  }
+
+  #memoryOf(requests: number, bodyBytes: number): number {
+    return requests * REQUEST_BYTES + bodyBytes * BODY_COPIES;
+  }
+
+  #waiting(): number {
+    return [...this.#waiters.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  #stopWaiting(owner: string, waiter: Waiter): void {
+    const waiting = this.#waiters.get(owner);
+    if (waiting?.delete(waiter) === true && waiting.size === 0) this.#waiters.delete(owner);
+  }
+
+  /** Gives free memory to waiting requests: one of each organization in turn, the smallest one first. */
+  #grantWaiting(): void {
+    const requests = (owner: string): number => this.#loads.get(owner)?.requests ?? 0;
+    let granted = this.#waiters.size;
+    while (granted > 0) {
+      const owners = [...this.#waiters.keys()].toSorted((a, b) => requests(a) - requests(b));
+      granted = owners.filter((owner) => this.#grantOne(owner)).length;
+    }
+  }
+
+  #grantOne(owner: string): boolean {
+    const [waiter] = this.#waiters.get(owner) ?? [];
+    if (waiter === undefined || this.#refusal(owner, waiter.bytes) !== null) return false;
+    this.#stopWaiting(owner, waiter);
+    this.#attach(waiter.slot, owner, waiter.bytes);
+    waiter.grant();
+    return true;
   }
 
   #attach(slot: Slot, owner: string, bytes: number): void {
     const load = this.#loads.get(owner) ?? { owner, requests: 0, bytes: 0 };
     if (load.requests === 0) this.#loads.set(owner, load);
     load.requests++;
+    this.#slots.add(slot);
     slot.load = load;
     this.#addBytes(slot, load, bytes);
+  }
+
+  #detach(slot: Slot): void {
+    const { load } = slot;
+    if (load === null) return;
+    this.#addBytes(slot, load, -slot.bytes);
+    slot.load = null;
+    this.#slots.delete(slot);
+    load.requests--;
+    if (load.requests === 0) this.#loads.delete(load.owner);
   }
 
   #addBytes(slot: Slot, load: Load, bytes: number): void {

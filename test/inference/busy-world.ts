@@ -51,6 +51,7 @@ export class BusyWorld {
       KEY_REGISTER: this.#watched(env.KEY_REGISTER, ["whose"]),
       WALLET: this.#watched(env.WALLET, [...HOLDS, "admit", "settle", "void", "balance"]),
       REGION_OUTBOX: this.#watched(env.REGION_OUTBOX, ["enqueue"]),
+      OVERLOAD_WAIT_MS: "0",
       ...bindings,
     });
   }

@@ -46,7 +46,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
         how === "declared" ? { "content-length": String(text.length) } : {};
-      const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+      const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
       const goOn = world.keepHolds();
       const held = world.untilHeld(1);
       const first = world.ask({ key: account.key, body: text, headers });
@@ -70,7 +70,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
   it("counts as shed when it is answered so, not where its key is rejected first", async () => {
     const region = apart();
     const world = new BusyWorld({
-      ISOLATE_BODIES_MIB_MAX: "20",
+      ISOLATE_MEMORY_MIB_MAX: "84",
       LOG_REQUESTS: "all",
       REGION_METRICS: region.bindings.REGION_METRICS,
     });
@@ -95,7 +95,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
   });
 
   it("takes its room at once where it is read at once: shed before its register is asked or it is read", async () => {
-    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
     const asking = { key: account.key, body, headers: { "content-length": String(body.length) } };
@@ -118,7 +118,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
   });
 
   it("takes room as it comes, not as it is announced: who sends nothing of 20 MiB keeps nobody out", async () => {
-    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20" });
+    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };
     const first = world.ask({ key: account.key, body: slow.readable, headers });
@@ -132,7 +132,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
   });
 
   it("stops counting once a route has answered, however long its stream continues", async () => {
-    const world = new BusyWorld({ ISOLATE_BODIES_MIB_MAX: "20", DRAIN_S: "0" });
+    const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
     const first = world.ask({ key: account.key, body: endless });
     const reader = (await first.response).body?.getReader();

@@ -127,35 +127,32 @@ describe("a paid request beyond what its organization may have in flight", () =>
   });
 });
 
-describe("a paid request beyond what the isolate may have in flight", () => {
-  it("sheds the organization with the most first", async () => {
-    const other = await openAccount();
-    const world = new BusyWorld({ ISOLATE_IN_FLIGHT_MAX: "4" });
-    for (const { key } of [account, other]) expect(await world.status({ key })).toBe(200);
-    const goOn = world.keepHolds();
-    const held = world.untilHeld(3);
-    const asked = [account, account, other].map(({ key }) => world.ask({ key }));
-    await held;
-    expect(await world.status({ key: account.key })).toBe(503);
-    const last = world.untilHeld(1);
-    const newcomer = await openAccount();
-    asked.push(world.ask({ key: newcomer.key }));
-    await last;
-    expect(await world.status({ key: other.key })).toBe(503);
+describe("a paid request above its organization's limit", () => {
+  it("waits for a slot and is served once another request has ended", async () => {
+    const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "10000" });
+    const before = { ...world.calls };
+    const waiting = world.ask({ key: account.key });
     goOn();
-    for (const one of asked) {
-      expect((await one.response).status).toBe(200);
-      await one.end();
-    }
+    await first.end();
+    expect((await waiting.response).status).toBe(200);
+    await waiting.end();
+    expect(world.calls["hold"]).toBe((before["hold"] ?? 0) + 1);
+    expect(await world.status({ key: account.key })).toBe(200);
+  });
+
+  it("gets its 503 after OVERLOAD_WAIT_MS, and a later request finds a slot", async () => {
+    const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "50" });
+    const before = { ...world.calls };
+    expect(await world.status({ key: account.key })).toBe(503);
+    expect(world.calls).toEqual(before);
+    goOn();
+    await first.end();
+    expect(await world.status({ key: account.key })).toBe(200);
   });
 });
 
 it("bounds that are none are refused with their name, and nothing is served", async () => {
-  for (const name of [
-    "ORGANIZATION_IN_FLIGHT_MAX",
-    "ISOLATE_IN_FLIGHT_MAX",
-    "ISOLATE_BODIES_MIB_MAX",
-  ]) {
+  for (const name of ["ORGANIZATION_IN_FLIGHT_MAX", "ISOLATE_MEMORY_MIB_MAX"]) {
     const bindings = bindingsWith({ [name]: "0" });
     const answer = await send("/v1/chat/completions", { key: account.key, body: HELLO, bindings });
     expect(answer.status).toBe(503);

@@ -1,15 +1,23 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { InFlight, SMALL_BODY_BYTES } from "../../src/shared/in-flight.ts";
+import {
+  BODY_COPIES,
+  InFlight,
+  REQUEST_BYTES,
+  SMALL_BODY_BYTES,
+} from "../../src/shared/in-flight.ts";
 import type { InFlightLimits, ShedReason, Slot } from "../../src/shared/in-flight.ts";
+import type { After } from "../../src/shared/timers.ts";
 
 const MIB = 1024 * 1024;
 const LIMITS: InFlightLimits = {
+  memoryMax: 12 * REQUEST_BYTES,
   organizationMax: 100,
-  isolateMax: 12,
-  bytesMax: 24 * MIB,
+  waitMs: 2000,
   leaseMs: 1000,
 };
+/** Memory for 24 MiB of bodies and few requests. */
+const BODIES = { memoryMax: 24 * MIB * BODY_COPIES + 8 * REQUEST_BYTES };
 
 function inFlight(limits: Partial<InFlightLimits> = {}): InFlight {
   return new InFlight({ ...LIMITS, ...limits });
@@ -80,7 +88,7 @@ describe("requests in flight", () => {
   });
 
   it("leave room for operators, for every person and for new keys, whatever one of them holds", () => {
-    const room = inFlight({ organizationMax: 3, isolateMax: 12 });
+    const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): Slot | ShedReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
     expect(takeAs("person:1")).toBe("organization");
@@ -110,9 +118,84 @@ describe("requests in flight", () => {
   });
 });
 
+/** Timers that a test fires by hand. */
+function manualTimers() {
+  const due = new Set<() => void>();
+  const after: After = (_, run) => {
+    due.add(run);
+    return () => due.delete(run);
+  };
+  return { after, fire: () => due.forEach((run) => run()), due };
+}
+
+describe("paid requests without memory", () => {
+  it("wait for memory, the organization with the fewest requests first, then in order", async () => {
+    const room = roomOf(["hot", "a", "b"]);
+    const { after, due } = manualTimers();
+    const hot = takeAll(room, "hot");
+    takeAll(room, "a");
+    takeAll(room, "b");
+    const served: string[] = [];
+    const wait = (key: string, name: string): void => {
+      const waiting = room.takeOrWait(key, 0, 0, after);
+      expect(waiting).toBeInstanceOf(Promise);
+      void Promise.resolve(waiting).then(() => served.push(name));
+    };
+    for (const name of ["hot 1", "hot 2"]) wait("hot", name);
+    wait("b", "b 1");
+    for (const slot of hot.splice(0, 2)) slot.release();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(served).toEqual(["b 1"]);
+    for (const slot of hot) slot.release();
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(served).toEqual(["b 1", "hot 1", "hot 2"]);
+    expect(due.size).toBe(0);
+  });
+
+  it("are rejected when their time is over, and take nothing afterwards", async () => {
+    const room = roomOf(["hot"]);
+    const { after, fire } = manualTimers();
+    const slots = takeAll(room, "hot");
+    const waiting = room.takeOrWait("hot", 0, 0, after);
+    fire();
+    expect(await waiting).toBe("isolate");
+    for (const slot of slots) slot.release();
+    expect(room.total.requests).toBe(0);
+  });
+
+  it("don't overtake waiting requests of their organization", () => {
+    const room = roomOf(["hot"]);
+    const { after } = manualTimers();
+    const [first] = takeAll(room, "hot");
+    const large = room.takeOrWait("hot", SMALL_BODY_BYTES, 0, after);
+    first?.release();
+    expect(large).toBeInstanceOf(Promise);
+    expect(room.takeOrWait("hot", 0, 0, after)).toBeInstanceOf(Promise);
+  });
+
+  it("are rejected immediately beyond 1,024, of which one organization gets half", () => {
+    const room = roomOf(["hot", "other"]);
+    const { after } = manualTimers();
+    takeAll(room, "hot");
+    takeAll(room, "other");
+    const waits = (key: string): boolean => room.takeOrWait(key, 0, 0, after) instanceof Promise;
+    for (let count = 0; count < 512; count++) expect(waits("hot")).toBe(true);
+    expect(waits("hot")).toBe(false);
+    expect(waits("other")).toBe(true);
+  });
+
+  it("are rejected immediately where OVERLOAD_WAIT_MS is 0", () => {
+    const room = roomOf(["hot"], { waitMs: 0 });
+    takeAll(room, "hot");
+    expect(room.takeOrWait("hot", 0, 0, manualTimers().after)).toBe("isolate");
+  });
+});
+
 describe("bodies in flight", () => {
   it("the largest there may be fits an isolate that holds none, and then no second one", () => {
-    const room = roomOf(["a", "b"]);
+    const room = roomOf(["a", "b"], BODIES);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
     expect(room.take("b", 5 * MIB, 0)).toBe("bytes");
@@ -120,14 +203,14 @@ describe("bodies in flight", () => {
   });
 
   it("small ones take from all that is left, also of an organization that holds the most", () => {
-    const room = inFlight();
+    const room = inFlight(BODIES);
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
   it("count bodies without a length as they come, by the same rule", () => {
-    const room = roomOf(["a", "b"]);
+    const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
     for (let mib = 1; mib <= 20; mib++) expect(slot.grow(MIB)).toBeNull();
@@ -135,10 +218,10 @@ describe("bodies in flight", () => {
     const other = room.take("b", 0, 0);
     if (typeof other === "string") throw new Error("no place");
     expect(other.grow(4 * MIB)).toBeNull();
-    expect(other.grow(1)).toBe("bytes");
+    expect(other.grow(MIB)).toBe("bytes");
     slot.dropBody();
-    expect(other.grow(1)).toBeNull();
-    expect(room.total).toEqual({ requests: 2, bytes: 4 * MIB + 1 });
+    expect(other.grow(MIB)).toBeNull();
+    expect(room.total).toEqual({ requests: 2, bytes: 5 * MIB });
   });
 });
 
@@ -162,7 +245,7 @@ describe("any order of beginnings and ends", () => {
   it("never passes a bound, forgets no place, frees none twice, and comes back to nothing", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-        const room = inFlight({ organizationMax: 5 });
+        const room = inFlight({ ...BODIES, organizationMax: 5 });
         const live = new Map<Slot, { org: string; bytes: number }>();
         const all: Slot[] = [];
         for (const one of steps) take(room, one, { live, all });
@@ -192,8 +275,7 @@ function take(room: InFlight, one: Step, { live, all }: World): void {
   }
   const bytes = [...live.values()].reduce((sum, known) => sum + known.bytes, 0);
   expect(room.total).toEqual({ requests: live.size, bytes });
-  expect(bytes).toBeLessThanOrEqual(LIMITS.bytesMax);
-  expect(live.size).toBeLessThanOrEqual(LIMITS.isolateMax);
+  expect(live.size * REQUEST_BYTES + bytes * BODY_COPIES).toBeLessThanOrEqual(BODIES.memoryMax);
   for (const org of ["org0", "org1"]) {
     const mine = [...live.values()].filter((known) => known.org === org);
     expect(mine.length).toBeLessThanOrEqual(5);

@@ -9,6 +9,7 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
+import type { InFlight, ShedReason, Slot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
@@ -35,27 +36,53 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       c.set("admission", Promise.resolve(key));
       return next();
     }
-    if (c.req.method === "POST" && paidPaths.has(c.req.path)) {
-      noteMet(c, key.value);
-      const length = bodyLength(c);
-      const room = inFlightOf(c.get("config"));
-      const slot = room.take(key.value.hash, initialBodyBytes(length), c.get("startedMs"));
-      c.set("slot", slot);
-      if (typeof slot === "string") return next();
-      const caller = length > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key.value);
-      if (caller !== undefined) {
-        const presumed: PresumedCaller = {
-          caller,
-          admit: () => (presumed.admission ??= admissionBy(c, key.value)),
-          admission: null,
-        };
-        c.set("presumed", presumed);
-        return next();
-      }
+    if (c.req.method !== "POST" || !paidPaths.has(c.req.path)) {
+      c.set("admission", admissionBy(c, key.value));
+      return next();
     }
-    c.set("admission", admissionBy(c, key.value));
-    return next();
+    const slot = takeSlot(c, key.value);
+    if (!(slot instanceof Promise)) {
+      startPaid(c, key.value, slot);
+      return next();
+    }
+    const paid = afterWaiting(c, key.value, slot, next);
+    c.executionCtx.waitUntil(paid); // a disconnect doesn't strand the slot
+    return paid;
   };
+}
+
+async function afterWaiting(
+  c: Context<AppEnv>,
+  key: VerifiedKey,
+  slot: Promise<Slot | ShedReason>,
+  next: Next,
+): Promise<void> {
+  startPaid(c, key, await slot);
+  await next();
+}
+
+function takeSlot(c: Context<AppEnv>, { hash }: VerifiedKey): ReturnType<InFlight["takeOrWait"]> {
+  const bytes = initialBodyBytes(bodyLength(c));
+  const room = inFlightOf(c.get("config"));
+  return room.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
+}
+
+/** Starts the admission of a paid request with a slot, unless the hold admits its key. */
+function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | ShedReason): void {
+  noteMet(c, key);
+  c.set("slot", slot);
+  if (typeof slot === "string") return;
+  const caller = bodyLength(c) > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key);
+  if (caller === undefined) {
+    c.set("admission", admissionBy(c, key));
+    return;
+  }
+  const presumed: PresumedCaller = {
+    caller,
+    admit: () => (presumed.admission ??= admissionBy(c, key)),
+    admission: null,
+  };
+  c.set("presumed", presumed);
 }
 
 function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {

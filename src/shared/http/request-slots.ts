@@ -19,9 +19,9 @@ export function inFlightOf(config: Config): InFlight {
 
 function makeRoom({ numbers }: Config): InFlight {
   return new InFlight({
+    memoryMax: numbers.ISOLATE_MEMORY_MIB_MAX * 1024 * 1024,
     organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
-    isolateMax: numbers.ISOLATE_IN_FLIGHT_MAX,
-    bytesMax: numbers.ISOLATE_BODIES_MIB_MAX * 1024 * 1024,
+    waitMs: numbers.OVERLOAD_WAIT_MS,
     leaseMs: numbers.BODY_TIMEOUT_MS + numbers.REQUEST_DEADLINE_S * 1000 + LEASE_SPARE_MS,
   });
 }

@@ -14,12 +14,7 @@ const POLL_MS = 20;
 const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
 export const STALL = { ...HELLO, model: "sandbox/stall" };
 export const ECHO = { ...HELLO, model: "sandbox/echo" };
-/** For all of them at once, of one organization: its budget decides, not the bound on requests in flight. */
-export const FLOOD_BINDINGS = {
-  DRAIN_S: "0",
-  ORGANIZATION_IN_FLIGHT_MAX: "1000",
-  ISOLATE_IN_FLIGHT_MAX: "2000",
-};
+export const FLOOD_BINDINGS = { DRAIN_S: "0" };
 
 export type Refused = { readonly status: number; readonly error: Record<string, unknown> };
 export type Flood = {

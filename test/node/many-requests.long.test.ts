@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { RawConnection } from "./support/raw-request.ts";
+import { HELLO, stays } from "./support/stream-scripts.ts";
+import { startUpstreamWorld } from "./support/upstream-world.ts";
+import type { World } from "./support/upstream-world.ts";
+
+const STREAMS = 1000;
+const AT_ONCE = 50;
+const BURST = 400;
+
+let world: World;
+beforeAll(async () => {
+  world = await startUpstreamWorld({
+    models: { good: ["good"], open: ["open"] },
+    scripts: { open: stays(...HELLO) },
+    bindings: { DRAIN_S: "0", UPSTREAM_IDLE_MS: "900000" },
+  });
+});
+afterAll(() => world.stop());
+
+const isAnswered = (received: Buffer): boolean => /Hello|"error"/.test(received.toString());
+
+async function openStreams(key: string, count: number): Promise<RawConnection[]> {
+  const open = await Promise.all(
+    Array.from({ length: count }, () => world.open(key, "open", { stream: true })),
+  );
+  await Promise.all(open.map((one) => one.readUntil(isAnswered)));
+  return open;
+}
+
+it(`serves ${STREAMS} streams and a burst of ${BURST} requests of one organization next to others`, async () => {
+  const [hot, other] = await Promise.all([world.organization(), world.organization()]);
+  const open: RawConnection[] = [];
+  while (open.length < STREAMS) {
+    // oxlint-disable-next-line no-await-in-loop -- a client that adds streams over time
+    open.push(...(await openStreams(hot.key, AT_ONCE)));
+  }
+  const statuses = open.map((one) => one.received().toString().slice(9, 12));
+  expect(statuses.filter((status) => status !== "200")).toEqual([]);
+  expect(world.inFlight()).toBe(STREAMS);
+  const burst = await Promise.all(
+    Array.from({ length: BURST }, () => world.ask(other.key, "good")),
+  );
+  expect(burst.filter(({ status }) => status !== 200)).toEqual([]);
+  await Promise.all(open.map((one) => one.reset()));
+});
