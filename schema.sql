@@ -156,7 +156,7 @@ CREATE TABLE settings (
   default_alert_threshold REAL NOT NULL,
   low_balance_threshold_micro INTEGER,
   seq INTEGER NOT NULL
-, keep_responses_hours INTEGER, auto_top_up TEXT CHECK (json_valid(auto_top_up))) STRICT, WITHOUT ROWID;
+, keep_responses_hours INTEGER, auto_top_up TEXT CHECK (json_valid(auto_top_up)), tag_keys TEXT) STRICT, WITHOUT ROWID;
 
 CREATE TABLE daily_usage (
   org_id TEXT NOT NULL,

@@ -114,6 +114,16 @@ export const END_USER: HeaderParameter = {
   },
 };
 
+/** A header for every paid request. */
+export const TAGS: HeaderParameter = {
+  name: "x-tags",
+  in: "header",
+  required: false,
+  description:
+    "Tags that divide spend, as `team=search,run=42`: at most 8, each with a key and a value of at most 64 bytes. A tag without a value gets `true`. Bodies can have tags in `metadata` or `providerOptions.gateway.tags` instead.",
+  schema: { type: "string", pattern: "^[ -~]*$" },
+};
+
 /** The version header of Anthropic's clients. The first version is the default. */
 export const VERSION: HeaderParameter = {
   name: "anthropic-version",

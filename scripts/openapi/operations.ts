@@ -36,7 +36,7 @@ import { errorsQuery } from "../../src/money/wallet/routes/errors.route.ts";
 import { generationsQuery, holdsQuery } from "../../src/money/wallet/routes/generations.route.ts";
 import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
-import { BETA, END_USER, idempotencyKey, LIST_VERSION, VERSION } from "./headers.ts";
+import { BETA, END_USER, idempotencyKey, LIST_VERSION, TAGS, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
@@ -50,7 +50,7 @@ import { operatorStanding, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
 
-const PAID_HEADERS = [idempotencyKey(false), END_USER] as const;
+const PAID_HEADERS = [idempotencyKey(false), END_USER, TAGS] as const;
 
 const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/chat/completions": described("Chat, as JSON or as a stream", {
@@ -175,12 +175,15 @@ const OTHERS: Readonly<Record<string, Description>> = {
     errors: ["model_not_allowed", "model_not_found"],
   }),
   "GET /v1/balance": described("What the organization has", { 200: record.balance }),
-  "GET /v1/usage": described("Spend by day, model, key, end user or member, or by two of these", {
-    200: spent.usage,
-    description:
-      "Days are UTC and both included; the last 30 unless said, at most 366. By `day,model`, say, each row has its `day` as well.",
-    query: usageParameters,
-  }),
+  "GET /v1/usage": described(
+    "Spend by day, model, key, end user, member or tag, or by two of these",
+    {
+      200: spent.usage,
+      description:
+        "Days are UTC and both included; the last 30 unless said, at most 366. By `day,model`, say, each row has its `day` as well. `tag:team` groups by the values of the tag `team`, which the setting `tag_keys` must list.",
+      query: usageParameters,
+    },
+  ),
   "GET /v1/holds": described("Requests under way, and what each holds of the balance", {
     200: spent.holds,
     query: holdsQuery,

@@ -222,6 +222,10 @@ export const settings = record("Settings", {
   auto_top_up: autoTopUp
     .nullable()
     .describe("When credits are bought automatically by the saved card; null: never."),
+  tag_keys: z
+    .array(z.string())
+    .max(4)
+    .describe("The tag keys whose daily sums `GET /v1/usage` returns."),
 });
 
 const alert = record("Alert", {

@@ -123,6 +123,9 @@ const more = {
   cache_write_hour_tokens: count.optional(),
   first_byte_ms: z.int().nullable(),
   finish_reason: z.string().nullable(),
+  tags: z
+    .record(z.string(), z.string())
+    .describe("The request's tags. Only charged ones have any."),
   external_id: z.string().nullable(),
 };
 /** Also of open and failed requests. */

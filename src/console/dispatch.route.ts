@@ -37,6 +37,7 @@ const REQUEST_HEADERS = [
   "content-type",
   "idempotency-key",
   "x-end-user",
+  "x-tags",
 ];
 const EVERYONE = ["owner", "admin", "billing", "member"];
 

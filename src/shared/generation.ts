@@ -1,6 +1,8 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
 import { mintedAt } from "./id.ts";
+import { tagsSchema } from "./tags.ts";
+import type { Tags } from "./tags.ts";
 import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
@@ -40,6 +42,8 @@ export type Generation = {
   readonly estimated: boolean;
   readonly finishReason: string | null;
   readonly failed?: readonly FailedAttempt[];
+  /** The request's tags; absent for none. */
+  readonly tags?: Tags;
 };
 
 /** A failed attempt from another region. */
@@ -64,6 +68,7 @@ const ran = {
   estimated: z.boolean(),
   finishReason: z.nullable(z.string()),
   failed: z.exactOptional(z.array(attemptSchema)),
+  tags: z.exactOptional(z.record(z.string(), z.string())),
 };
 /**
  * A generation from another region, whose signature says where it ran. Fields without effect on money are not
@@ -84,6 +89,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(word),
+  tags: z.exactOptional(tagsSchema),
 });
 
 const REQUEST_ID = "req_";

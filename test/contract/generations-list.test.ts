@@ -104,6 +104,7 @@ describe("GET /v1/generations", () => {
     expect(generations).toHaveLength(2);
     expect(generations.find(({ id }) => id === open.id)).toEqual({
       id: open.id,
+      tags: {},
       request_id: open.id,
       created_at: expect.any(String),
       status: "held",

@@ -35,6 +35,7 @@ describe("GET /v1/generations/{id}: 200", () => {
     const generation = await found(requestId(response));
     expect(generation).toEqual({
       id: requestId(response),
+      tags: {},
       request_id: requestId(response),
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       model,

@@ -18,6 +18,7 @@ const AT_FIRST = {
   low_balance_threshold_dollars: null,
   keep_responses_hours: 0,
   auto_top_up: null,
+  tag_keys: [],
 };
 /** The settings that are dollars, and their columns. */
 const MONEY = [
@@ -75,6 +76,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
       low_balance_threshold_dollars: 0.5,
       keep_responses_hours: 24,
       auto_top_up: { below_dollars: 2.5, amount_dollars: 10, most_per_month_dollars: 30 },
+      tag_keys: ["team", "run"],
     };
     expect(await (await patch(own, all)).json()).toEqual(all);
     const one = { default_user_daily_quota_dollars: null };

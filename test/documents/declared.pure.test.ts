@@ -153,6 +153,14 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/embeddings.ts INPUTS_MAX",
     "models/core/embeddings.ts DIMENSIONS_MAX",
   ],
+  "Tags per request; bytes of a key or a value": [
+    "shared/tags.ts TAGS_MAX",
+    "shared/tags.ts TAG_BYTES_MAX",
+  ],
+  "Declared tag keys; tag combinations of a day with sums of their own": [
+    "shared/tags.ts TAG_KEYS_MAX",
+    "shared/tags.ts TAG_SETS_MAX",
+  ],
   "Model name": ["models/core/core-request.ts MODEL_CHARACTERS_MAX"],
   "Images downloaded per request": [
     "models/core/inline-image.ts IMAGE_BYTES_MAX",

@@ -1,5 +1,6 @@
 import type { Dialect } from "../../shared/http/dialect.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
+import type { Tags } from "../../shared/tags.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
 import type { JsonObject, NativeBody, NativeProtocol } from "./provider.ts";
@@ -46,6 +47,8 @@ export type ParsedRequest = {
   readonly request: CoreRequest;
   /** The end user in the body. The path reads `x-end-user`. */
   readonly user: string | null;
+  /** The request's tags, which the path reads; absent for none. */
+  readonly tags?: Tags;
   readonly dropped: readonly string[];
   /** The region that the client requires, and its field; absent or null for none. */
   readonly place?: { readonly name: string; readonly param: string } | null;

@@ -185,7 +185,7 @@ function boundInput<K extends InputKind>(
 }
 
 function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
-  const { request: core, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
+  const { request: core, user, tags, dropped, reply, paramOf, codeOf, native, keep } = asked;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
   return {
@@ -194,6 +194,7 @@ function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold
     pricing,
     stream,
     user,
+    tags,
     dropped,
     droppedNatively,
     reply,

@@ -21,6 +21,7 @@ import type { PaidRequest, Run } from "./paid-request.ts";
 import { pricingOf } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settle } from "./settle.ts";
+import { requestTags, withTags } from "./tags.ts";
 import { withTexts } from "./token-texts.route.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
@@ -196,7 +197,9 @@ function parsed(
   const asked = door.parse(json, at, recalled);
   if (!asked.ok) return asked;
   const user = endUserOf(asked.value, c.req.header(END_USER));
-  return user.ok ? success({ ...asked.value, user: user.value }) : user;
+  if (!user.ok) return user;
+  const tagged = requestTags(json, c.req.header("x-tags"));
+  return tagged.ok ? success(withTags({ ...asked.value, user: user.value }, tagged.value)) : tagged;
 }
 
 const END_USER = "x-end-user";

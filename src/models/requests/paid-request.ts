@@ -6,6 +6,7 @@ import type { Reached } from "../../shared/reach-object.ts";
 import type { ShedReason, Slot } from "../../shared/in-flight.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
+import type { Tags } from "../../shared/tags.ts";
 import type { Timers } from "../../shared/timers.ts";
 import type { Price, Usage } from "../../shared/usage.ts";
 import type { NumberVars } from "../../shared/config/config.ts";
@@ -46,6 +47,7 @@ export type PaidRequest = {
   routes: readonly Route[];
   readonly stream: boolean;
   readonly user: string | null;
+  readonly tags?: Tags | undefined;
   readonly dropped: readonly string[];
   readonly droppedNatively: readonly string[];
   readonly reply: ResponseWriter;

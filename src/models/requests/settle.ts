@@ -202,6 +202,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     durationMs: run.services.now() - run.startedMs,
     estimated: outcome.estimated,
     finishReason: outcome.finishReason,
+    ...(run.request.tags !== undefined && { tags: run.request.tags }),
     ...failedBefore(run, outcome.route.failed),
   };
 }

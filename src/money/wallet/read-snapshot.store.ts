@@ -53,6 +53,7 @@ type StoredSettings = {
   readonly low_balance_threshold_micro: number | null;
   readonly keep_responses_hours: number | null;
   readonly auto_top_up: string | null;
+  readonly tag_keys: string | null;
 };
 type StoredDebts = {
   readonly owed_micro: number;
@@ -75,6 +76,7 @@ function settingsOf(row: StoredSettings | undefined): Settings | null {
     lowBalance: microsOrNull(row.low_balance_threshold_micro),
     keepHours: row.keep_responses_hours ?? 0,
     autoTopUp: storedJson<AutoTopUp | null>(row.auto_top_up ?? "null"),
+    tagKeys: storedJson<readonly string[]>(row.tag_keys ?? "[]"),
   };
 }
 

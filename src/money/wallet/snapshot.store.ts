@@ -77,6 +77,7 @@ const TABLES = {
       "low_balance_threshold_micro",
       "keep_responses_hours",
       "auto_top_up",
+      "tag_keys",
     ],
   },
   payments: {
@@ -228,6 +229,7 @@ export function settingsRow(settings: Settings): SnapshotRow {
     low_balance_threshold_micro: settings.lowBalance,
     keep_responses_hours: settings.keepHours,
     auto_top_up: settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
+    tag_keys: settings.tagKeys.length === 0 ? null : JSON.stringify(settings.tagKeys),
   };
 }
 

@@ -2,7 +2,17 @@ import type { Price } from "../usage.ts";
 import type { Micros } from "../money.ts";
 import type { UsageAmounts } from "../usage-sums.ts";
 
-export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
+type TagGroup = `tag:${string}`;
+export type UsageGroupBy =
+  | "day"
+  | "model"
+  | "key"
+  | "user"
+  | "day,model"
+  | "day,key"
+  | "day,user"
+  | TagGroup
+  | `day,${TagGroup}`;
 /** `group` is the day, model, key ID or external ID; null for requests without an end user. */
 type UsageGroup = UsageAmounts & {
   readonly group: string | null;
@@ -24,7 +34,9 @@ export type UsageReport = {
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
 /** Member IDs by key ID. */
 export type KeyMembers = Readonly<Record<string, string>>;
-export type RowDimension = (typeof ROW_DIMENSIONS)[number];
+export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
+/** A tag key and its value. */
+export type TagFilter = { readonly key: string; readonly value: string };
 /** Requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list. */
 export type RowsQuery = {
   readonly fromMs: number;
@@ -34,6 +46,8 @@ export type RowsQuery = {
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
+  /** A tag that the requests have; absent or null for any. */
+  readonly tag?: TagFilter | null;
   /** The members of keys, if the query needs them. */
   readonly members: KeyMembers | null;
   readonly latency: boolean;

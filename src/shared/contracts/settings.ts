@@ -14,6 +14,8 @@ export type SettingsRecord = {
   readonly keepResponsesHours: number;
   /** Conditions of automatic purchases; null to disable them. */
   readonly autoTopUp: AutoTopUp | null;
+  /** Tag keys with daily sums. */
+  readonly tagKeys: readonly string[];
 };
 export type SettingsChange = {
   readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
@@ -28,6 +30,7 @@ export type Settings = {
   /** Hours that responses are stored; 0 disables storage. */
   readonly keepHours: number;
   readonly autoTopUp: AutoTopUp | null;
+  readonly tagKeys: readonly string[];
 };
 
 export const DEFAULT_SETTINGS: Settings = {
@@ -37,6 +40,7 @@ export const DEFAULT_SETTINGS: Settings = {
   lowBalance: null,
   keepHours: 0,
   autoTopUp: null,
+  tagKeys: [],
 };
 
 /** Operator settings. Null `rpmLimit` or `priceList` means none. */

@@ -3,6 +3,7 @@ import type { FailedRequest } from "../failed-request.ts";
 import type { Failure } from "../failure.ts";
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
+import type { TagFilter } from "./reports.ts";
 
 /** A ledger row. All amounts sum to the balance. Times are Unix ms. */
 export type LedgerRow = {
@@ -63,6 +64,7 @@ export type RequestQuery = {
   readonly models?: readonly string[] | undefined;
   readonly providers?: readonly string[] | undefined;
   readonly codes?: readonly string[] | undefined;
+  readonly tag?: TagFilter | undefined;
 };
 /** `nextAfter` continues with older requests; null at the end. A page can be short. */
 export type RequestPage = {

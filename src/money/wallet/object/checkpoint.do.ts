@@ -8,6 +8,7 @@ import { storeSessionSpend } from "../tables/session-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { Tx } from "./memory.do.ts";
+import { boundedTotals } from "./tag-usage.do.ts";
 
 /**
  * Writes the totals since the last checkpoint, so that a start reads only later rows, and takes the next
@@ -25,7 +26,7 @@ export function takeCheckpoint(desk: Tx): void {
       if (budget !== undefined) putBudget(sql, budget, row.revision);
     }
     storeSessionSpend(sql, memory.sessions);
-    for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
+    for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
     thinCheckpoints(sql);
     sql.exec(
       `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)

@@ -26,6 +26,7 @@ import {
 import { addEvent, eraseName } from "./event-rows.do.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
+import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import type {
   Configuration,
@@ -215,6 +216,7 @@ export function patchSettings(
   desk.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(desk));
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
+    if (change.tagKeys !== undefined) putTagKeys(sql, memory.books.seq + 1, change.tagKeys);
     if (changes !== null) {
       addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
     }
@@ -222,6 +224,7 @@ export function patchSettings(
   });
   memory.row = { ...memory.row, settings };
   memory.topUp = topUp;
+  if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
   memory.changed = true;
   return success(after);
 }
@@ -250,6 +253,7 @@ function settingsRecordOf(settings: Settings): SettingsRecord {
     lowBalanceThresholdMicro: settings.lowBalance,
     keepResponsesHours: settings.keepHours,
     autoTopUp: settings.autoTopUp,
+    tagKeys: settings.tagKeys,
   };
 }
 
@@ -261,6 +265,7 @@ function settingsOf(record: SettingsRecord): Settings {
     lowBalance: record.lowBalanceThresholdMicro,
     keepHours: record.keepResponsesHours,
     autoTopUp: record.autoTopUp,
+    tagKeys: record.tagKeys,
   };
 }
 

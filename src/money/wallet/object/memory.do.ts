@@ -22,6 +22,12 @@ import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
+import { TAGS_IN_ROW } from "../tables/generation-text.ts";
+import { selectTagKeys, tagKeysAt } from "../tables/tag-rows.do.ts";
+import type { TagKeys } from "../tables/tag-rows.do.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+import { declaredTags } from "../../../shared/tags.ts";
+import type { Tags } from "../../../shared/tags.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { publishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
@@ -71,6 +77,8 @@ export type Memory = {
   booked: Booked;
   /** A random mark that changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
+  /** The declared tag keys, oldest first, each from a ledger row on. */
+  tagKeys: readonly TagKeys[];
   /** Debts from reversed payments, and the state of automatic top-up. */
   debts: Debts;
   topUp: TopUpState;
@@ -122,6 +130,7 @@ export function loadMemory(sql: SqlStorage): Memory {
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
     },
     ledgerMark: crypto.randomUUID(),
+    tagKeys: selectTagKeys(sql),
     debts: selectDebts(sql),
     topUp: selectTopUp(sql),
     isUntold: false,
@@ -171,7 +180,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     books.seq = Math.max(books.seq, one.seq);
     memory.clock = Math.max(memory.clock, one.at);
   }
-  for (const posted of selectPosted(sql, memory.floorId, seq)) {
+  for (const posted of selectPosted(sql, memory, seq)) {
     addUsage(memory.usage, posted);
     if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, posted);
     chargeKey(memory, posted);
@@ -217,25 +226,28 @@ type PostedRow = TokenCounts & {
   key_id: string;
   session: string | null;
   model: string;
+  place: number;
+  tags: string | null;
 };
 
-function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
-  const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
+/** Returns the settled requests after a ledger row in the order of their charges. */
+function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number): PostedUsage[] {
+  const columns = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
     ${columnsOfTokens(({ inRow }) => inRow)}`;
   return sql
     .exec<PostedRow>(
-      `SELECT ${columns} FROM requests
+      `SELECT ${columns}, seq AS place FROM requests
       WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
-      UNION ALL SELECT ${columns} FROM entries JOIN requests ON requests.id = entries.request_id
-      WHERE entries.seq > ?2 AND kind = 'usage'`,
+      UNION ALL SELECT ${columns}, entries.seq AS place FROM entries JOIN requests ON requests.id = entries.request_id
+      WHERE entries.seq > ?2 AND kind = 'usage' ORDER BY place`,
       floorId,
       seq,
     )
     .toArray()
-    .map(postedOf);
+    .map((row) => postedOf(row, tagKeysAt(tagKeys, row.place)));
 }
 
-function postedOf(row: PostedRow): PostedUsage {
+function postedOf(row: PostedRow, tagKeys: readonly string[]): PostedUsage {
   return {
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
@@ -245,6 +257,7 @@ function postedOf(row: PostedRow): PostedUsage {
     keyId: row.key_id,
     session: row.session,
     model: row.model,
+    tags: row.tags === null ? null : declaredTags(storedJson<Tags>(row.tags), tagKeys),
     ...tokensBy((name) => row[name]),
   };
 }

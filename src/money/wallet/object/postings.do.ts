@@ -7,6 +7,7 @@ import { mintedAt } from "../../../shared/id.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
+import { declaredTags } from "../../../shared/tags.ts";
 import { tokensOf } from "../../../shared/usage-sums.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
@@ -114,6 +115,7 @@ function post(
     ...known,
     charged: posting.charged,
     model: generation.model,
+    tags: declaredTags(generation.tags, memory.row.settings.tagKeys),
     ...tokensOf(generation.usage),
   };
   addUsage(memory.usage, posted);

@@ -21,7 +21,7 @@ import { microsOrNull } from "../rules/quota.ts";
 import { selectFailed } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-rows.do.ts";
 import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
-import { generationIn } from "../tables/generation-text.ts";
+import { generationIn, TAGS_IN_ROW } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
@@ -256,6 +256,7 @@ function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRe
         AND (?8 IS NULL OR coalesce(${bare(MODEL)}, failed.model) IN (SELECT value FROM json_each(?8)))
         AND (?9 IS NULL OR ${PROVIDER} IN (SELECT value FROM json_each(?9)) OR ${WAS_ASKED})
         AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
+        AND (?12 IS NULL OR requests.${TAGS_IN_ROW} ->> ('$."' || ?12 || '"') = ?13)
       ORDER BY requests.id DESC LIMIT ?11`,
       range.fromId,
       range.beforeId,
@@ -268,6 +269,8 @@ function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRe
       listed(asked.providers),
       listed(asked.codes),
       asked.limit + 1,
+      asked.tag?.key ?? null,
+      asked.tag?.value ?? null,
     )
     .toArray()
     .map(recordOf);
@@ -282,6 +285,7 @@ function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): Reques
   const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
   const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
   if (states?.includes("refused") === false || asked.providers !== undefined) return [];
+  if (asked.tag !== undefined) return []; // only charged requests have tags
   return sql
     .exec<{ detail: string }>(
       `SELECT detail FROM failed_requests AS failed

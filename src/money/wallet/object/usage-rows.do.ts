@@ -1,4 +1,5 @@
 import { numberVar } from "../../../shared/config/config.ts";
+import { assert } from "../../../shared/assert.ts";
 import { idFloor } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
@@ -10,6 +11,8 @@ import type {
   RowsQuery,
   RowsReport,
 } from "../../../shared/contracts/reports.ts";
+import { TAG_KEY } from "../../../shared/tags.ts";
+import { TAGS_IN_ROW } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
@@ -17,7 +20,7 @@ import { DAY_MS } from "../../../shared/clock.ts";
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
-const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
+const EXPRESSIONS: Readonly<Record<Exclude<RowDimension, `tag:${string}`>, string>> = {
   day: "strftime('%Y-%m-%d', admitted_at / 1000, 'unixepoch')",
   hour: "strftime('%Y-%m-%dT%H', admitted_at / 1000, 'unixepoch')",
   model: "sold.text ->> '$.model'",
@@ -69,7 +72,7 @@ function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): St
 }
 
 const MEMBERS =
-  "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?9))";
+  "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?11))";
 
 function statement(asked: RowsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
@@ -83,7 +86,8 @@ const FILTERED = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_
     AND (?5 IS NULL OR sold.text ->> '$.model' IN (SELECT value FROM json_each(?5)))
     AND (?6 IS NULL OR sold.text ->> '$.provider' IN (SELECT value FROM json_each(?6)))
     AND (?7 IS NULL OR keys_named.text IN (SELECT value FROM json_each(?7)))
-    AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))`;
+    AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR ${TAGS_IN_ROW} ->> ('$."' || ?9 || '"') = ?10)`;
 
 function bindings(asked: RowsQuery & Start): (string | number | null)[] {
   const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = asked;
@@ -95,6 +99,8 @@ function bindings(asked: RowsQuery & Start): (string | number | null)[] {
     fromMs,
     beforeMs,
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),
+    asked.tag?.key ?? null,
+    asked.tag?.value ?? null,
     ...(members === null ? [] : [JSON.stringify(members)]),
   ];
 }
@@ -108,7 +114,17 @@ function namesOf({ by: [one, two] }: RowsQuery): string {
 }
 
 function expressionOf(dimension: RowDimension | undefined): string {
-  return dimension === undefined ? "NULL" : EXPRESSIONS[dimension];
+  if (dimension === undefined) return "NULL";
+  if (!isTag(dimension)) return EXPRESSIONS[dimension];
+  const key = dimension.slice(TAG.length);
+  assert(TAG_KEY.test(key), "the route checks tag keys"); // its characters need no escape
+  return `${TAGS_IN_ROW} ->> '$."${key}"'`;
+}
+
+const TAG = "tag:";
+
+function isTag(dimension: RowDimension): dimension is `tag:${string}` {
+  return dimension.startsWith(TAG);
 }
 
 function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {

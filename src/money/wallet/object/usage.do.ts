@@ -7,6 +7,7 @@ import { columnsOfTokens, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shar
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
 import type { Tx } from "./memory.do.ts";
+import { readTagUsage } from "./tag-usage.do.ts";
 
 const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
 
@@ -35,6 +36,12 @@ export function readUsage(
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
   page: UsagePage = FIRST_PAGE,
 ): Result<UsageReport> {
+  const [, daily, key] = /^(day,)?tag:(.*)$/.exec(groupBy) ?? [];
+  if (key !== undefined) {
+    const of = usageBy(desk, { ...days, groupBy: "day" }, FIRST_PAGE);
+    const tagged = { ...days, key, isDaily: daily !== undefined };
+    return of.ok ? readTagUsage(desk, tagged, { page, days: of.value }) : of;
+  }
   const dimension = USAGE_BY_DAY.get(groupBy);
   return dimension === undefined
     ? usageBy(desk, { ...days, groupBy: groupBy as Dimension }, page)

@@ -24,6 +24,7 @@ import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { SettingsRecord } from "../../../shared/contracts/settings.ts";
 import type { EndUserChange, EndUserRecord } from "../../../shared/contracts/wallet.ts";
+import { tagKeysSchema } from "../../../shared/tags.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
@@ -185,6 +186,7 @@ export const settingsBody = z.object({
   low_balance_threshold_dollars: z.optional(dollarsOrNull),
   keep_responses_hours: z.optional(keepHours),
   auto_top_up: z.optional(z.nullable(autoTopUp)),
+  tag_keys: z.optional(tagKeysSchema),
 });
 
 /** GET /v1/orgs/{id}/settings: the current settings. */
@@ -213,6 +215,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
     defaultAlertThreshold: given.default_alert_threshold,
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
     keepResponsesHours: given.keep_responses_hours,
+    tagKeys: given.tag_keys,
   };
   const actor = actorOf(c.var.admitted.caller);
   const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
@@ -258,5 +261,6 @@ function settingsView(settings: SettingsRecord): View {
     low_balance_threshold_dollars: shownDollars(settings.lowBalanceThresholdMicro),
     keep_responses_hours: settings.keepResponsesHours,
     auto_top_up: autoTopUpView(settings.autoTopUp),
+    tag_keys: settings.tagKeys,
   };
 }

@@ -20,7 +20,7 @@ import type {
   WalletCalls,
 } from "../../../shared/contracts/wallet.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { day, several, startOf } from "./usage.route.ts";
+import { day, several, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
@@ -49,6 +49,7 @@ export const generationsQuery = z.object({
   provider: z.optional(several),
   key_id: z.optional(several),
   external_id: z._default(z.nullable(text), null),
+  tag: z.optional(tagFilter),
   status: z.optional(statuses),
   code: z.optional(several),
   limit,
@@ -64,13 +65,14 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
     const asked = parseQuery(generationsQuery, c.req.url);
     if (!asked.ok) return asked;
-    const { from, to, model, provider, key_id, external_id, status, code, ...page } = asked.value;
+    const { from, to, model, provider, key_id, external_id, tag, status, code, ...page } =
+      asked.value;
     const fromMs = startOf(from ?? "") ?? 0;
     const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
     const keys = await keysOf(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
-    const those = { states: status, models: model, providers: provider, codes: code };
+    const those = { tag, states: status, models: model, providers: provider, codes: code };
     const one = { state: only(status), model: only(model), externalId: external_id };
     const filter = { ...those, ...one, keyIds: keys.value };
     const answer = await askOwnWallet(c, (wallet) =>
@@ -275,6 +277,7 @@ function settledView(generation: GenerationRecord) {
     duration_ms: generation.durationMs,
     estimated: generation.estimated,
     finish_reason: generation.finishReason,
+    tags: generation.tags ?? {},
     failed_attempts: (generation.failed ?? []).map(({ route, why }) => ({ route, why })),
   };
 }
@@ -305,6 +308,7 @@ const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown
   duration_ms: null,
   estimated: null,
   finish_reason: null,
+  tags: {},
   failed_attempts: [],
 };
 

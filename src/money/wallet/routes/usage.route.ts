@@ -16,6 +16,7 @@ import type {
   RowsGroup,
   RowsQuery,
   RowsReport,
+  TagFilter,
   UsageReport,
   UsagePage,
   UsageGroupBy,
@@ -110,6 +111,9 @@ const OF_ROWS = [
   "provider,member",
   "user,member",
 ] as const;
+const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
+/** The groups that daily sums answer. */
+const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
 const NO_DAY_OR_HOUR = "must be a day or an hour, as 2026-11-23T14";
 /** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
 const dayOrHour = once.check(
@@ -121,15 +125,29 @@ export const several = z.pipe(
   once.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
+const TAG_GROUP = new RegExp(`^(?:(?:day|hour|model|provider|key|user|${TAG_NAME}),)?${TAG_NAME}$`);
+/** Tags, after another dimension or not, such as `tag:team` and `day,tag:team`. */
+const byTag = once.check(
+  z.regex(TAG_GROUP, "must be a day, hour, model, provider, key, user or tag, as day,tag:team"),
+);
+/** A tag as `team:search`. */
+export const tagFilter = z.pipe(
+  once.check(z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag as team:search")),
+  z.transform((text): TagFilter => {
+    const at = text.indexOf(":");
+    return { key: text.slice(0, at), value: text.slice(at + 1) };
+  }),
+);
 export const usageParameters = z.object({
   from: z.optional(dayOrHour),
   to: z.optional(dayOrHour),
-  group_by: z._default(z.enum([...DAILY, ...OF_ROWS]), "day"),
+  group_by: z._default(z.union([z.enum([...DAILY, ...OF_ROWS]), byTag]), "day"),
   model: z.optional(several),
   provider: z.optional(several),
   key_id: z.optional(several),
   external_id: z.optional(once.check(z.maxLength(256))),
   member_id: z.optional(several),
+  tag: z.optional(tagFilter),
   with: z.optional(z.enum(["latency"])),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
   after: z._default(z.nullable(once), null),
@@ -222,6 +240,7 @@ function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" |
     providers: fields.provider ?? null,
     keyIds: fields.key_id ?? null,
     externalIds: fields.external_id === undefined ? null : [fields.external_id],
+    tag: fields.tag ?? null,
     latency: fields.with !== undefined,
   };
 }
@@ -229,7 +248,7 @@ function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" |
 function isOfTotals(fields: Fields): boolean {
   const { latency, ...lists } = { ...listsOf(fields), members: fields.member_id ?? null };
   const isHourly = [fields.from, fields.to].some((text) => text?.includes("T") === true);
-  const isDaily = DAILY.some((one) => one === fields.group_by);
+  const isDaily = OF_TOTALS.test(fields.group_by);
   return isDaily && !isHourly && !latency && Object.values(lists).every((list) => list === null);
 }
 

@@ -18,14 +18,16 @@ export type PostedUsage = TokenCounts & {
   readonly keyId: string;
   readonly session?: string | null;
   readonly model: string;
+  /** Its declared tags as JSON (`declaredTags`); null for none. */
+  readonly tags: string | null;
 };
 
-type UsageDimension = "day" | "model" | "key" | "user";
+type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
-  /** The model, key or external ID; "" for the day and for requests without an end user. */
+  /** The model, key, external ID or declared tags; "" for the day and for requests without an end user. */
   readonly name: string;
   readonly requests: number;
   readonly cost: number;
@@ -41,6 +43,7 @@ export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
     ["model", posted.model],
     ["key", posted.keyId],
     ["user", posted.externalId ?? ""],
+    ...(posted.tags === null ? [] : [["tags", posted.tags] as const]),
   ];
   for (const [dimension, name] of names) {
     const key = `${dimension}\n${day}\n${name}`;

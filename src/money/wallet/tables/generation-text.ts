@@ -1,5 +1,6 @@
 import type { Generation } from "../../../shared/generation.ts";
 import { UNITS } from "../../../shared/usage.ts";
+import type { Tags } from "../../../shared/tags.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
@@ -17,8 +18,12 @@ type Rest = readonly [
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
   /** Units besides tokens. */
-  counted?: UnitCounts,
+  counted?: UnitCounts | null,
+  tags?: Tags,
 ];
+
+/** SQL expression for the tags in a settled request's `detail`. */
+export const TAGS_IN_ROW = "detail -> '$[11]'";
 
 /** Returns the shared part as stored in `names`. */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
@@ -41,7 +46,7 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
 }
 
 export function restOf(generation: Generation): string {
-  const { usage, failed } = generation;
+  const { usage, failed, tags } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [
     generation.streamed ? 1 : 0,
@@ -54,6 +59,9 @@ export function restOf(generation: Generation): string {
     generation.finishReason,
   ] as const;
   const counted = countedOf(usage);
+  if (tags !== undefined) {
+    return JSON.stringify([...usual, hour, failed ?? null, counted, tags] satisfies Rest);
+  }
   if (counted !== null) {
     return JSON.stringify([...usual, hour, failed ?? null, counted] satisfies Rest);
   }
@@ -80,7 +88,7 @@ export function generationIn(row: {
 }): Omit<Generation, "keyId"> {
   const rest = storedJson<Rest>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
-  const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted = {}] = more;
+  const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted, tags] = more;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
@@ -93,5 +101,6 @@ export function generationIn(row: {
     estimated: estimated === 1,
     finishReason,
     ...(failed !== null && { failed }),
+    ...(tags !== undefined && { tags }),
   };
 }

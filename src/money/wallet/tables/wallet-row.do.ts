@@ -48,6 +48,7 @@ type StoredWallet = {
   low_balance: number | null;
   keep_hours: number | null;
   auto_top_up: string | null;
+  tag_keys: string | null;
 };
 
 export function readWalletRow(sql: SqlStorage): WalletRow {
@@ -75,6 +76,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
       lowBalance: microsOrNull(row.low_balance),
       keepHours: row.keep_hours ?? 0,
       autoTopUp: row.auto_top_up === null ? null : storedJson<AutoTopUp>(row.auto_top_up),
+      tagKeys: storedJson<readonly string[]>(row.tag_keys ?? "[]"),
     },
   };
 }
@@ -101,13 +103,14 @@ export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
 export function updateSettings(sql: SqlStorage, settings: Settings, changed: number): void {
   sql.exec(
     `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
-      keep_hours = ?, auto_top_up = ?, changed = ? WHERE id = 1`,
+      keep_hours = ?, auto_top_up = ?, tag_keys = ?, changed = ? WHERE id = 1`,
     settings.monthlyQuota,
     settings.dailyQuota,
     settings.alertThreshold,
     settings.lowBalance,
     settings.keepHours,
     settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
+    JSON.stringify(settings.tagKeys),
     changed,
   );
 }

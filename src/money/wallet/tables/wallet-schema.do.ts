@@ -4,6 +4,7 @@ import type { Tables } from "../../../shared/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { DEFAULT_SETTINGS } from "../../../shared/contracts/settings.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
+import { TAG_KEYS } from "./tag-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
 
 /**
@@ -243,6 +244,7 @@ export const WALLET_TABLES: Tables = {
     { sql: FAILED_REQUESTS, readableBy: 1 },
     { sql: PAYMENTS, readableBy: 1 },
     { sql: PRICE_LIST, readableBy: 1 },
+    { sql: TAG_KEYS, readableBy: 1 },
   ],
 };
 

@@ -1,0 +1,120 @@
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import {
+  NO_VALUE,
+  TAGS_MAX,
+  TAG_KEY,
+  TAG_KEY_PROBLEM,
+  tagValueProblem,
+} from "../../shared/tags.ts";
+import type { Tags } from "../../shared/tags.ts";
+import type { ParsedRequest } from "../core/endpoint-adapter.ts";
+import { isObject } from "../core/json-value.ts";
+
+const TAGS_HEADER = "x-tags";
+const GATEWAY_TAGS = "providerOptions.gateway.tags";
+const PRINTABLE = /^[\u0020-\u007e]*$/;
+/** The field of `metadata` in which Anthropic's clients send an end user. It is never a tag. */
+const USER_ID = "user_id";
+
+/** `dropped`: the pairs of `metadata` that can't be tags. */
+type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
+type Pair = readonly [key: string, value: string, param: string];
+type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unknown };
+
+/**
+ * Returns the tags of a request from the header `x-tags`, `providerOptions.gateway.tags` and `metadata`. Our
+ * own two fields are checked strictly. `metadata` has wider limits at OpenAI, so its other pairs are reported
+ * as dropped. Returns 400 with `param` for an invalid tag or two values of one key.
+ */
+export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
+  const given = header === undefined ? success([]) : headerPairs(header);
+  if (!given.ok) return given;
+  const options = gatewayPairs(body);
+  if (!options.ok) return options;
+  const tags = new Map<string, string>();
+  for (const [key, value, param] of [...given.value, ...options.value]) {
+    const problem = tagProblem(key, value) ?? conflict(tags, key, value);
+    if (problem !== null) return invalid(`${param} ${problem}.`, param);
+    tags.set(key, value);
+    if (tags.size > TAGS_MAX) return invalid(`${param} must be one of at most 8 tags.`, param);
+  }
+  const { metadata } = body;
+  if (!isObject(metadata)) return success({ tags: tagsOf(tags), dropped: [] });
+  return withMetadata(tags, metadata);
+}
+
+function withMetadata(tags: Map<string, string>, metadata: object): Result<RequestTags> {
+  const dropped: string[] = [];
+  for (const [key, value] of Object.entries(metadata)) {
+    if (key === USER_ID) continue;
+    const isTag = typeof value === "string" && tagProblem(key, value) === null;
+    const param = `metadata.${key}`;
+    if (isTag && conflict(tags, key, value) !== null) {
+      return invalid(`${param} differs from the tag with the same key in ${TAGS_HEADER}.`, param);
+    }
+    if (isTag && (tags.has(key) || tags.size < TAGS_MAX)) tags.set(key, value);
+    else dropped.push(param);
+  }
+  return success({ tags: tagsOf(tags), dropped });
+}
+
+function tagsOf(tags: ReadonlyMap<string, string>): Tags | null {
+  return tags.size === 0 ? null : Object.fromEntries(tags);
+}
+
+function tagProblem(key: string, value: string): string | null {
+  return TAG_KEY.test(key) ? tagValueProblem(value) : `has a key that ${TAG_KEY_PROBLEM}`;
+}
+
+function conflict(tags: ReadonlyMap<string, string>, key: string, value: string): string | null {
+  return (tags.get(key) ?? value) === value ? null : `gives the tag '${key}' two values`;
+}
+
+/** Parses `team=search,run=42`. */
+function headerPairs(header: string): Result<readonly Pair[]> {
+  // Other characters depend on the encoding that each side assumes.
+  if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
+  if (header.trim() === "") return success([]);
+  return success(header.split(",").map((text) => pairOf(text.trim(), TAGS_HEADER)));
+}
+
+function pairOf(text: string, param: string): Pair {
+  const at = text.indexOf("=");
+  if (at < 0) return [text, NO_VALUE, param];
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
+}
+
+/** Parses an object of values by key, or an array of texts as in the header. */
+function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly Pair[]> {
+  const gateway = fieldOf(providerOptions, "gateway");
+  const tags = fieldOf(gateway, "tags") ?? null;
+  if (tags === null) return success([]);
+  const isList = Array.isArray(tags);
+  if (!isList && !isObject(tags)) {
+    return invalid(`${GATEWAY_TAGS} must be an object or an array of strings.`, GATEWAY_TAGS);
+  }
+  const pairs: Pair[] = [];
+  for (const [key, value] of Object.entries(tags)) {
+    const param = isList ? `${GATEWAY_TAGS}[${key}]` : `${GATEWAY_TAGS}.${key}`;
+    if (typeof value !== "string") return invalid(`${param} must be a string.`, param);
+    pairs.push(isList ? pairOf(value, param) : [key, value, param]);
+  }
+  return success(pairs);
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+/** Adds the tags and dropped fields to a request. */
+export function withTags(asked: ParsedRequest, { tags, dropped }: RequestTags): ParsedRequest {
+  const tagged = tags === null ? asked : { ...asked, tags };
+  if (dropped.length === 0) return tagged;
+  const { native } = asked;
+  return {
+    ...tagged,
+    dropped: [...asked.dropped, ...dropped],
+    native: native === null ? null : { ...native, dropped: [...native.dropped, ...dropped] },
+  };
+}

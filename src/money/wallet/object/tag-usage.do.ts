@@ -1,0 +1,157 @@
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+import type { Tags } from "../../../shared/tags.ts";
+import { addAmounts, columnsOfTokens, NO_AMOUNTS, tokensBy } from "../../../shared/usage-sums.ts";
+import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
+import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
+import { DaySets } from "../rules/tag-sets.ts";
+import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** Usage of UTC days (inclusive) by the values of one tag key, optionally for each day. */
+export type TagQuery = {
+  readonly from: string;
+  readonly to: string;
+  readonly key: string;
+  readonly isDaily: boolean;
+};
+
+/**
+ * Returns the totals to store. Combinations of tags above the day's maximum have their values replaced by
+ * `other`, so that a day has a bounded number of rows.
+ */
+export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
+  const days = new Map<string, DaySets>();
+  for (const total of usage.values()) {
+    if (total.dimension === "tags") {
+      const sets = days.get(total.day) ?? new DaySets(selectSets(sql, total.day));
+      days.set(total.day, sets);
+      yield { ...total, name: sets.place(total.name) };
+    } else {
+      yield total;
+    }
+  }
+}
+
+function selectSets(sql: SqlStorage, day: string): string[] {
+  return sql
+    .exec<{ name: string }>("SELECT name FROM totals WHERE dimension = 'tags' AND day = ?", day)
+    .toArray()
+    .map(({ name }) => name);
+}
+
+type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
+
+/**
+ * Returns usage by the values of a declared tag key. The rest of each day, without a value, is the group
+ * `null`, so that the groups always add up to the day's total.
+ */
+export function readTagUsage(
+  desk: Tx,
+  asked: TagQuery,
+  { page, days }: { readonly page: UsagePage; readonly days: UsageReport },
+): Result<UsageReport> {
+  const { tagKeys } = desk.memory.row.settings;
+  if (!tagKeys.includes(asked.key)) {
+    const declare = "Add it to the setting 'tag_keys', or group by hour or another dimension too";
+    return invalid(`The tag key '${asked.key}' has no daily sums. ${declare}.`, "group_by");
+  }
+  const groups = groupsOf(desk, asked);
+  addRest(groups, asked, days);
+  const ordered = [...groups.values()].toSorted(
+    (a, b) => compare(a.day, b.day) || compare(a.name, b.name),
+  );
+  const after = page.after === null ? null : place(asked, page.after);
+  const wanted = ordered.filter((one) => after === null || isAfter(one, after));
+  const shown = wanted.slice(0, page.limit);
+  const last = wanted.length > page.limit ? shown.at(-1) : undefined;
+  return success({
+    data: shown.map(({ day, name, amounts }) => {
+      const group = Object.assign({ group: name === "" ? null : name }, amounts);
+      return asked.isDaily ? Object.assign({ day }, group) : group;
+    }),
+    total: days.total,
+    nextAfter: last === undefined ? null : `${asked.isDaily ? `${last.day},` : ""}${last.name}`,
+  });
+}
+
+type Place = Pick<Group, "day" | "name">;
+
+function place({ isDaily }: TagQuery, after: string): Place {
+  return isDaily ? { day: after.slice(0, 10), name: after.slice(11) } : { day: "", name: after };
+}
+
+function isAfter(one: Place, after: Place): boolean {
+  return (compare(one.day, after.day) || compare(one.name, after.name)) > 0;
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
+
+function groupsOf(desk: Tx, asked: TagQuery): Map<string, Group> {
+  const { from, to, key, isDaily } = asked;
+  const groups = new Map<string, Group>();
+  const add = (day: string, name: string, sums: Sums): void => {
+    const { requests, cost, ...rest } = sums;
+    const tokens = tokensBy((one) => rest[one]);
+    addGroup(groups, isDaily ? day : "", name, { requests, ...tokens, costMicro: micros(cost) });
+  };
+  const stored = desk.sql.exec<Sums & { day: string; name: string }>(
+    `SELECT ${isDaily ? "day" : "''"} AS day, name ->> ('$."' || ?1 || '"') AS name,
+      sum(requests) AS requests, sum(cost) AS cost, ${columnsOfTokens(({ column }) => `sum(${column})`)}
+    FROM totals WHERE dimension = 'tags' AND day BETWEEN ?2 AND ?3
+      AND name ->> ('$."' || ?1 || '"') IS NOT NULL GROUP BY 1, 2`,
+    key,
+    from,
+    to,
+  );
+  for (const { day, name, ...sums } of stored) add(day, name, sums);
+  for (const total of boundedTotals(desk.sql, desk.memory.usage)) {
+    if (total.dimension !== "tags" || total.day < from || total.day > to) continue;
+    const value = storedJson<Tags>(total.name)[key];
+    if (value !== undefined) add(total.day, value, total);
+  }
+  return groups;
+}
+
+function addGroup(
+  groups: Map<string, Group>,
+  day: string,
+  name: string,
+  amounts: UsageAmounts,
+): void {
+  const id = `${day}\n${name}`;
+  const before = groups.get(id)?.amounts ?? NO_AMOUNTS;
+  groups.set(id, { day, name, amounts: addAmounts(before, amounts) });
+}
+
+/** Adds the rest of each day as the group "". */
+function addRest(groups: Map<string, Group>, { isDaily }: TagQuery, days: UsageReport): void {
+  const tagged = new Map<string, UsageAmounts>();
+  for (const { day, amounts } of groups.values()) {
+    tagged.set(day, addAmounts(tagged.get(day) ?? NO_AMOUNTS, amounts));
+  }
+  const totals = new Map<string, UsageAmounts>();
+  for (const { group, ...amounts } of days.data) {
+    const day = isDaily ? (group ?? "") : "";
+    totals.set(day, addAmounts(totals.get(day) ?? NO_AMOUNTS, amounts));
+  }
+  for (const [day, total] of totals) {
+    const rest = subtract(total, tagged.get(day) ?? NO_AMOUNTS);
+    if (rest.requests !== 0 || rest.costMicro !== 0) addGroup(groups, day, "", rest);
+  }
+}
+
+function subtract(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
+  return {
+    requests: one.requests - other.requests,
+    ...tokensBy((name) => one[name] - other[name]),
+    costMicro: micros(one.costMicro - other.costMicro),
+  };
+}

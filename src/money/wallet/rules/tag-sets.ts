@@ -1,0 +1,52 @@
+import { OTHER, TAG_SETS_MAX } from "../../../shared/tags.ts";
+import type { Tags } from "../../../shared/tags.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** The combinations of declared tags that have their own sums on one day, as JSON. */
+export class DaySets {
+  readonly #sets: Set<string>;
+  #values: Map<string, Set<string>> | null = null;
+
+  constructor(known: Iterable<string>) {
+    this.#sets = new Set(known);
+  }
+
+  /**
+   * Returns the combination under which these tags are summed, and remembers it. Once the day has
+   * `TAG_SETS_MAX` combinations, a value that is new on this day counts as `other`.
+   */
+  place(set: string): string {
+    if (this.#sets.has(set)) return set;
+    if (this.#sets.size < TAG_SETS_MAX) return this.#add(set);
+    const known = this.#knownValues();
+    const tags = Object.entries(storedJson<Tags>(set));
+    const reduced = jsonOf(
+      tags.map(([key, value]) => [key, known.get(key)?.has(value) === true ? value : OTHER]),
+    );
+    if (this.#sets.has(reduced) || this.#sets.size < 2 * TAG_SETS_MAX) return this.#add(reduced);
+    return this.#add(jsonOf(tags.map(([key]) => [key, OTHER])));
+  }
+
+  #add(set: string): string {
+    this.#sets.add(set);
+    return set;
+  }
+
+  /** Returns the values of each key among the first combinations. Later ones have no others. */
+  #knownValues(): ReadonlyMap<string, ReadonlySet<string>> {
+    if (this.#values !== null) return this.#values;
+    const values = new Map<string, Set<string>>();
+    for (const set of this.#sets) {
+      for (const [key, value] of Object.entries(storedJson<Tags>(set))) {
+        const those = values.get(key) ?? new Set();
+        values.set(key, those.add(value));
+      }
+    }
+    this.#values = values;
+    return values;
+  }
+}
+
+function jsonOf(tags: readonly (readonly [string, string])[]): string {
+  return JSON.stringify(Object.fromEntries(tags));
+}

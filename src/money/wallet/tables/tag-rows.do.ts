@@ -1,0 +1,40 @@
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** The organization's declared tag keys, and since which ledger row. */
+export const TAG_KEYS = `ALTER TABLE settings ADD COLUMN tag_keys TEXT CHECK (json_valid(tag_keys));
+  CREATE TABLE tag_keys (
+    from_seq INTEGER PRIMARY KEY, -- the first ledger row that they apply to
+    keys TEXT NOT NULL CHECK (json_valid(keys))
+  ) STRICT;`;
+
+/** Tag keys that apply to the ledger rows from `fromSeq` on. */
+export type TagKeys = { readonly fromSeq: number; readonly keys: readonly string[] };
+
+const CHANGES_MAX = 200;
+
+/** Returns the newest declarations, oldest first. */
+export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
+  return sql
+    .exec<{ from_seq: number; keys: string }>(
+      "SELECT from_seq, keys FROM tag_keys ORDER BY from_seq",
+    )
+    .toArray()
+    .map(({ from_seq: fromSeq, keys }) => ({ fromSeq, keys: storedJson<readonly string[]>(keys) }));
+}
+
+/** Returns the tag keys that apply to a ledger row. */
+export function tagKeysAt(declared: readonly TagKeys[], seq: number): readonly string[] {
+  return declared.findLast(({ fromSeq }) => fromSeq <= seq)?.keys ?? [];
+}
+
+export function putTagKeys(sql: SqlStorage, fromSeq: number, keys: readonly string[]): void {
+  sql.exec(
+    "INSERT OR REPLACE INTO tag_keys (from_seq, keys) VALUES (?, ?)",
+    fromSeq,
+    JSON.stringify(keys),
+  );
+  sql.exec(
+    `DELETE FROM tag_keys WHERE from_seq <
+      (SELECT from_seq FROM tag_keys ORDER BY from_seq DESC LIMIT 1 OFFSET ${CHANGES_MAX - 1})`,
+  );
+}
