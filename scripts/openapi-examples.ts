@@ -72,7 +72,7 @@ async function ask(operation: string, call: Call = {}): Promise<Json> {
 
 async function askAll(): Promise<void> {
   const made = await ask("POST /admin/v1/orgs", {
-    body: { name: "Example", slug: "example", owner_email: "owner@example.com" },
+    body: { name: "Example", slug: "example", owner_email: "owner@example.com", rpm_limit: 120 },
   });
   const org = (made["organization"] as Json)["id"] as string;
   const ownKey = made["key"] as { id: string; key: string };
@@ -113,6 +113,7 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/balance");
   await ask("GET /v1/usage", { query: "?group_by=user" });
   await ask("GET /v1/generations/{id}", { fill: [answer["id"] as string] });
+  await ask("GET /v1/generation", { query: `?id=${String(answer["id"])}` });
   await ask("GET /v1/generations", { query: "?limit=1" });
   await ask("GET /v1/errors");
   await ask("GET /v1/holds");
@@ -123,6 +124,7 @@ async function askOrganization(org: string): Promise<string> {
   const made = await ask("POST /v1/keys", { body: { name: "Server", rpm_limit: 600 } });
   await ask("GET /v1/keys");
   await ask("GET /v1/key");
+  await ask("GET /v1/auth/key");
   await ask("PATCH /v1/keys/{id}", { fill: [made["id"] as string], body: { name: "Server 2" } });
   await ask("POST /v1/keys/{id}/rotate", {
     fill: [made["id"] as string],

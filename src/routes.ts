@@ -54,6 +54,7 @@ import {
 import { eventsRoute, alertsRoute, balanceRoute } from "./money/wallet/routes/reads.route.ts";
 import { errorsRoute } from "./money/wallet/routes/errors.route.ts";
 import {
+  generationDataRoute,
   generationRoute,
   holdsRoute,
   listGenerationsRoute,
@@ -122,6 +123,7 @@ export const ROUTES: readonly RouteRow[] = [
   path("GET /v1/models/:id{.+}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
 
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
+  endpoint("GET /v1/auth/key", "home", ANY, ownKeyRoute),
   endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),
   endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute),
   endpoint("GET /v1/responses/:id{resp_\\w+}/input_items", "home", OWN, listInputItemsRoute),
@@ -140,12 +142,8 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
   endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
-  endpoint(
-    "GET /v1/generations/:id",
-    "managed",
-    OWN,
-    generationRoute((db, id, owner) => findKey(db, id, { ...owner, withConsole: true })),
-  ),
+  endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findAnyKey)),
+  endpoint("GET /v1/generation", "managed", OWN, generationDataRoute(findAnyKey)),
   endpoint("GET /v1/errors", "managed", OWN, errorsRoute(memberKeyIds)),
   endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
   endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
@@ -222,6 +220,10 @@ function endpoint(
   handle: (c: AppContext) => Promise<Answer>,
 ): RouteRow {
   return path(name, reach, who, async (c) => respond(c, await handle(c)));
+}
+
+function findAnyKey(...[db, id, owner]: Parameters<Parameters<typeof generationRoute>[0]>) {
+  return findKey(db, id, { ...owner, withConsole: true });
 }
 
 function catalogOf(c: AppContext): Catalog {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { TERMS } from "../../src/shared/key-terms.ts";
+import { keyData } from "./openrouter-records.ts";
 import { dollars, record, time, uuid } from "./fields.ts";
 
 /** Descriptions of limits beyond their schemas. */
@@ -68,8 +69,8 @@ export const sessions = z.looseObject({ sessions: z.array(session) }).meta({ id:
 export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
 /** The calling key or session, and what is left of each limit of the key. */
 export const ownKey = z.union([
-  record("OwnKey", { ...keyFields, limits }),
-  record("OwnSession", { ...sessionFields, limits }),
+  record("OwnKey", { ...keyFields, limits, data: keyData }),
+  record("OwnSession", { ...sessionFields, limits, data: keyData }),
 ]);
 /** A revoked key. While the database is unavailable, only its register's data. */
 export const revokedKey = record("RevokedKey", {

@@ -1,3 +1,5 @@
+import * as z from "zod/mini";
+import { gatewayFields } from "../../src/models/core/gateway-fields.ts";
 import { chatBody } from "../../src/models/core/core-request.ts";
 import { embeddingsBody } from "../../src/models/core/embeddings.ts";
 import { countBody, messagesBody } from "../../src/models/protocols/messages/client-request.ts";
@@ -33,7 +35,11 @@ import {
   settingsBody,
 } from "../../src/money/wallet/routes/end-users.route.ts";
 import { errorsQuery } from "../../src/money/wallet/routes/errors.route.ts";
-import { generationsQuery, holdsQuery } from "../../src/money/wallet/routes/generations.route.ts";
+import {
+  generationQuery,
+  generationsQuery,
+  holdsQuery,
+} from "../../src/money/wallet/routes/generations.route.ts";
 import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { BETA, END_USER, idempotencyKey, LIST_VERSION, TAGS, VERSION } from "./headers.ts";
@@ -44,8 +50,10 @@ import { PEOPLE_OPERATIONS } from "./people-operations.ts";
 import { PAID } from "./failures.ts";
 import * as hooked from "./webhook-records.ts";
 import * as paid from "./payment-records.ts";
+import * as listed from "./model-records.ts";
 import * as keyed from "./key-records.ts";
 import * as record from "./records.ts";
+import { oneGeneration } from "./openrouter-records.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
@@ -56,22 +64,22 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/chat/completions": described("Chat, as JSON or as a stream", {
     200: record.completion,
     description:
-      "As OpenAI's chat completions. `x-cost-micro` says what it cost; a stream says so in its last chunk when it asked for `stream_options.include_usage`.",
-    body: chatBody,
+      "As OpenAI's chat completions. `x-cost-micro` says what it cost; a stream says so in its last chunk when it asked for `stream_options.include_usage` or `usage.include`.",
+    body: z.extend(chatBody, gatewayFields.shape),
     events: stream.chatChunk,
     headers: PAID_HEADERS,
     errors: PAID,
   }),
   "POST /v1/completions": described("Legacy text completions, as JSON or as a stream", {
     200: record.textCompletion,
-    body: completionsBody,
+    body: z.extend(completionsBody, gatewayFields.shape),
     events: stream.textChunk,
     headers: PAID_HEADERS,
     errors: PAID,
   }),
   "POST /v1/embeddings": described("Embeddings of texts or token arrays", {
     200: record.embeddings,
-    body: embeddingsBody,
+    body: z.extend(embeddingsBody, gatewayFields.shape),
     headers: PAID_HEADERS,
     errors: PAID,
   }),
@@ -79,7 +87,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     200: record.response,
     description:
       "As OpenAI's Responses. Answers are kept, so that `previous_response_id` and `item_reference` continue them, for as long as the organization's setting `keep_responses_hours` says; at first nothing is kept, and the whole input is to be sent. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
-    body: responsesBody,
+    body: z.extend(responsesBody, gatewayFields.shape),
     events: stream.responseEvent,
     headers: PAID_HEADERS,
     errors: [...PAID, "previous_response_not_found"],
@@ -88,7 +96,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     200: record.message,
     description:
       "As Anthropic's API, with its errors' shape: `{ type: error, error: { type, message } }`. The key may come as `x-api-key`.",
-    body: messagesBody,
+    body: z.extend(messagesBody, gatewayFields.shape),
     events: stream.messageEvent,
     headers: [...PAID_HEADERS, VERSION, BETA],
     errors: PAID,
@@ -163,14 +171,14 @@ const OTHERS: Readonly<Record<string, Description>> = {
     },
   ),
   "GET /v1/models": described("What is live in this region, aliases included", {
-    200: record.listedModels,
+    200: listed.listedModels,
     description:
       "`limit`, `after_id` and `before_id` are of Anthropic's list alone, which is in pages; OpenAI's is whole.",
     query: messagesListQuery,
     headers: [LIST_VERSION],
   }),
   "GET /v1/models/{id}": described("One model; the slash in its id may be raw or encoded", {
-    200: record.listedModel,
+    200: listed.listedModel,
     headers: [LIST_VERSION],
     errors: ["model_not_allowed", "model_not_found"],
   }),
@@ -198,6 +206,13 @@ const OTHERS: Readonly<Record<string, Description>> = {
     200: spent.generation,
     description:
       "By the request's id, which is that of every error too, or by the id of its answer, whatever became of it: as the list has it. What failed may take a few seconds to be found.",
+  }),
+  "GET /v1/generation": described("One request in the shape of OpenRouter's API", {
+    200: oneGeneration,
+    description:
+      "`id` is the ID of the request or of its response. Fields that have no meaning here are null.",
+    query: generationQuery,
+    errors: ["not_found"],
   }),
   "GET /v1/errors": described("How many requests failed or were refused, and by what", {
     200: spent.errors,
@@ -279,6 +294,9 @@ const OTHERS: Readonly<Record<string, Description>> = {
     },
   ),
   "GET /v1/key": described("The calling key, what is left of each limit, and when it comes back", {
+    200: keyed.ownKey,
+  }),
+  "GET /v1/auth/key": described("The calling key, under OpenRouter's older path", {
     200: keyed.ownKey,
   }),
   "DELETE /v1/keys/{id}": described("Revoke a key, everywhere, from this answer on", {

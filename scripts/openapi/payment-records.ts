@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { count, dollars, micros, record, time } from "./fields.ts";
+import { creditsData } from "./openrouter-records.ts";
 
 const card = record("Card", {
   brand: z.string(),
@@ -92,4 +93,5 @@ export const credits = record("CreditsPage", {
     paused_until: time.nullable(),
     disabled_reason: z.string().nullable(),
   }),
+  data: creditsData.optional(),
 });

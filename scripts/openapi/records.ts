@@ -1,4 +1,3 @@
-import { KIND_NAMES } from "../../src/shared/kinds.ts";
 import * as z from "zod";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { freshMemberKey } from "./key-records.ts";
@@ -10,6 +9,8 @@ import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
  * The gateway's answers, record by record: the schemas of the OpenAPI document, which contract tests check.
  * Strict: no answer has other fields.
  */
+/** The charge, on every endpoint. */
+const costs = { cost: dollars.describe("The charge in dollars."), cost_micro: count };
 const promptDetails = z.strictObject({ cached_tokens: count, cache_write_tokens: count });
 const completionDetails = z.strictObject({ reasoning_tokens: count });
 export const completionUsage = record("CompletionUsage", {
@@ -18,6 +19,7 @@ export const completionUsage = record("CompletionUsage", {
   total_tokens: count,
   prompt_tokens_details: promptDetails,
   completion_tokens_details: completionDetails,
+  ...costs,
 });
 const toolCall = z.looseObject({ id: z.string(), type: z.literal("function") });
 const said = z.looseObject({
@@ -61,6 +63,7 @@ export const response = z
       input_tokens: count,
       output_tokens: count,
       total_tokens: count,
+      cost: costs.cost.optional().describe("Dollars; absent from older stored responses."),
       cost_micro: count,
     }),
   })
@@ -101,7 +104,7 @@ export const message = z
     content: z.array(z.looseObject({ type: z.string() })),
     stop_reason: z.string().nullable(),
     stop_sequence: z.string().nullable(),
-    usage: z.looseObject({ input_tokens: count, output_tokens: count }),
+    usage: z.looseObject({ input_tokens: count, output_tokens: count, ...costs }),
   })
   .meta({ id: "Message" });
 export const counted = z.looseObject({ input_tokens: count }).meta({ id: "CountedTokens" });
@@ -115,69 +118,8 @@ export const embeddings = record("Embeddings", {
   object: z.literal("list"),
   data: z.array(embedding),
   model: z.string(),
-  usage: z.strictObject({ prompt_tokens: count, total_tokens: count }),
+  usage: z.strictObject({ prompt_tokens: count, total_tokens: count, ...costs }),
 });
-
-/** Dollars as text, without an exponent. */
-const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
-const tokenPrices = {
-  prompt: dollarsText,
-  completion: dollarsText,
-  input_cache_read: dollarsText,
-  input_cache_write: dollarsText,
-  image: dollarsText.optional(),
-  character: dollarsText.optional(),
-  second: dollarsText.optional(),
-  request: dollarsText.optional(),
-};
-/** As Anthropic's; content blocks pass. */
-export const model = record("Model", {
-  id: z.string().min(1),
-  object: z.literal("model"),
-  created: z.int().min(1).describe("Unix seconds."),
-  display_name: z.string().min(1),
-  owned_by: z.string().min(1),
-  kind: z.enum(KIND_NAMES),
-  context_length: z.int().min(1).describe("Tokens."),
-  max_output_tokens: z.int().min(1).nullable(),
-  input_modalities: z.array(z.enum(["text", "image"])).min(1),
-  supported_parameters: z.array(z.string().min(1)).min(1),
-  pricing: z.strictObject(tokenPrices).describe("Dollars per token; what the caller pays."),
-  next_price: z
-    .strictObject({ from: time, ...tokenPrices })
-    .nullable()
-    .describe("The next price that is announced; null: none is."),
-  regions: z.array(z.string()).min(1),
-  providers: z
-    .array(z.string())
-    .min(1)
-    .describe("Who may be asked for it, in the order of preference."),
-  alias_of: z.string().optional().describe("Of an alias: the model that it means now."),
-  aliases: z.array(z.string()).optional().describe("Of a model: the aliases that mean it now."),
-});
-export const models = record("Models", { object: z.literal("list"), data: z.array(model) });
-export const messagesModel = record("MessagesModel", {
-  type: z.literal("model"),
-  id: z.string(),
-  display_name: z.string(),
-  created_at: time,
-  lifecycle: z.literal("active"),
-  line: z.null(),
-  max_input_tokens: count,
-  max_tokens: count.nullable(),
-  deprecated_at: z.null(),
-  retires_at: z.null(),
-  capabilities: z.null(),
-});
-export const messagesModels = record("MessagesModels", {
-  data: z.array(messagesModel),
-  has_more: z.boolean(),
-  first_id: z.string().nullable(),
-  last_id: z.string().nullable(),
-});
-/** By the client's format: OpenAI's, or Anthropic's for `anthropic-version` or `x-api-key`. */
-export const listedModels = z.union([models, messagesModels]);
-export const listedModel = z.union([model, messagesModel]);
 
 export const balance = z
   .looseObject({

@@ -9,10 +9,7 @@ import { completionUsage, response } from "./records.ts";
 const broken = z.strictObject({ error: errorObject });
 
 /** The last chunk of a stream that asked for it; null in the others. */
-const usage = z
-  .strictObject({ ...completionUsage.shape, cost_micro: count })
-  .nullable()
-  .optional();
+const usage = completionUsage.nullable().optional();
 const finish = z
   .enum(["stop", "length", "tool_calls", "content_filter", "function_call"])
   .nullable();

@@ -270,6 +270,8 @@ export type KeyStatus = {
   readonly sessionsCut: number;
   /** The organization's price list; absent without one. */
   readonly priceList?: string;
+  /** The key's spend in all and in the current UTC day, week and month, if requested. */
+  readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
   /** A session's spend and holds, if a session asked. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

@@ -18,6 +18,11 @@ export function dollarsOf(amount: Micros): number {
   return amount / MICROS_PER_DOLLAR;
 }
 
+/** Returns the cost fields of `usage`: dollars as OpenRouter's clients read them, and micro-credits. */
+export function costFields(costMicro: number) {
+  return { cost: costMicro / MICROS_PER_DOLLAR, cost_micro: costMicro };
+}
+
 /**
  * Converts dollars from a client, or returns null if not finite, negative, above DOLLARS_MAX or with more
  * than 6 decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.

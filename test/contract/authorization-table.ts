@@ -48,8 +48,13 @@ export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.who.roles
 /** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */
 export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
   const { path, who } = row;
-  return who.others === undefined || !path.includes(":") ? [] : [rowOf(row, who.others)];
+  return who.others === undefined || !namesOne(path) ? [] : [rowOf(row, who.others)];
 });
+
+/** Whether a path names something in itself or in its query. */
+function namesOne(path: string): boolean {
+  return path.includes(":") || path === "/v1/generation";
+}
 
 function rowOf({ method, path }: RouteRow, roles: readonly Role[]): Row {
   const [body, status = 200] = SENT[`${method} ${path}`] ?? [];
@@ -64,6 +69,7 @@ type Target = {
 const TARGETS: Readonly<Record<string, Target>> = {
   credits: { of: purchaseOf, unknown: () => mintId(PURCHASE_ID, Date.now()) },
   keys: { of: keyOf, unknown: () => mintId("key_", Date.now()) },
+  generation: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
   generations: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
   responses: { of: responseOf, unknown: () => mintId("resp_", 0) },
   sessions: {
@@ -163,8 +169,7 @@ export async function endUserOf({ key }: Account): Promise<string> {
 const targetOf = ([, route]: Row): Target | undefined =>
   route.endsWith(":delivery_id") ? DELIVERY : TARGETS[route.split("/")[2] ?? ""];
 /** Whether a row's path names something of an organization's. */
-export const namesTarget = (row: Row): boolean =>
-  row[1].includes(":") && targetOf(row) !== undefined;
+export const namesTarget = (row: Row): boolean => namesOne(row[1]) && targetOf(row) !== undefined;
 
 /** The ids, separated by a space where there are two, that a row's path has for a call on this account's own things. */
 export async function ownId(row: Row, account: Account): Promise<string> {

@@ -64,7 +64,8 @@ function ask(
   const headers = isNamed ? { "idempotency-key": crypto.randomUUID() } : {};
   const ids = id.split(" ");
   const path = route.replaceAll(/:\w+(\{.+\})?/g, () => ids.shift() ?? id);
-  return send(path, { method, key, body, headers });
+  const query = route === "/v1/generation" ? `?id=${id}` : "";
+  return send(path + query, { method, key, body, headers });
 }
 
 /** An answer without what is its own: its request id, what is left of its key's minute, and the id that was asked for. */
@@ -107,6 +108,7 @@ it("everyone may everything, but for this", () => {
     "GET /v1/credits: owner,admin,billing",
     "GET /v1/errors: others' owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
+    "GET /v1/generation: others' owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
     "GET /v1/generations: others' owner,admin,billing",
     "GET /v1/holds: others' owner,admin,billing",
@@ -136,6 +138,7 @@ it("everyone may everything, but for this", () => {
   ]);
   const limited = ROUTES.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
   expect(limited.toSorted()).toEqual([
+    "/v1/auth/key",
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",

@@ -214,6 +214,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
         server_tool_use: null,
         inference_geo: null,
         speed: null,
+        cost: COST / 1_000_000,
         cost_micro: COST,
       },
     });

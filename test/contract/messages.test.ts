@@ -50,6 +50,7 @@ describe("POST /v1/messages over the core", () => {
         service_tier: "standard",
         inference_geo: null,
         speed: null,
+        cost: Number(response.headers.get("x-cost-micro")) / 1_000_000,
         cost_micro: Number(response.headers.get("x-cost-micro")),
       },
     });

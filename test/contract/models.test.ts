@@ -60,6 +60,8 @@ describe("GET /v1/models: 200", () => {
     const response = await send("/v1/models/openai/gpt-6-luna", { key, bindings });
     expect(model.parse(await response.json())).toEqual({
       id: "openai/gpt-6-luna",
+      name: "openai/gpt-6-luna",
+      canonical_slug: "openai/gpt-6-luna",
       display_name: "gpt-6-luna",
       object: "model",
       created: Date.UTC(2026, 8, 22) / 1000,
@@ -68,6 +70,22 @@ describe("GET /v1/models: 200", () => {
       context_length: 1_050_000,
       max_output_tokens: 128_000,
       input_modalities: ["text", "image"],
+      architecture: {
+        modality: "text+image->text",
+        input_modalities: ["text", "image"],
+        output_modalities: ["text"],
+        tokenizer: "Other",
+        instruct_type: null,
+      },
+      top_provider: {
+        context_length: 1_050_000,
+        max_completion_tokens: 128_000,
+        is_moderated: false,
+      },
+      per_request_limits: null,
+      default_parameters: null,
+      supported_voices: null,
+      links: { details: "/v1/models/openai/gpt-6-luna" },
       supported_parameters: expect.arrayContaining(["max_tokens", "n", "tools"]) as string[],
       pricing: {
         prompt: "0.0000001",

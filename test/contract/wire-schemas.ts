@@ -4,7 +4,7 @@ import * as z from "zod";
 
 /**
  * OpenAI's response schemas (openapi.yaml 2.3.0), strict: the required keys, what may be null, the
- * constants, and no key that they do not know, but for our own `cost_micro` and the error's numbers.
+ * constants, and no key that they do not know, but for our own costs and the error's numbers.
  */
 const tokens = z.int().min(0);
 const counts = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens };
@@ -32,10 +32,11 @@ const details = {
 };
 const addsUp = (usage: Record<keyof typeof counts, number>): boolean =>
   usage.prompt_tokens + usage.completion_tokens === usage.total_tokens;
-const usage = z.strictObject({ ...counts, ...details }).refine(addsUp, "the counts add up");
-const streamedUsage = z
-  .strictObject({ ...counts, ...details, cost_micro: tokens })
-  .refine(addsUp, "the counts add up");
+const costs = { cost: z.number().min(0), cost_micro: tokens };
+const usage = z
+  .strictObject({ ...counts, ...details, ...costs })
+  .refine(addsUp, "the counts add up")
+  .refine(({ cost, cost_micro }) => cost === cost_micro / 1_000_000, "both costs agree");
 
 const called = z.strictObject({ name: z.string(), arguments: z.string() });
 const toolCall = z.strictObject({
@@ -112,7 +113,7 @@ export const chunk = z.strictObject({
       }),
     }),
   ),
-  usage: streamedUsage.nullable().optional(),
+  usage: usage.nullable().optional(),
   service_tier: serviceTier,
   system_fingerprint: z.string().optional(),
 });
@@ -125,7 +126,7 @@ const list = <T extends z.ZodType>(vector: T) =>
     data: z.array(
       z.strictObject({ object: z.literal("embedding"), index: z.int(), embedding: vector }),
     ),
-    usage: z.strictObject({ prompt_tokens: tokens, total_tokens: tokens }),
+    usage: z.strictObject({ prompt_tokens: tokens, total_tokens: tokens, ...costs }),
   });
 export const floatEmbeddings = list(z.array(z.number()).min(1));
 export const base64Embeddings = list(z.base64().min(1));
@@ -143,12 +144,30 @@ export const model = z.strictObject({
   id: z.string().min(1),
   object: z.literal("model"),
   created: z.int().min(1),
+  name: z.string().min(1),
+  canonical_slug: z.string().min(1),
   display_name: z.string().min(1),
   owned_by: z.string().min(1),
   kind: z.enum(KIND_NAMES),
   context_length: z.int().min(1),
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),
+  architecture: z.strictObject({
+    modality: z.string(),
+    input_modalities: z.array(z.string()).min(1),
+    output_modalities: z.array(z.string()).min(1),
+    tokenizer: z.string(),
+    instruct_type: z.null(),
+  }),
+  top_provider: z.strictObject({
+    context_length: z.int().min(1),
+    max_completion_tokens: z.int().min(1).nullable(),
+    is_moderated: z.literal(false),
+  }),
+  per_request_limits: z.null(),
+  default_parameters: z.null(),
+  supported_voices: z.null(),
+  links: z.strictObject({ details: z.string() }),
   supported_parameters: z.array(z.string().min(1)).min(1),
   pricing: z.strictObject(tokenPrices),
   next_price: z.nullable(z.strictObject({ from: z.string(), ...tokenPrices })),
@@ -157,7 +176,12 @@ export const model = z.strictObject({
   alias_of: z.string().optional(),
   aliases: z.array(z.string()).optional(),
 });
-export const modelList = z.strictObject({ object: z.literal("list"), data: z.array(model) });
+export const modelList = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(model),
+  total_count: tokens,
+  links: z.strictObject({ next: z.null() }),
+});
 
 export const errorBody = z.strictObject({
   error: z.strictObject({

@@ -32,6 +32,7 @@ import { rotateKeyEverywhere, parseRotation, rotationView } from "./rotation.ts"
 import type { Rotation, RotationRequest } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
+import { ownKeyData } from "./own-key-data.ts";
 import { ownSessionView } from "./sessions.route.ts";
 import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
@@ -162,7 +163,10 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-/** GET /v1/key: the calling key, the rest of its limits and their resets. */
+/**
+ * GET /v1/key and /v1/auth/key: the calling key, the rest of its limits and their resets. `data` repeats them in
+ * OpenRouter's shape.
+ */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
@@ -170,13 +174,22 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   if (!booked.ok) return booked;
   if (booked.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
-  const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown));
+  const session = shown?.session ?? null;
+  const withSpend = session === null; // a session doesn't learn its key's spend
+  const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
   if (!standing.ok) return standing;
-  if (shown?.session !== undefined) {
-    return success(ownSessionView(c, shown.session, standing.value));
+  const { name, memberId, rpmLimit } = booked.value;
+  const { region } = c.var.config;
+  const calling =
+    session === null
+      ? { label: name, rpmLimit, memberId }
+      : { label: session.id, rpmLimit: session.rpmLimit ?? rpmLimit, memberId: null };
+  const data = ownKeyData(standing.value, { ...calling, orgId, region, session });
+  if (session !== null) {
+    return success({ ...ownSessionView(c, session, standing.value), data });
   }
-  const record = keyRecord(booked.value, c.var.config.region, nowMs);
-  return success({ ...record, ...keyStatusView(standing.value) });
+  const record = keyRecord(booked.value, region, nowMs);
+  return success({ ...record, ...keyStatusView(standing.value), data });
 }
 
 /**

@@ -9,6 +9,8 @@ import type { Region } from "../../shared/regions.ts";
 export type ListedModel = {
   readonly id: string;
   readonly object: "model";
+  readonly name: string;
+  readonly canonical_slug: string;
   readonly display_name: string;
   /** Unix seconds. */
   readonly created: number;
@@ -17,7 +19,24 @@ export type ListedModel = {
   readonly context_length: number;
   /** Null for a kind without output. */
   readonly max_output_tokens: number | null;
-  readonly input_modalities: readonly ("text" | "image")[];
+  readonly input_modalities: readonly Modality[];
+  /** The next six fields are in the shape of OpenRouter's list. */
+  readonly architecture: {
+    readonly modality: string;
+    readonly input_modalities: readonly Modality[];
+    readonly output_modalities: readonly string[];
+    readonly tokenizer: "Other";
+    readonly instruct_type: null;
+  };
+  readonly top_provider: {
+    readonly context_length: number;
+    readonly max_completion_tokens: number | null;
+    readonly is_moderated: false;
+  };
+  readonly per_request_limits: null;
+  readonly default_parameters: null;
+  readonly supported_voices: null;
+  readonly links: { readonly details: string };
   /** Request fields that have an effect for certain, beyond its input. */
   readonly supported_parameters: readonly string[];
   /** The caller's price at its first route for a usual prompt, in the format of OpenRouter's list. */
@@ -30,6 +49,8 @@ export type ListedModel = {
   readonly alias_of?: string;
   readonly aliases?: readonly string[];
 };
+
+type Modality = "text" | "image";
 
 type ListedPrice = {
   readonly prompt: string;
@@ -55,16 +76,30 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
 export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput, parameters } = KINDS[kind];
+  const inputs: Modality[] = abilities.includes("vision") ? ["text", "image"] : ["text"];
+  const outputTokens = hasOutput ? maxOutput : null;
   return {
     id,
     object: "model",
+    name: id,
+    canonical_slug: model.id,
     display_name: id.slice(id.indexOf("/") + 1),
     created,
     owned_by: ownedBy,
     kind,
     context_length: context,
-    max_output_tokens: hasOutput ? maxOutput : null,
-    input_modalities: abilities.includes("vision") ? ["text", "image"] : ["text"],
+    max_output_tokens: outputTokens,
+    input_modalities: inputs,
+    architecture: architectureOf(inputs, hasOutput ? "text" : kind),
+    top_provider: {
+      context_length: context,
+      max_completion_tokens: outputTokens,
+      is_moderated: false,
+    },
+    per_request_limits: null,
+    default_parameters: null,
+    supported_voices: null,
+    links: { details: `/v1/models/${id}` },
     supported_parameters: [
       ...parameters,
       ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
@@ -75,6 +110,16 @@ export function listedModel(id: string, { model, next }: PricedModel, region: Re
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
   };
+}
+
+function architectureOf(inputs: readonly Modality[], output: string) {
+  return {
+    modality: `${inputs.join("+")}->${output}`,
+    input_modalities: inputs,
+    output_modalities: [output],
+    tokenizer: "Other",
+    instruct_type: null,
+  } as const;
 }
 
 export function listedPrice({ routes }: Model): ListedPrice {

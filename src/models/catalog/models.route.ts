@@ -6,6 +6,7 @@ import type { Result } from "../../shared/failure.ts";
 import { allowsModel } from "../../shared/key-terms.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { Catalog, CallerCatalog } from "./catalog.ts";
+import type { ListedModel } from "./listed-model.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
@@ -18,8 +19,13 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   const models = listModels(sold.value).filter(({ id }) => mayUse(c, catalog, id));
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
-  if (!isMessagesClient(c.req)) return c.json({ object: "list", data: models });
+  if (!isMessagesClient(c.req)) return c.json(openList(models));
   return c.json(messagesList(models, query.value));
+}
+
+/** Returns OpenAI's list. It is whole, which OpenRouter's SDK reads from the count and the link. */
+function openList(data: readonly ListedModel[]) {
+  return { object: "list", data, total_count: data.length, links: { next: null } };
 }
 
 /** Returns whether the request names a version of the Messages API, or sends its key in that API's header. */

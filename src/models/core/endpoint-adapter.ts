@@ -40,6 +40,8 @@ export type EndpointAdapter = {
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
+  /** The body has `usage: { include: true }`, so the last chunk of a stream has usage. */
+  readonly wantsUsage?: boolean;
 };
 
 /** A client request after its endpoint adapter parsed it. */

@@ -1,4 +1,5 @@
 import { success } from "../../shared/failure.ts";
+import { costFields } from "../../shared/money.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
@@ -8,6 +9,7 @@ import { parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
   EndpointAdapter,
+  EndpointContext,
   Receipt,
   ResponseHead,
   StreamWriter,
@@ -25,11 +27,11 @@ export const chatEndpoint: EndpointAdapter = {
   parse,
 };
 
-function parse(value: object): Result<ParsedRequest> {
+function parse(value: object, { wantsUsage = false }: EndpointContext): Result<ParsedRequest> {
   const parsed = parseChatRequest(value);
   if (!parsed.ok) return parsed;
   const body = withAcceptedHistory(parsed.value);
-  const includeUsage = body.stream_options?.include_usage === true;
+  const includeUsage = wantsUsage || body.stream_options?.include_usage === true;
   return success({
     request: { kind: "chat", body },
     user: body.user ?? null,
@@ -42,14 +44,15 @@ function parse(value: object): Result<ParsedRequest> {
   });
 }
 
-function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
+function completion(answer: JsonObject, receipt: Receipt): JsonObject {
+  const { id, created, model, usage, costMicro } = receipt;
   return {
     ...answer,
     id,
     object: "chat.completion",
     created,
     model,
-    usage: openAiUsage(usage),
+    usage: { ...openAiUsage(usage), ...costFields(costMicro) },
   };
 }
 

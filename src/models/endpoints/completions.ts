@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { invalid, success } from "../../shared/failure.ts";
+import { costFields } from "../../shared/money.ts";
 import type { Result, Refusal } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
@@ -10,6 +11,7 @@ import type { ChatBody } from "../core/core-request.ts";
 import type {
   ParsedRequest,
   EndpointAdapter,
+  EndpointContext,
   Receipt,
   ResponseHead,
   StreamWriter,
@@ -70,7 +72,7 @@ const KEPT = [
   "logit_bias",
 ] as const;
 
-function parse(value: object): Result<ParsedRequest> {
+function parse(value: object, { wantsUsage = false }: EndpointContext): Result<ParsedRequest> {
   const parsed = parseBody(completionsBody, withoutNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
@@ -85,7 +87,7 @@ function parse(value: object): Result<ParsedRequest> {
     messages: prompts.map((content) => ({ role: "user", content })),
     max_tokens,
   };
-  const includeUsage = given.stream_options?.include_usage === true;
+  const includeUsage = wantsUsage || given.stream_options?.include_usage === true;
   return success({
     request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
     user: given.user ?? null,
@@ -109,7 +111,8 @@ function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null 
   return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
 }
 
-function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
+function completion(answer: JsonObject, receipt: Receipt): JsonObject {
+  const { id, created, model, usage, costMicro } = receipt;
   const { choices } = answer as Completion;
   return {
     id,
@@ -122,7 +125,7 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
       logprobs: null,
       finish_reason,
     })),
-    usage: openAiUsage(usage),
+    usage: { ...openAiUsage(usage), ...costFields(costMicro) },
   };
 }
 

@@ -1,5 +1,6 @@
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
+import { costFields } from "../../shared/money.ts";
 import { encodeEmbeddings } from "../core/embedding-encoding.ts";
 import { inputUsage } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
@@ -25,11 +26,11 @@ function parse(value: object): Result<ParsedRequest> {
     dropped: [],
     reply: {
       kind: "json",
-      json: (answer, { model, usage }) => ({
+      json: (answer, { model, usage, costMicro }) => ({
         object: "list",
         data: encodeEmbeddings(answer["data"], encoding),
         model,
-        usage: inputUsage(usage),
+        usage: { ...inputUsage(usage), ...costFields(costMicro) },
       }),
     },
     native: null,

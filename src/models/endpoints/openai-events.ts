@@ -1,5 +1,6 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
+import { costFields } from "../../shared/money.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
@@ -42,7 +43,7 @@ export class OpenAiStream {
 
   end({ usage, costMicro }: Receipt): string {
     if (!this.#includeUsage) return DONE;
-    const told = { ...openAiUsage(usage), cost_micro: costMicro };
+    const told = { ...openAiUsage(usage), ...costFields(costMicro) };
     return eventOf({ choices: [], ...this.#identity, usage: told }) + DONE;
   }
 

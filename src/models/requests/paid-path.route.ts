@@ -11,6 +11,7 @@ import { callRoutes } from "./call-routes.ts";
 import { boundRequest } from "./bound-request.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
+import { takeGatewayFields } from "../core/gateway-fields.ts";
 import { summarizeRequest, recordFailedRequest } from "./failed-requests.route.ts";
 import type { RequestSummary } from "./failed-requests.route.ts";
 import { hold } from "./hold.ts";
@@ -190,11 +191,15 @@ function parsed(
   door: EndpointAdapter,
   { json, recalled }: { readonly json: object; readonly recalled?: RecallResult },
 ): Result<ParsedRequest> {
+  const taken = takeGatewayFields(json);
+  if (!taken.ok) return taken;
+  const { fields, rest } = taken.value;
   const at = {
     header: (name: string) => c.req.header(name),
     query: (name: string) => c.req.query(name),
+    wantsUsage: fields.wantsUsage,
   };
-  const asked = door.parse(json, at, recalled);
+  const asked = door.parse(rest, at, recalled);
   if (!asked.ok) return asked;
   const user = endUserOf(asked.value, c.req.header(END_USER));
   if (!user.ok) return user;

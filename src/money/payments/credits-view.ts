@@ -2,6 +2,7 @@ import type { Card, CreditPage, CreditRow } from "../../shared/contracts/payment
 import type { View } from "../../shared/http/endpoint.ts";
 import { autoTopUpView } from "../../shared/contracts/top-up-view.ts";
 import { timestamp } from "../../shared/clock.ts";
+import { dollarsOf, micros } from "../../shared/money.ts";
 import { cardView } from "./purchase-view.ts";
 
 /**
@@ -15,7 +16,8 @@ type Sold = {
 } | null;
 
 /** Returns the JSON of a page of credits with the state of purchases. */
-export function creditsView({ credits, nextAfter, standing }: CreditPage, sold: Sold): View {
+export function creditsView(page: CreditPage, sold: Sold): View {
+  const { credits, nextAfter, standing, lifetime } = page;
   const { topUp, owedMicro, autoTopUp } = standing;
   return {
     credits: credits.map(creditView),
@@ -32,6 +34,15 @@ export function creditsView({ credits, nextAfter, standing }: CreditPage, sold: 
       paused_until: topUp.pausedUntil === null ? null : timestamp(topUp.pausedUntil),
       disabled_reason: topUp.disabledReason,
     },
+    ...(lifetime !== undefined && { data: lifetimeView(lifetime) }),
+  };
+}
+
+/** Returns dollars in OpenRouter's shape. Its clients show the difference as the balance. */
+function lifetimeView({ balanceMicro, usedMicro }: NonNullable<CreditPage["lifetime"]>): View {
+  return {
+    total_credits: dollarsOf(micros(balanceMicro + usedMicro)),
+    total_usage: dollarsOf(usedMicro),
   };
 }
 

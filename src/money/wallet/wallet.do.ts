@@ -9,7 +9,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { KeySecrets } from "../../shared/key.ts";
 import type { AdmittedKey } from "../../shared/contracts/register.ts";
-import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
+import type { KeyTerms } from "../../shared/key-terms.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { ownsSnapshot } from "./snapshot-ownership.ts";
 import { deleteWalletRows, readSnapshotHead } from "./snapshot.store.ts";
@@ -134,8 +134,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return applyKeyChange(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
   }
 
-  keyStanding(keyHash: string, shown?: PresentedSecret): Promise<Result<KeyStatus>> {
-    return keyStanding(this.#gate, requestCredential(keyHash, shown));
+  keyStanding(...[keyHash, shown, withSpend]: Parameters<Contract.WalletCalls["keyStanding"]>) {
+    return keyStanding(this.#gate, requestCredential(keyHash, shown), withSpend);
   }
 
   hold(

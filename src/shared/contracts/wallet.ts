@@ -237,8 +237,15 @@ export type WalletCalls = WalletPaymentCalls & {
    * Applies a key's secrets immediately. `by` names the rotation and, if earlier sessions end, its number.
    */
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
-  /** Returns a key's limits without taking a slot. Fails with `invalid_api_key` like `admit`. */
-  keyStanding(keyHash: string, shown?: PresentedSecret): Promise<Result<KeyStatus>>;
+  /**
+   * Returns a key's limits, and its spend on request, without taking a slot. Fails with `invalid_api_key` like
+   * `admit`.
+   */
+  keyStanding(
+    keyHash: string,
+    shown?: PresentedSecret,
+    withSpend?: boolean,
+  ): Promise<Result<KeyStatus>>;
   /**
    * Holds for an admitted key. Returns `invalid_api_key` if it was revoked since, for example while reading a
    * large body.

@@ -83,6 +83,7 @@ const counted = {
 const usage = z.strictObject({
   ...counted,
   output_tokens_details: z.strictObject({ thinking_tokens: count }),
+  cost: z.number().min(0),
   cost_micro: count,
 });
 const envelope = {

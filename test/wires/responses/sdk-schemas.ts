@@ -91,6 +91,7 @@ const usage = z.strictObject({
   output_tokens: count,
   output_tokens_details: z.strictObject({ reasoning_tokens: count }),
   total_tokens: count,
+  cost: z.number().min(0),
   cost_micro: count,
 }) satisfies z.ZodType<OpenAI.Responses.ResponseUsage>;
 

@@ -1,3 +1,4 @@
+import { costFields } from "../../../shared/money.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { acceptedArguments } from "../../core/accepted-history.ts";
@@ -129,7 +130,7 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
     output_tokens: usage.output,
     output_tokens_details: { thinking_tokens: usage.reasoning },
     ...SERVED,
-    ...(costMicro !== null && { cost_micro: costMicro }),
+    ...(costMicro !== null && costFields(costMicro)),
   };
 }
 

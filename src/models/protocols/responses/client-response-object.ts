@@ -1,3 +1,4 @@
+import { costFields } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import { isObject, listOf, numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -212,7 +213,7 @@ function usageOf({ usage, costMicro }: Receipt) {
     output_tokens: usage.output,
     output_tokens_details: { reasoning_tokens: usage.reasoning },
     total_tokens: input + usage.output,
-    cost_micro: costMicro,
+    ...costFields(costMicro),
   };
 }
 

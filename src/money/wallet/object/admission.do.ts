@@ -2,7 +2,8 @@ import type { RequestCredential, PresentedSecret } from "../../../shared/caller.
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { NO_TERMS, budgetSpent } from "../../../shared/key-terms.ts";
-import type { KeyStatus } from "../../../shared/key-terms.ts";
+import type { BudgetPeriod, KeySpend, KeyStatus } from "../../../shared/key-terms.ts";
+import type { Period } from "../../../shared/period.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
@@ -10,7 +11,7 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
-import { keyStatus } from "./hold-checks.do.ts";
+import { keyStatus, spendOfKey } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
@@ -135,6 +136,7 @@ export async function holdFor(
 export function keyStanding(
   gate: Gate,
   { keyHash, shown }: RequestCredential,
+  withSpend = false,
 ): Promise<Result<KeyStatus>> {
   const { keys } = gate;
   return decideFor(gate, keyHash, (desk) => {
@@ -149,6 +151,7 @@ export function keyStanding(
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(desk, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
+      ...(withSpend && { spend: spendIn(spendOfKey(desk, live.value.keyId), desk.period) }),
       ...(session !== null && {
         session: {
           spentMicro: budgetSpent(session, desk.period),
@@ -157,6 +160,17 @@ export function keyStanding(
       }),
     });
   });
+}
+
+function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"]> {
+  const during = (budgetPeriod: BudgetPeriod | null) =>
+    budgetSpent({ budgetPeriod, spend }, period);
+  return {
+    total: during(null),
+    day: during("day"),
+    week: during("week"),
+    month: during("month"),
+  };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { allowsModel, budgetSpent } from "../../../shared/key-terms.ts";
-import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
+import type { KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { decideName, rateWait } from "../rules/hold-guards.ts";
@@ -164,6 +164,19 @@ export function budgetOf(
   updateBudget(desk.sql, budget);
   desk.memory.budgets.set(keyId, budget);
   return budget;
+}
+
+/** Returns a key's spend, with or without a budget. */
+export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend {
+  const known = memory.budgets.get(keyId);
+  if (known !== undefined) return known.spend;
+  const later = [...memory.usage.values()].filter(
+    ({ dimension, name }) => dimension === "key" && name === keyId,
+  );
+  return [...selectKeyDays(sql, keyId), ...later].reduce(
+    (spend, { day, cost }) => addKeySpend(spend, periodOfDay(day), micros(cost)),
+    noKeySpend(period),
+  );
 }
 
 /**

@@ -27,6 +27,7 @@ import { addEvent } from "./event-rows.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { postCredit, recallCredit } from "./postings.do.ts";
+import { usedEver } from "./usage.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
 /** Credits a payment once and ends its automatic purchase. See `WalletPaymentCalls`. */
@@ -221,5 +222,6 @@ export function readCredits(desk: Tx, limit: number, after: number | null): Resu
     purchaseId: row.purchase_id,
   }));
   const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
-  return success({ credits, nextAfter, standing: paymentsStatus(desk) });
+  const lifetime = { balanceMicro: desk.memory.books.balance, usedMicro: usedEver(desk) };
+  return success({ credits, nextAfter, standing: paymentsStatus(desk), lifetime });
 }

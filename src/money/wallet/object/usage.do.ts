@@ -1,6 +1,7 @@
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { columnsOfTokens, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
@@ -220,6 +221,11 @@ function totalOf(desk: Tx, asked: UsageQuery): UsageAmounts {
     .one();
   const later = laterGroups(desk, { ...asked, groupBy: "day" }, null);
   return [stored, ...later].reduce(plus, NO_AMOUNTS);
+}
+
+/** Returns all charges ever. */
+export function usedEver(desk: Tx): Micros {
+  return totalOf(desk, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
 
 function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {

@@ -19,6 +19,7 @@ import type {
   RequestRecord,
   WalletCalls,
 } from "../../../shared/contracts/wallet.ts";
+import { generationData } from "./generation-data.ts";
 import { askOwnWallet } from "./reads.route.ts";
 import { day, several, startOf, tagFilter } from "./usage.route.ts";
 
@@ -132,15 +133,37 @@ export async function keysOf(
  */
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
-    const found = await findRequest(c);
-    if (!found.ok) return found;
-    const seen = await mayBeSeen(c, found.value, findKey);
-    return seen.ok ? success(requestView(found.value)) : seen;
+    const found = await findRequest(c, c.req.param("id") ?? "", findKey);
+    return found.ok ? success(requestView(found.value)) : found;
   };
 }
 
-async function findRequest(c: AppContext): Promise<Result<RequestRecord>> {
-  const id = requestIdOf(c.req.param("id") ?? "");
+export const generationQuery = z.object({ id: text });
+
+/** GET /v1/generation?id: the same request in the shape that OpenRouter's clients read. */
+export function generationDataRoute(findKey: FindKey): Handler {
+  return async (c) => {
+    const asked = parseQuery(generationQuery, c.req.url);
+    if (!asked.ok) return asked;
+    const found = await findRequest(c, asked.value.id, findKey);
+    return found.ok ? success({ data: generationData(found.value) }) : found;
+  };
+}
+
+/** Finds a request that the caller may see. */
+async function findRequest(
+  c: AppContext,
+  named: string,
+  findKey: FindKey,
+): Promise<Result<RequestRecord>> {
+  const found = await readRequest(c, named);
+  if (!found.ok) return found;
+  const seen = await mayBeSeen(c, found.value, findKey);
+  return seen.ok ? found : seen;
+}
+
+async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
+  const id = requestIdOf(named);
   if (id === null) return missing();
   const answer = await askOwnWallet(c, (wallet) =>
     wallet.request(id).catch((error: unknown) => beforeRequests(wallet, id, error)),

@@ -1,0 +1,86 @@
+import * as z from "zod";
+import { KIND_NAMES } from "../../src/shared/kinds.ts";
+import { count, record, time } from "./fields.ts";
+
+/** Dollars as text, without an exponent. */
+const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
+const tokenPrices = {
+  prompt: dollarsText,
+  completion: dollarsText,
+  input_cache_read: dollarsText,
+  input_cache_write: dollarsText,
+  image: dollarsText.optional(),
+  character: dollarsText.optional(),
+  second: dollarsText.optional(),
+  request: dollarsText.optional(),
+};
+export const model = record("Model", {
+  id: z.string().min(1),
+  object: z.literal("model"),
+  created: z.int().min(1).describe("Unix seconds."),
+  display_name: z.string().min(1),
+  name: z.string().min(1),
+  canonical_slug: z.string().min(1).describe("The model's ID, also of an alias."),
+  owned_by: z.string().min(1),
+  kind: z.enum(KIND_NAMES),
+  context_length: z.int().min(1).describe("Tokens."),
+  max_output_tokens: z.int().min(1).nullable(),
+  input_modalities: z.array(z.enum(["text", "image"])).min(1),
+  architecture: z.strictObject({
+    modality: z.string(),
+    input_modalities: z.array(z.string()),
+    output_modalities: z.array(z.string()),
+    tokenizer: z.string(),
+    instruct_type: z.null(),
+  }),
+  top_provider: z.strictObject({
+    context_length: count,
+    max_completion_tokens: count.nullable(),
+    is_moderated: z.boolean(),
+  }),
+  per_request_limits: z.null(),
+  default_parameters: z.null(),
+  supported_voices: z.null(),
+  links: z.strictObject({ details: z.string() }),
+  supported_parameters: z.array(z.string().min(1)).min(1),
+  pricing: z.strictObject(tokenPrices).describe("Dollars per token; what the caller pays."),
+  next_price: z
+    .strictObject({ from: time, ...tokenPrices })
+    .nullable()
+    .describe("The next price that is announced; null: none is."),
+  regions: z.array(z.string()).min(1),
+  providers: z
+    .array(z.string())
+    .min(1)
+    .describe("Who may be asked for it, in the order of preference."),
+  alias_of: z.string().optional().describe("Of an alias: the model that it means now."),
+  aliases: z.array(z.string()).optional().describe("Of a model: the aliases that mean it now."),
+});
+export const models = record("Models", {
+  object: z.literal("list"),
+  data: z.array(model),
+  total_count: count,
+  links: z.strictObject({ next: z.null() }),
+});
+export const messagesModel = record("MessagesModel", {
+  type: z.literal("model"),
+  id: z.string(),
+  display_name: z.string(),
+  created_at: time,
+  lifecycle: z.literal("active"),
+  line: z.null(),
+  max_input_tokens: count,
+  max_tokens: count.nullable(),
+  deprecated_at: z.null(),
+  retires_at: z.null(),
+  capabilities: z.null(),
+});
+export const messagesModels = record("MessagesModels", {
+  data: z.array(messagesModel),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
+/** By the client's format: OpenAI's, or Anthropic's for `anthropic-version` or `x-api-key`. */
+export const listedModels = z.union([models, messagesModels]);
+export const listedModel = z.union([model, messagesModel]);

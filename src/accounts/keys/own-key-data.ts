@@ -1,0 +1,88 @@
+import { timestamp } from "../../shared/clock.ts";
+import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
+import { dollarsOf, micros } from "../../shared/money.ts";
+import type { Micros } from "../../shared/money.ts";
+import type { Region } from "../../shared/regions.ts";
+import type { Session } from "../../shared/session.ts";
+
+const RESETS = { day: "daily", week: "weekly", month: "monthly" } as const;
+
+/** The caller's key, and its session if a session calls. */
+type Calling = {
+  readonly label: string;
+  readonly rpmLimit: number;
+  readonly memberId: string | null;
+  readonly orgId: string;
+  readonly region: Region;
+  readonly session: Session | null;
+};
+
+/**
+ * Returns `data` of GET /v1/key as OpenRouter's clients read it, in dollars. They hide the whole panel if a
+ * field is missing, so fields without a meaning here have their neutral value.
+ */
+export function ownKeyData(standing: KeyStatus, calling: Calling) {
+  const { label, rpmLimit, memberId, orgId, region, session } = calling;
+  const { limitMicro, leftMicro, period } = budgetOf(standing, session);
+  const spend = spendOf(standing, session);
+  const expiresAt = session?.expiresAt ?? standing.terms.expiresAt;
+  return {
+    label,
+    limit: orNull(limitMicro, dollarsOf),
+    limit_remaining: orNull(leftMicro, dollarsOf),
+    limit_reset: orNull(period, (which) => RESETS[which]),
+    usage: dollarsOf(spend.total),
+    usage_daily: dollarsOf(spend.day),
+    usage_weekly: dollarsOf(spend.week),
+    usage_monthly: dollarsOf(spend.month),
+    ...NO_OWN_PROVIDERS,
+    is_free_tier: false,
+    is_management_key: false,
+    is_provisioning_key: false,
+    expires_at: orNull(expiresAt, timestamp),
+    rate_limit: { requests: rpmLimit, interval: "60s", note: "Requests per minute." },
+    creator_user_id: memberId,
+    organization_id: orgId,
+    workspace_id: null,
+    allowed_data_regions: [region === "eu" ? "europe" : region],
+    free_model_daily_requests: { limit: 0, remaining: 0, used: 0 },
+  };
+}
+
+/** OpenRouter's fields about keys of the customer's own providers. */
+const NO_OWN_PROVIDERS = {
+  byok_usage: 0,
+  byok_usage_daily: 0,
+  byok_usage_weekly: 0,
+  byok_usage_monthly: 0,
+  include_byok_in_limit: false,
+};
+
+/** Returns the spend of a key, or of a session, which lives for a day at most. */
+function spendOf(standing: KeyStatus, session: Session | null): NonNullable<KeyStatus["spend"]> {
+  const total = standing.session?.spentMicro ?? micros(0);
+  const own = { total, day: total, week: total, month: total };
+  return session === null ? (standing.spend ?? own) : own;
+}
+
+type Budget = {
+  readonly limitMicro: Micros | null;
+  readonly leftMicro: Micros | null;
+  readonly period: KeyTerms["budgetPeriod"];
+};
+
+/** Returns the session's budget if a session calls, else the key's. */
+function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session | null): Budget {
+  if (session === null) {
+    const { budgetMicro: limitMicro, budgetPeriod: period } = terms;
+    return { limitMicro, leftMicro: budget?.leftMicro ?? null, period };
+  }
+  const { budgetMicro: limitMicro } = session;
+  const used = (spend?.spentMicro ?? 0) + (spend?.heldMicro ?? 0);
+  const leftMicro = limitMicro === null ? null : micros(Math.max(0, limitMicro - used));
+  return { limitMicro, leftMicro, period: null };
+}
+
+function orNull<T, R>(value: T | null, read: (value: T) => R): R | null {
+  return value === null ? null : read(value);
+}
