@@ -41,7 +41,7 @@ describe("usage of a response", () => {
     ["/v1/responses", { model: "sandbox/echo", input: "Hello" }],
     ["/v1/messages", { ...SAY, max_tokens: 20 }],
     ["/v1/embeddings", { model: "sandbox/embed", input: "Hello" }],
-  ])("has the cost of %s in dollars and in micro-credits", async (path, body) => {
+  ])("reports the cost of %s in dollars and in micro-credits", async (path, body) => {
     const { key } = await openAccount();
     const before = await balanceOf(key);
     const response = await send(path, { key, body: { ...body, usage: { include: true } } });
@@ -55,7 +55,7 @@ describe("usage of a response", () => {
   it.each([
     ["/v1/chat/completions", SAY],
     ["/v1/completions", { model: "sandbox/echo", prompt: "Hello" }],
-  ])("has the cost in the last chunk of %s with usage.include", async (path, body) => {
+  ])("reports the cost in the last chunk of %s with usage.include", async (path, body) => {
     const sent = { ...body, stream: true, usage: { include: true } };
     const events = await eventsOf(await send(path, { key: account.key, body: sent }));
     const last = JSON.parse(events.at(-2) ?? "") as { usage: Json };
@@ -81,7 +81,7 @@ describe("usage of a response", () => {
 describe("GET /v1/key", () => {
   const FIELDS = ["label", "usage", "is_free_tier", "is_provisioning_key", "rate_limit", "limit"];
 
-  it("has every field that Roo requires, also as /v1/auth/key", async () => {
+  it("returns every field that Roo requires, also as /v1/auth/key", async () => {
     const data = await dataOf("/v1/key");
     expect(FIELDS.filter((field) => !Object.hasOwn(data, field))).toEqual([]);
     expect(await dataOf("/v1/auth/key")).toEqual(data);
@@ -125,7 +125,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("GET /v1/credits", () => {
-  it("has two numbers whose difference is the balance", async () => {
+  it("returns two numbers whose difference is the balance", async () => {
     const { key } = await openAccount({ credits: 7_000_000 });
     await chat(key);
     const data = await dataOf("/v1/credits", key);
