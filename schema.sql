@@ -79,7 +79,7 @@ CREATE TABLE webhooks (
   disabled_reason TEXT, -- null: it is on
   created_at INTEGER NOT NULL,
   changed_at INTEGER NOT NULL -- only grows
-) STRICT, WITHOUT ROWID;
+, format TEXT) STRICT, WITHOUT ROWID;
 CREATE INDEX webhooks_by_organization ON webhooks (org_id, created_at, id);
 
 CREATE TABLE events (
@@ -346,4 +346,10 @@ CREATE TABLE company_issuers (
   created_at INTEGER NOT NULL,
   tried_at INTEGER, -- an owner has come in by it; null: a draft, which lets nobody in
   required_at INTEGER -- nobody acts in the organisation but who came in by it; null: by any log-in
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE notification_preferences (
+  member_id TEXT PRIMARY KEY NOT NULL REFERENCES members (id),
+  types TEXT NOT NULL CHECK (json_valid(types)), -- array of event types
+  changed_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -5,7 +5,7 @@ import type { Source } from "./tidy-source.ts";
 export type Files = Readonly<Record<string, string>>;
 
 const SHARED = ["shared", "shared/config", "shared/contracts", "shared/http"];
-const EVENTS = ["events/metrics", "events/webhooks"];
+const EVENTS = ["events/metrics", "events/notifications", "events/webhooks"];
 const MONEY = ["money/wallet", "money/payments"];
 const ACCOUNTS = [
   "accounts/identity-providers",
@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "shared/http": ["shared", "shared/config"],
   regions: SHARED,
   ...Object.fromEntries([...EVENTS, ...MONEY].map((room) => [room, SHARED])),
+  "events/webhooks": [...SHARED, "events/notifications"],
   "accounts/identity-providers": SHARED,
   "accounts/keys": [...SHARED, "regions"],
   "accounts/organizations": SHARED,

@@ -7,6 +7,7 @@ import {
   invitationTokenBody,
   newInvitationBody,
 } from "../../src/accounts/people/invitation-handlers.ts";
+import { notificationsBody } from "../../src/accounts/people/notifications.ts";
 import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts/people/me.ts";
 import { roleChangeBody } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
@@ -82,6 +83,13 @@ const DESCRIBED = within(
       "Remove a member, or leave: out everywhere from this answer on",
       { 200: deleted, errors: ["last_owner", "role_required"] },
     ),
+    "GET /notifications": described("Read which events the person receives by email", {
+      200: record.notifications,
+    }),
+    "PATCH /notifications": described("Choose which events the person receives by email", {
+      200: record.notifications,
+      body: notificationsBody,
+    }),
     "GET /company/domains": described("Domains by which the company's people join", {
       200: record.domains,
     }),

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { NOTIFIED_TYPES } from "../../src/events/notifications/notification-text.ts";
 import { member } from "./records.ts";
 
 const record = <T extends z.ZodRawShape>(id: string, shape: T) =>
@@ -55,6 +56,14 @@ export const domains = record("CompanyDomains", { domains: z.array(domain) });
 export const organizationDomains = record("OrganizationDomains", {
   domains: z.array(domain),
   has_own_login: z.boolean().describe("Whether it has a log-in of its own, also as a draft."),
+});
+export const notifications = record("Notifications", {
+  email: z.string().nullable().describe("The person's confirmed address. Null: no email is sent."),
+  is_available: z.boolean().describe("Whether this region can send email."),
+  types: z.array(z.enum(NOTIFIED_TYPES)),
+  available_types: z
+    .array(z.enum(NOTIFIED_TYPES))
+    .describe("The types that the person's role can receive."),
 });
 export const ended = record("Ended", { id: z.string(), ended: z.literal(true) });
 export const team = record("Team", {

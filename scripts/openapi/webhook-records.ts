@@ -1,3 +1,4 @@
+import { WEBHOOK_FORMATS } from "../../src/events/webhooks/webhooks.store.ts";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
@@ -7,6 +8,12 @@ const webhookFields = {
   id: z.string(),
   url: z.string(),
   types: z.array(z.enum(EVENT_TYPES)).nullable().describe("Null: every type."),
+  format: z
+    .enum(WEBHOOK_FORMATS)
+    .nullable()
+    .describe(
+      "`slack`: messages for a Slack-compatible incoming webhook. Null: the event as JSON.",
+    ),
   enabled: z.boolean(),
   disabled_reason: z.string().nullable(),
   previous_secret_until: time.nullable(),

@@ -28,6 +28,7 @@ import {
   postUnlink,
 } from "../accounts/people/me.ts";
 import type { MemberCall, PeopleCall, PeopleHandler } from "../accounts/people/people-call.ts";
+import { getNotifications, patchNotifications } from "../accounts/people/notifications.ts";
 import { deleteTeamMember, getTeam, patchTeamMember } from "../accounts/people/team.ts";
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
@@ -64,6 +65,8 @@ export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   of(EVERYONE, "GET /members", getTeam),
   of(MANAGERS, "PATCH /members/:id", patchTeamMember, "lasting"),
   of(EVERYONE, "DELETE /members/:id", deleteTeamMember, "lasting"),
+  of(EVERYONE, "GET /notifications", getNotifications),
+  of(EVERYONE, "PATCH /notifications", patchNotifications),
   of(MANAGERS, "GET /company/domains", getDomains),
   of(OWNERS, "POST /company/domains", postDomain, "lasting"),
   of(OWNERS, "POST /company/domains/:domain/prove", postProof, "lasting"),

@@ -149,7 +149,7 @@ describe("the documents", () => {
     expect(await page.evaluate(() => document.activeElement?.closest("main") !== null)).toBe(true);
     await page.evaluate(() => scrollTo(0, 5000));
     await page.getByRole("button", { name: "Menu" }).click();
-    await page.locator("nav.tree").getByRole("link", { name: "Webhooks" }).waitFor();
+    await page.locator("nav.tree").getByRole("link", { name: "Events and webhooks" }).waitFor();
     await expectAccessible(page);
     await page.keyboard.press("Escape");
     expect(await page.locator("nav.tree").isVisible()).toBe(false);

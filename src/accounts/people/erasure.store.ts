@@ -193,7 +193,8 @@ export async function exportPerson(
     db
       .prepare(
         `SELECT members.id AS member_id, members.org_id AS organization_id, members.email, role, came_by,
-           seen_at, members.created_at, removed_at
+           seen_at, members.created_at, removed_at,
+           (SELECT types FROM notification_preferences WHERE member_id = members.id) AS notification_types
          FROM member_people JOIN members ON members.id = member_id WHERE person_id = ?
          ORDER BY members.created_at DESC LIMIT ${EXPORTED_MAX}`,
       )

@@ -1,5 +1,6 @@
 import type { Mailing } from "../../shared/config/config.ts";
 import { logWarning } from "../../shared/log.ts";
+import { plainName } from "../../shared/plain-name.ts";
 
 /** A plain-text email with one link. */
 export type Mail = {
@@ -32,13 +33,6 @@ export function mailSender(
       }),
     );
   };
-}
-
-const NAME_MAX = 60;
-
-function plainName(name: string): string {
-  const plain = name.replaceAll(/[^\p{L}\p{N} ._-]/gu, "").trim();
-  return plain.slice(0, NAME_MAX) || "an organization";
 }
 
 type Invited = {

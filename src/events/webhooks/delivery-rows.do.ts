@@ -7,6 +7,7 @@ import type {
   DeliveryRecord,
   Resend,
 } from "../../shared/contracts/deliveries.ts";
+import { slackBody } from "../notifications/notification-text.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const PENDING_MAX = 10_000;
@@ -35,8 +36,13 @@ export type DueDelivery = {
 };
 
 /** Returns an event's JSON for webhooks. */
-export function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): string {
+function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): string {
   return JSON.stringify({ id, type, created_at: timestamp(createdAt), actor, subject, data });
+}
+
+/** Returns an event's message in the format of a webhook. */
+export function messageBody({ format }: Pick<Webhook, "format">, event: EventRecord): string {
+  return format === "slack" ? slackBody(event) : eventBody(event);
 }
 
 /** Queues events for every enabled receiver that wants them. Existing deliveries stay unchanged. */
@@ -49,7 +55,7 @@ export function queueEvents(
     for (const { webhook, ending } of receivers) {
       if (webhook.disabledReason !== null || ending !== null) continue;
       const wanted = events.filter(({ type }) => webhook.types?.includes(type) ?? true);
-      for (const event of wanted) queue(storage.sql, webhook.id, { event, nowMs, again: false });
+      for (const event of wanted) queue(storage.sql, webhook, { event, nowMs, again: false });
       if (wanted.length > 0) boundQueue(storage.sql, webhook.id);
     }
   });
@@ -73,7 +79,7 @@ export function requeueEvents(
   return storage.transactionSync(() => {
     if (isReplaying(storage.sql, webhook.id, replayId)) return null;
     storage.sql.exec("UPDATE receivers SET replay = ? WHERE id = ?", replayId, webhook.id);
-    for (const event of wanted) queue(storage.sql, webhook.id, { event, nowMs, again: true });
+    for (const event of wanted) queue(storage.sql, webhook, { event, nowMs, again: true });
     boundQueue(storage.sql, webhook.id);
     return wanted.length;
   });
@@ -114,7 +120,7 @@ export function resendDeliveries(
 
 function queue(
   sql: SqlStorage,
-  webhookId: string,
+  webhook: Webhook,
   {
     event,
     nowMs,
@@ -131,10 +137,10 @@ function queue(
         : "NOTHING"
     }`,
     mintId(DELIVERY_ID, nowMs),
-    webhookId,
+    webhook.id,
     event.id,
     event.type,
-    eventBody(event),
+    messageBody(webhook, event),
     nowMs,
     again ? 1 : 0,
   );
@@ -172,15 +178,22 @@ const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /** Rewrites kept events. Answers may repeat the old text and signatures cover it, so both are deleted. */
-export function renameEvents(storage: DurableObjectStorage, events: readonly EventRecord[]): void {
+export function renameEvents(
+  storage: DurableObjectStorage,
+  events: readonly EventRecord[],
+  receivers: readonly Receiver[],
+): void {
   storage.transactionSync(() => {
     for (const event of events) {
-      storage.sql.exec(
-        `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${NO_ANSWERS}
-        WHERE webhook_id IN (SELECT id FROM receivers) AND event_id = ?`,
-        eventBody(event),
-        event.id,
-      );
+      for (const { webhook } of receivers) {
+        storage.sql.exec(
+          `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${NO_ANSWERS}
+          WHERE webhook_id = ? AND event_id = ?`,
+          messageBody(webhook, event),
+          webhook.id,
+          event.id,
+        );
+      }
     }
   });
 }

@@ -21,7 +21,7 @@ import type {
   Resend,
 } from "../../shared/contracts/deliveries.ts";
 import {
-  eventBody,
+  messageBody,
   nextDue,
   queueEvents,
   renameEvents,
@@ -35,6 +35,7 @@ import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.t
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
 import { attemptDelivery, retryAt, disableReason } from "./delivery-rules.ts";
+import { Notifications } from "../notifications/send-notifications.ts";
 import { countTest, endPause, syncReceivers, selectReceivers } from "./receiver-rows.do.ts";
 import { signatures, unsealSecret } from "./webhook-secrets.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
@@ -55,6 +56,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   readonly #moving = new Set<string>();
   /** One read of the database at a time, so that an older never replaces a newer. */
   #reloading: Promise<unknown> = Promise.resolve();
+  readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
 
   async take(orgId: string, events: readonly EventRecord[]): Promise<void> {
     try {
@@ -63,14 +65,18 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       if (!this.#isMade()) throw error; // whether a webhook exists is unknown
       logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
     }
-    if (!this.#isMade()) return;
-    const receivers = this.#receivers();
-    queueEvents(this.ctx.storage, events, { receivers, nowMs: now(this.env) });
-    this.#move();
+    if (this.#isMade()) {
+      const receivers = this.#receivers();
+      queueEvents(this.ctx.storage, events, { receivers, nowMs: now(this.env) });
+      this.#move();
+    }
+    const parsed = configOf(this.env);
+    if (!parsed.ok || parsed.config.mail === null) return;
+    await this.#notifications.send(parsed.config.mail, orgId, events);
   }
 
   async rename(events: readonly EventRecord[]): Promise<void> {
-    if (this.#isMade()) renameEvents(this.ctx.storage, events);
+    if (this.#isMade()) renameEvents(this.ctx.storage, events, this.#receivers());
   }
 
   async refresh(orgId: string): Promise<Result<null>> {
@@ -105,7 +111,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const { attempt } = await this.#send(found.value.webhook, event.id, eventBody(event));
+    const { webhook } = found.value;
+    const { attempt } = await this.#send(webhook, event.id, messageBody(webhook, event));
     if (attempt.error === null) {
       endPause(sql, webhookId);
       this.#move();

@@ -12,12 +12,13 @@ import type { Webhook } from "./webhooks.store.ts";
 
 /** Returns a webhook without its secrets. */
 export function webhookView(webhook: Webhook, nowMs: number): View {
-  const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
+  const { id, url, types: wanted, format, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
   return {
     id,
     url,
     types: wanted,
+    format,
     enabled: disabledReason === null,
     disabled_reason: disabledReason,
     previous_secret_until: until === null || until <= nowMs ? null : timestamp(until),

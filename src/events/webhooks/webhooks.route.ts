@@ -26,6 +26,7 @@ import {
   insertWebhook,
   isActive,
   listWebhooks,
+  WEBHOOK_FORMATS,
   noSuchWebhook,
   updateWebhook,
   invalidUrl,
@@ -43,10 +44,16 @@ const ROUNDS_MAX = 5;
 const types = z.nullable(
   z.array(z.enum(EVENT_TYPES)).check(z.minLength(1), z.maxLength(EVENT_TYPES.length)),
 );
-export const newWebhookSchema = z.object({ url: z.string(), types: z.optional(types) });
+const format = z.nullable(z.enum(WEBHOOK_FORMATS));
+export const newWebhookSchema = z.object({
+  url: z.string(),
+  types: z.optional(types),
+  format: z.optional(format),
+});
 export const webhookChangeSchema = z.object({
   url: z.optional(z.string()),
   types: z.optional(types),
+  format: z.optional(format),
   enabled: z.optional(z.boolean()),
 });
 export const webhookRotationSchema = z.object({
@@ -79,6 +86,7 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
     url: url.href,
     types: each(fields.value.types) ?? null,
     secrets: [fresh.value.stored],
+    format: fields.value.format ?? null,
     disabledReason: null,
     createdAt: by.nowMs,
     changedAt: by.nowMs,
@@ -102,7 +110,7 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
 export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
-  const { url: given, enabled } = fields.value;
+  const { url: given, enabled, format: asked } = fields.value;
   const wanted = each(fields.value.types);
   const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
   if (typeof url === "string") return invalidUrl(url);
@@ -110,6 +118,7 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
     url: url?.href ?? before.url,
     types: wanted === undefined ? before.types : wanted,
     secrets: before.secrets,
+    format: asked === undefined ? before.format : asked,
     disabledReason: reasonAfter(before.disabledReason, enabled),
   }));
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;

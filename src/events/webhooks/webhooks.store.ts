@@ -12,6 +12,10 @@ import { storedJson } from "../../shared/stored-json.ts";
 /** The most webhooks of an organization: the delivering object has so many open calls. */
 const WEBHOOKS_MAX = 5;
 
+/** The formats of messages other than the event as JSON. */
+export const WEBHOOK_FORMATS = ["slack"] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
 /** A row of `webhooks`; `types` null: every type. Times are Unix ms. */
 export type Webhook = {
   readonly id: string;
@@ -19,6 +23,8 @@ export type Webhook = {
   readonly url: string;
   readonly types: readonly EventType[] | null;
   readonly secrets: readonly SealedSecret[];
+  /** Absent in an object's copy of an earlier release: null. */
+  readonly format: WebhookFormat | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
   readonly changedAt: number;
@@ -30,6 +36,7 @@ type StoredWebhook = {
   url: string;
   types: string | null;
   secrets: string;
+  format: WebhookFormat | null;
   disabled_reason: string | null;
   created_at: number;
   changed_at: number;
@@ -75,8 +82,8 @@ export async function insertWebhook(
   const [inserted] = await db.batch<StoredWebhook>([
     db
       .prepare(
-        `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at)
-         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7 WHERE ${LIVES}
+        `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at, format)
+         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8 WHERE ${LIVES}
            AND (SELECT count(*) FROM webhooks WHERE org_id = ?3) < ${WEBHOOKS_MAX} RETURNING *`,
       )
       .bind(
@@ -87,6 +94,7 @@ export async function insertWebhook(
         types === null ? null : JSON.stringify(types),
         JSON.stringify(webhook.secrets),
         webhook.createdAt,
+        webhook.format,
       ),
     told(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
   ]);
@@ -98,7 +106,10 @@ export async function insertWebhook(
 }
 
 /** The fields of a change. */
-export type WebhookChange = Pick<Webhook, "url" | "types" | "secrets" | "disabledReason">;
+export type WebhookChange = Pick<
+  Webhook,
+  "url" | "types" | "secrets" | "disabledReason" | "format"
+>;
 
 /**
  * Updates a webhook that is still as in `before`; otherwise returns null. A change without effect makes no
@@ -118,7 +129,7 @@ export async function updateWebhook(
   const [updated] = await db.batch<StoredWebhook>([
     db
       .prepare(
-        `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8
+        `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8, format = ?10
          WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${LIVES} RETURNING *`,
       )
       .bind(
@@ -131,6 +142,7 @@ export async function updateWebhook(
         change.disabledReason,
         changedAt,
         before.changedAt,
+        change.format,
       ),
     ...(data === null ? [] : [told(db, before, { type, data, by })]),
   ]);
@@ -140,8 +152,9 @@ export async function updateWebhook(
 
 /** Returns an event's changes; null without any. A URL is reduced to its host. */
 function changesTold(before: Webhook, change: WebhookChange): EventData | null {
-  const plain = ({ types, disabledReason }: WebhookChange) => ({
+  const plain = ({ types, disabledReason, format }: WebhookChange) => ({
     types,
+    format,
     enabled: disabledReason === null,
   });
   const other = changesOf(plain(before), plain(change));
@@ -262,6 +275,7 @@ function webhookOf(row: StoredWebhook): Webhook {
     url: row.url,
     types: row.types === null ? null : storedJson<EventType[]>(row.types),
     secrets: storedJson<SealedSecret[]>(row.secrets),
+    format: row.format,
     disabledReason: row.disabled_reason,
     createdAt: row.created_at,
     changedAt: row.changed_at,

@@ -9,6 +9,7 @@ import { endSession, recallSession, session } from "../state/session.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
+import { Notifications } from "./notifications.tsx";
 
 const TOUCHES = ["/people"];
 
@@ -39,6 +40,7 @@ export function Profile() {
               ]}
             />
             <Organizations me={me} onNew={() => setDoing("organization")} />
+            <Notifications />
             <Sessions me={me} />
           </>
         )}

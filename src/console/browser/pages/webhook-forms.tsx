@@ -14,12 +14,12 @@ import { ReadResult } from "../ui/states.tsx";
 export const TOUCHES = ["/v1/webhooks"];
 
 type Closing = { readonly onClose: () => void };
-type Shape = Pick<Webhook, "url" | "types">;
+type Shape = Pick<Webhook, "url" | "types" | "format">;
 
 /** Makes a webhook, then shows its secret this once. */
 export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string) => void }) {
   const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
-  const { shape, fields } = useShape({ url: "", types: null });
+  const { shape, fields } = useShape({ url: "", types: null, format: null });
   if (fresh) return <SigningSecret webhook={fresh} onClose={() => onMade(fresh.id)} />;
   return (
     <FormDialog
@@ -50,17 +50,18 @@ export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }
   );
 }
 
-/** Edits address and types; no chosen type means every type. */
+/** Edits address, format and types; no chosen type means every type. */
 function useShape(before: Shape): {
   shape: Shape;
   fields: ComponentChildren;
 } {
   const [url, setUrl] = useState(before.url);
   const [types, setTypes] = useState<readonly EventType[]>(before.types ?? []);
+  const [format, setFormat] = useState(before.format);
   const choose = (type: EventType, on: boolean): void =>
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
   return {
-    shape: { url: url.trim(), types: types.length === 0 ? null : types },
+    shape: { url: url.trim(), types: types.length === 0 ? null : types, format },
     fields: (
       <>
         <Field label="Address" param="url" hint="It begins with https:// and names a public host">
@@ -71,6 +72,15 @@ function useShape(before: Shape): {
             value={url}
             onInput={(event) => setUrl(event.currentTarget.value)}
           />
+        </Field>
+        <Field label="Format" param="format">
+          <select
+            value={format ?? ""}
+            onChange={(event) => setFormat(event.currentTarget.value === "" ? null : "slack")}
+          >
+            <option value="">Signed JSON</option>
+            <option value="slack">Slack message</option>
+          </select>
         </Field>
         <details open={types.length > 0}>
           <summary>Only some events{types.length > 0 && `: ${types.length}`}</summary>

@@ -1,0 +1,44 @@
+import * as z from "zod/mini";
+import {
+  readPreferences,
+  typesOfRole,
+  writePreferences,
+} from "../../events/notifications/notifications.store.ts";
+import { NOTIFIED_TYPES } from "../../events/notifications/notification-text.ts";
+import type { NotifiedType } from "../../events/notifications/notification-text.ts";
+import type { Answer, View } from "../../shared/http/endpoint.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { MemberCall } from "./people-call.ts";
+
+export const notificationsBody = z.object({
+  types: z.array(z.enum(NOTIFIED_TYPES)).check(z.maxLength(NOTIFIED_TYPES.length)),
+});
+
+/** GET /notifications: the emails of the person in this organization. */
+export async function getNotifications(call: MemberCall): Promise<Answer> {
+  return success(notificationsView(call, await readPreferences(call.db, call.as)));
+}
+
+/** PATCH /notifications { types }: replaces the choice. Types that the role can't receive are rejected. */
+export async function patchNotifications(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(notificationsBody, [], call.body);
+  if (!fields.ok) return fields;
+  const allowed = typesOfRole(call.as.role);
+  const wrong = fields.value.types.find((type) => !allowed.includes(type));
+  if (wrong !== undefined) {
+    return invalid(`"types" can't contain ${wrong}: your role doesn't receive it.`, "types");
+  }
+  const types = allowed.filter((type) => fields.value.types.includes(type));
+  await writePreferences(call.db, call.as.memberId, { types, nowMs: call.now });
+  return success(notificationsView(call, types));
+}
+
+function notificationsView({ mail, person, as }: MemberCall, types: readonly NotifiedType[]): View {
+  return {
+    email: person.isEmailProven === 1 ? person.email : null,
+    is_available: mail !== null,
+    types,
+    available_types: typesOfRole(as.role),
+  };
+}

@@ -1,0 +1,73 @@
+import { dollarsOf, micros } from "../../shared/money.ts";
+import type { EventRecord, EventType } from "../../shared/event.ts";
+
+/** A notification's sentence, and the console page that helps. */
+export type NotificationText = { readonly subject: string; readonly text: string };
+
+type Data = EventRecord["data"];
+
+/** The types that people can receive by email. */
+export const NOTIFIED_TYPES = [
+  "balance.low",
+  "key.budget_reached",
+  "webhook.disabled",
+  "top_up.paused",
+  "top_up.disabled",
+] as const satisfies readonly EventType[];
+export type NotifiedType = (typeof NOTIFIED_TYPES)[number];
+
+const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationText>> = {
+  "balance.low": ({ data }) => ({
+    subject: "Low balance",
+    text: `The balance is ${money(data, "balance_micro")}, below the alert of ${money(data, "threshold_micro")}. Add credits in the console (Credits).`,
+  }),
+  "key.budget_reached": ({ subject, data }) => ({
+    subject: "A key's budget is used up",
+    text: `The key ${subject} has used up its budget of ${money(data, "budget_micro")}. Raise the budget in the console (Keys), or wait until it resets.`,
+  }),
+  "webhook.disabled": ({ subject, data }) => ({
+    subject: "A webhook is disabled",
+    text: `The webhook ${subject} is disabled, because ${data["reason"] === "gone" ? "its URL returned 410" : "it failed for five days"}. Enable it in the console (Webhooks).`,
+  }),
+  "top_up.paused": ({ data }) => ({
+    subject: "Automatic top-up failed",
+    text: `Automatic top-up failed (${words(data, "reason")}). It is paused. Check the saved card in the console (Credits).`,
+  }),
+  "top_up.disabled": ({ data }) => ({
+    subject: "Automatic top-up is disabled",
+    text: `Automatic top-up is disabled (${words(data, "reason")}). Check the saved card and turn it on again in the console (Credits).`,
+  }),
+};
+
+/** Returns the text of an event that people are notified about; null for other events. */
+export function notificationOf(event: EventRecord): NotificationText | null {
+  const type = NOTIFIED_TYPES.find((one) => one === event.type);
+  return type === undefined ? null : TEXTS[type](event);
+}
+
+/** Returns the body of an event in Slack's format of incoming webhooks. */
+export function slackBody(event: EventRecord): string {
+  const { type, subject, actor } = event;
+  const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
+  const text = notificationOf(event)?.text ?? `${type}: ${subject}${by}`;
+  return JSON.stringify({ text: escapeSlack(text) });
+}
+
+/** Escapes Slack's control characters, so that a name can't mention a channel or link. */
+function escapeSlack(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** Returns an amount in dollars: two decimals from $1, up to six below. */
+function money(data: Data, field: string): string {
+  const value = data[field];
+  if (typeof value !== "number") return "an unknown amount";
+  const dollars = dollarsOf(micros(value));
+  const text = Math.abs(dollars) >= 1 ? dollars.toFixed(2) : String(Number(dollars.toFixed(6)));
+  return `$${text}`;
+}
+
+function words(data: Data, field: string): string {
+  const value = data[field];
+  return typeof value === "string" ? value.replaceAll("_", " ") : "unknown";
+}

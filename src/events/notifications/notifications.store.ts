@@ -1,0 +1,94 @@
+import type { Role } from "../../shared/caller.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+import { NOTIFIED_TYPES } from "./notification-text.ts";
+import type { NotifiedType } from "./notification-text.ts";
+
+/** A member with a confirmed address and the types they want. */
+export type Recipient = {
+  readonly memberId: string;
+  readonly role: Role;
+  readonly email: string;
+  readonly organization: string;
+  readonly types: readonly NotifiedType[];
+};
+
+const MONEY: readonly Role[] = ["owner", "admin", "billing"];
+const MANAGERS: readonly Role[] = ["owner", "admin"];
+/** The roles that may receive each type. The member of a key receives its events in any role. */
+const ROLES: Readonly<Record<NotifiedType, readonly Role[]>> = {
+  "balance.low": MONEY,
+  "key.budget_reached": [...MANAGERS, "billing", "member"],
+  "webhook.disabled": MANAGERS,
+  "top_up.paused": MONEY,
+  "top_up.disabled": MONEY,
+};
+
+/** Returns the types that a role can receive. */
+export function typesOfRole(role: Role): readonly NotifiedType[] {
+  return NOTIFIED_TYPES.filter((type) => ROLES[type].includes(role));
+}
+
+const RECIPIENTS_MAX = 50;
+
+type StoredRecipient = Omit<Recipient, "types"> & { readonly types: string | null };
+
+/** Returns an organization's recipients, owners first. Throws when D1 fails, like all below. */
+export async function listRecipients(db: D1Database, orgId: string): Promise<readonly Recipient[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT members.id AS memberId, role, people.email, organizations.name AS organization, types
+       FROM members JOIN organizations ON organizations.id = members.org_id
+       JOIN member_people ON member_people.member_id = members.id JOIN people ON people.id = person_id
+       LEFT JOIN notification_preferences ON notification_preferences.member_id = members.id
+       WHERE members.org_id = ? AND removed_at IS NULL AND is_email_proven = 1 AND people.email IS NOT NULL
+       ORDER BY role <> 'owner', members.created_at, members.id LIMIT ${RECIPIENTS_MAX}`,
+    )
+    .bind(orgId)
+    .all<StoredRecipient>();
+  return results.map(({ memberId, role, email, organization, types }) => {
+    return { memberId, role, email, organization, types: chosenTypes(types, role) };
+  });
+}
+
+/** Returns the types that a member receives. */
+export async function readPreferences(
+  db: D1Database,
+  { memberId, role }: { readonly memberId: string; readonly role: Role },
+): Promise<readonly NotifiedType[]> {
+  const row = await db
+    .prepare("SELECT types FROM notification_preferences WHERE member_id = ?")
+    .bind(memberId)
+    .first<{ types: string }>();
+  return chosenTypes(row?.types ?? null, role);
+}
+
+export async function writePreferences(
+  db: D1Database,
+  memberId: string,
+  { types, nowMs }: { readonly types: readonly NotifiedType[]; readonly nowMs: number },
+): Promise<void> {
+  await db
+    .prepare(
+      `INSERT INTO notification_preferences (member_id, types, changed_at) VALUES (?1, ?2, ?3)
+       ON CONFLICT (member_id) DO UPDATE SET types = ?2, changed_at = ?3`,
+    )
+    .bind(memberId, JSON.stringify(types), nowMs)
+    .run();
+}
+
+/** Returns the ID of a key's member, or null for an unknown key. */
+export async function memberOfKey(db: D1Database, keyId: string): Promise<string | null> {
+  const row = await db
+    .prepare("SELECT member_id FROM keys WHERE id = ?")
+    .bind(keyId)
+    .first<{ member_id: string }>();
+  return row?.member_id ?? null;
+}
+
+/** A role can change after the choice, so the choice is limited to the role's types. */
+function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
+  const allowed = typesOfRole(role);
+  if (stored === null) return allowed;
+  const chosen = storedJson<string[]>(stored);
+  return allowed.filter((type) => chosen.includes(type));
+}

@@ -1,0 +1,84 @@
+import type { Mailing } from "../../shared/config/config.ts";
+import type { EventRecord } from "../../shared/event.ts";
+import { logWarning } from "../../shared/log.ts";
+import { plainName } from "../../shared/plain-name.ts";
+import { within } from "../../shared/timers.ts";
+import { notificationOf } from "./notification-text.ts";
+import type { NotificationText } from "./notification-text.ts";
+import { listRecipients, memberOfKey } from "./notifications.store.ts";
+import type { Recipient } from "./notifications.store.ts";
+
+const DATABASE_TIMEOUT_MS = 5000;
+/** Number of event IDs that are remembered, so that a repeated batch sends no second email. */
+const REMEMBERED_MAX = 200;
+
+/** Emails an organization's people about its events. Off the path of requests. */
+export class Notifications {
+  readonly #sent = new Set<string>();
+  readonly #db: D1Database;
+  readonly #waitUntil: (work: Promise<unknown>) => void;
+
+  constructor(db: D1Database, waitUntil: (work: Promise<unknown>) => void) {
+    this.#db = db;
+    this.#waitUntil = waitUntil;
+  }
+
+  /**
+   * Sends one email per recipient and event. Failed emails are logged and not retried. Throws if the database
+   * fails before an email is sent, so that the wallet repeats the events.
+   */
+  async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
+    const notified = events.flatMap((event) => {
+      const text = this.#sent.has(event.id) ? null : notificationOf(event);
+      return text === null ? [] : [{ event, text }];
+    });
+    if (notified.length === 0) return;
+    const recipients = await within(listRecipients(this.#db, orgId), DATABASE_TIMEOUT_MS);
+    const keyMembers = new Map<string, string | null>();
+    for (const { event } of notified.filter((one) => one.event.type === "key.budget_reached")) {
+      // oxlint-disable-next-line no-await-in-loop -- rarely more than one
+      const memberId = await within(memberOfKey(this.#db, event.subject), DATABASE_TIMEOUT_MS);
+      keyMembers.set(event.id, memberId);
+    }
+    for (const { event, text } of notified) {
+      this.#remember(event.id);
+      for (const one of recipients) {
+        if (!wants(one, event, keyMembers.get(event.id) ?? null)) continue;
+        this.#waitUntil(sendOne(mailing, one, text));
+      }
+    }
+  }
+
+  #remember(id: string): void {
+    this.#sent.add(id);
+    const [oldest] = this.#sent;
+    if (this.#sent.size > REMEMBERED_MAX && oldest !== undefined) this.#sent.delete(oldest);
+  }
+}
+
+/** Reports whether a recipient gets an event. Members and billing members get only their own keys' events. */
+function wants(recipient: Recipient, { type }: EventRecord, keyMemberId: string | null): boolean {
+  const types: readonly string[] = recipient.types;
+  if (!types.includes(type)) return false;
+  const seesAllKeys = recipient.role === "owner" || recipient.role === "admin";
+  return type !== "key.budget_reached" || seesAllKeys || recipient.memberId === keyMemberId;
+}
+
+async function sendOne(
+  { binding, from }: Mailing,
+  { email, organization }: Recipient,
+  { subject, text }: NotificationText,
+): Promise<void> {
+  const name = plainName(organization);
+  const lines = [`${name}: ${text}`, "", "You can choose these emails in the console (Profile)."];
+  try {
+    await binding.send({
+      to: email,
+      from: { email: from, name: "Turnpike" },
+      subject: `${subject}: ${name}`,
+      text: lines.join("\n"),
+    });
+  } catch {
+    logWarning("notification_not_sent", { subject });
+  }
+}

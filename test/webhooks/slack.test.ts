@@ -1,0 +1,65 @@
+import { expect, it, vi } from "vitest";
+import { notificationOf, slackBody } from "../../src/events/notifications/notification-text.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import { addCredits } from "../contract/client.ts";
+import {
+  account,
+  ask,
+  deliveriesOf,
+  LONG,
+  made,
+  receivers,
+  to,
+  useReceivers,
+} from "./receivers.ts";
+
+useReceivers();
+
+const HOST = "hooks.slack.dev";
+const types = ["balance.credited"];
+
+it("a webhook with the format slack sends a message with a text, as its delivery shows", async () => {
+  receivers[HOST] = () => new Response("ok");
+  const hook = await made(HOST, { types, format: "slack" });
+  await addCredits(account.orgId, 1);
+  await vi.waitFor(() => expect(to(HOST)).toHaveLength(1), LONG);
+  const [sent] = to(HOST);
+  const text = expect.stringMatching(/^balance\.credited: .* by operator /);
+  expect(JSON.parse(sent?.body ?? "")).toEqual({ text });
+  await vi.waitFor(async () => {
+    expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
+  }, LONG);
+  const [delivery] = (await deliveriesOf(hook.id)) as readonly { readonly id?: string }[];
+  const shown = await ask("GET", `/${hook.id}/deliveries/${delivery?.id}`);
+  expect(await shown.json()).toMatchObject({ body: sent?.body });
+  await ask("POST", `/${hook.id}/test`);
+  expect(JSON.parse(to(HOST)[1]?.body ?? "")).toHaveProperty("text");
+});
+
+it("the format of a webhook can be changed, and other formats are rejected", async () => {
+  receivers[HOST] = () => new Response("ok");
+  const hook = await made(HOST, { types });
+  expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ format: null });
+  const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
+  expect(await changed.json()).toMatchObject({ format: "slack", types });
+  const back = await ask("PATCH", `/${hook.id}`, { format: null });
+  expect(await back.json()).toMatchObject({ format: null });
+  const refused = await ask("PATCH", `/${hook.id}`, { format: "teams" });
+  expect(refused.status).toBe(400);
+  expect(await refused.json()).toMatchObject({ error: { param: "format" } });
+});
+
+it("a name in a message can't mention a channel", () => {
+  const event = {
+    id: "evt_1",
+    type: "end_user.alert",
+    actor: SYSTEM,
+    subject: "<!channel> & co",
+    data: {},
+    createdAt: 0,
+  } as const;
+  expect(JSON.parse(slackBody(event))).toEqual({
+    text: "end_user.alert: &lt;!channel&gt; &amp; co",
+  });
+  expect(notificationOf(event)).toBeNull();
+});
