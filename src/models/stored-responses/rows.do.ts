@@ -7,35 +7,36 @@ export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
     {
-      sql: `CREATE TABLE settings ( -- the organization's, as each was told: what a request of before leaves is kept for no longer
-    number INTEGER PRIMARY KEY,
-    hours INTEGER NOT NULL CHECK (hours >= 0),
-    since INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE data_keys ( -- what the answers are encrypted with, sealed under the first of KEY_SECRETS
-    number INTEGER PRIMARY KEY,
-    sealed TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE answers (
-    id TEXT PRIMARY KEY NOT NULL,
-    previous TEXT, -- the answer that its request followed
-    member_id TEXT NOT NULL,
-    key_id TEXT NOT NULL,
-    session_id TEXT,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL,
-    data_key INTEGER NOT NULL,
-    bytes INTEGER NOT NULL, -- of its parts
-    forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1)) -- it stays so long as it may be sent again
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX answers_by_end ON answers (expires_at);
-  CREATE TABLE parts ( -- encrypted: no row may be longer than 2 MB
-    id TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('input', 'response')),
-    number INTEGER NOT NULL,
-    sealed BLOB NOT NULL,
-    PRIMARY KEY (id, kind, number)
-  ) STRICT, WITHOUT ROWID;`,
+      sql:
+        "CREATE TABLE settings (" + // the organization's, as each was told: what a request of before leaves is kept for no longer
+        "number INTEGER PRIMARY KEY," +
+        "hours INTEGER NOT NULL CHECK (hours >= 0)," +
+        "since INTEGER NOT NULL" +
+        ") STRICT;" +
+        "CREATE TABLE data_keys (" + // what the answers are encrypted with, sealed under the first of KEY_SECRETS
+        "number INTEGER PRIMARY KEY," +
+        "sealed TEXT NOT NULL" +
+        ") STRICT;" +
+        "CREATE TABLE answers (" +
+        "id TEXT PRIMARY KEY NOT NULL," +
+        "previous TEXT," + // the answer that its request followed
+        "member_id TEXT NOT NULL," +
+        "key_id TEXT NOT NULL," +
+        "session_id TEXT," +
+        "created_at INTEGER NOT NULL," +
+        "expires_at INTEGER NOT NULL," +
+        "data_key INTEGER NOT NULL," +
+        "bytes INTEGER NOT NULL," + // of its parts
+        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // it stays so long as it may be sent again
+        ") STRICT, WITHOUT ROWID;" +
+        "CREATE INDEX answers_by_end ON answers (expires_at);" +
+        "CREATE TABLE parts (" + // encrypted: no row may be longer than 2 MB
+        "id TEXT NOT NULL," +
+        "kind TEXT NOT NULL CHECK (kind IN ('input', 'response'))," +
+        "number INTEGER NOT NULL," +
+        "sealed BLOB NOT NULL," +
+        "PRIMARY KEY (id, kind, number)" +
+        ") STRICT, WITHOUT ROWID;",
       readableBy: 1,
     },
   ],

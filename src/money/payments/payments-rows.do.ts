@@ -4,43 +4,44 @@ import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 /** `record` is the row as JSON; the other columns are indexes. Times are Unix ms. */
-const FIRST = `CREATE TABLE head (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    record TEXT NOT NULL CHECK (json_valid(record))
-  ) STRICT;
-  CREATE TABLE purchases (
-    id TEXT PRIMARY KEY NOT NULL,
-    created_at INTEGER NOT NULL,
-    is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)), -- not over, or something is still to be done
-    session_id TEXT,
-    invoice_id TEXT,
-    payment_id TEXT,
-    record TEXT NOT NULL CHECK (json_valid(record))
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX purchases_open ON purchases (id) WHERE is_open = 1;
-  CREATE INDEX purchases_by_age ON purchases (created_at);
-  CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;
-  CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;
-  CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;
-  CREATE TABLE payments ( -- kept for good: money can come back of a payment years later
-    id TEXT PRIMARY KEY NOT NULL,
-    record TEXT NOT NULL CHECK (json_valid(record))
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE hints ( -- what somebody said, until it was looked at
-    event_id TEXT PRIMARY KEY NOT NULL,
-    record TEXT NOT NULL CHECK (json_valid(record))
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE heard ( -- looked at: spares a look, guards nothing
-    event_id TEXT PRIMARY KEY NOT NULL,
-    at INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX heard_by_age ON heard (at);
-  CREATE TABLE names ( -- which purchase an Idempotency-Key made
-    name TEXT PRIMARY KEY NOT NULL,
-    body TEXT NOT NULL,
-    purchase_id TEXT NOT NULL,
-    created_at INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;`;
+const FIRST =
+  "CREATE TABLE head (" +
+  "id INTEGER PRIMARY KEY CHECK (id = 1)," +
+  "record TEXT NOT NULL CHECK (json_valid(record))" +
+  ") STRICT;" +
+  "CREATE TABLE purchases (" +
+  "id TEXT PRIMARY KEY NOT NULL," +
+  "created_at INTEGER NOT NULL," +
+  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // not over, or something is still to be done
+  "session_id TEXT," +
+  "invoice_id TEXT," +
+  "payment_id TEXT," +
+  "record TEXT NOT NULL CHECK (json_valid(record))" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE INDEX purchases_open ON purchases (id) WHERE is_open = 1;" +
+  "CREATE INDEX purchases_by_age ON purchases (created_at);" +
+  "CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;" +
+  "CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;" +
+  "CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;" +
+  "CREATE TABLE payments (" + // kept for good: money can come back of a payment years later
+  "id TEXT PRIMARY KEY NOT NULL," +
+  "record TEXT NOT NULL CHECK (json_valid(record))" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE hints (" + // what somebody said, until it was looked at
+  "event_id TEXT PRIMARY KEY NOT NULL," +
+  "record TEXT NOT NULL CHECK (json_valid(record))" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE heard (" + // looked at: spares a look, guards nothing
+  "event_id TEXT PRIMARY KEY NOT NULL," +
+  "at INTEGER NOT NULL" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE INDEX heard_by_age ON heard (at);" +
+  "CREATE TABLE names (" + // which purchase an Idempotency-Key made
+  "name TEXT PRIMARY KEY NOT NULL," +
+  "body TEXT NOT NULL," +
+  "purchase_id TEXT NOT NULL," +
+  "created_at INTEGER NOT NULL" +
+  ") STRICT, WITHOUT ROWID;";
 
 export const PAYMENT_TABLES: Tables = { name: "payments", steps: [{ sql: FIRST, readableBy: 1 }] };
 

@@ -2,25 +2,26 @@ import type { FailedBatch, FailedRequest, FailureCount } from "../../../shared/f
 import { storedJson } from "../../../shared/stored-json.ts";
 
 /** The table of failed requests. */
-export const FAILED_REQUESTS = `CREATE TABLE failed_requests ( -- the newest that were answered with an error
-    id TEXT PRIMARY KEY NOT NULL,
-    at INTEGER NOT NULL,
-    key_id TEXT NOT NULL,
-    external_id TEXT,
-    model TEXT, -- the id that its name came to, else what it named
-    code TEXT NOT NULL,
-    detail TEXT NOT NULL CHECK (json_valid(detail)) -- all of it
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE failure_counts ( -- all of them, by hour
-    hour INTEGER NOT NULL,
-    key_id TEXT NOT NULL,
-    code TEXT NOT NULL,
-    status INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    last_at INTEGER NOT NULL,
-    last_id TEXT NOT NULL,
-    PRIMARY KEY (hour, key_id, code, status)
-  ) STRICT, WITHOUT ROWID;`;
+export const FAILED_REQUESTS =
+  "CREATE TABLE failed_requests (" + // the newest that were answered with an error
+  "id TEXT PRIMARY KEY NOT NULL," +
+  "at INTEGER NOT NULL," +
+  "key_id TEXT NOT NULL," +
+  "external_id TEXT," +
+  "model TEXT," + // the id that its name came to, else what it named
+  "code TEXT NOT NULL," +
+  "detail TEXT NOT NULL CHECK (json_valid(detail))" + // all of it
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE failure_counts (" + // all of them, by hour
+  "hour INTEGER NOT NULL," +
+  "key_id TEXT NOT NULL," +
+  "code TEXT NOT NULL," +
+  "status INTEGER NOT NULL," +
+  "requests INTEGER NOT NULL," +
+  "last_at INTEGER NOT NULL," +
+  "last_id TEXT NOT NULL," +
+  "PRIMARY KEY (hour, key_id, code, status)" +
+  ") STRICT, WITHOUT ROWID;";
 
 const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;

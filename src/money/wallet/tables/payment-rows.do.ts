@@ -9,30 +9,31 @@ import type { TopUpState } from "../rules/top-up.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 /** The tables of payments. `changed` is the publish that carries a row's change. */
-export const PAYMENTS = `CREATE TABLE payments (
-    id TEXT PRIMARY KEY NOT NULL, -- pi_...
-    purchase_id TEXT NOT NULL,
-    credited INTEGER NOT NULL CHECK (credited > 0),
-    back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited), -- what of it went back
-    reading INTEGER NOT NULL, -- which reading said so
-    changed INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE debts ( -- what went back in all: owed, taken from the balance, forgiven
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    owed INTEGER NOT NULL CHECK (owed >= 0),
-    taken INTEGER NOT NULL CHECK (taken >= 0),
-    forgiven INTEGER NOT NULL CHECK (forgiven >= 0),
-    changed INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE forgiven ( -- each once
-    reference TEXT PRIMARY KEY NOT NULL,
-    amount INTEGER NOT NULL CHECK (amount > 0)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE top_up ( -- how automatic purchases stand, as JSON
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    state TEXT NOT NULL CHECK (json_valid(state))
-  ) STRICT;
-  ALTER TABLE settings ADD COLUMN auto_top_up TEXT CHECK (json_valid(auto_top_up))`;
+export const PAYMENTS =
+  "CREATE TABLE payments (" +
+  "id TEXT PRIMARY KEY NOT NULL," + // pi_...
+  "purchase_id TEXT NOT NULL," +
+  "credited INTEGER NOT NULL CHECK (credited > 0)," +
+  "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // what of it went back
+  "reading INTEGER NOT NULL," + // which reading said so
+  "changed INTEGER NOT NULL" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE debts (" + // what went back in all: owed, taken from the balance, forgiven
+  "id INTEGER PRIMARY KEY CHECK (id = 1)," +
+  "owed INTEGER NOT NULL CHECK (owed >= 0)," +
+  "taken INTEGER NOT NULL CHECK (taken >= 0)," +
+  "forgiven INTEGER NOT NULL CHECK (forgiven >= 0)," +
+  "changed INTEGER NOT NULL" +
+  ") STRICT;" +
+  "CREATE TABLE forgiven (" + // each once
+  "reference TEXT PRIMARY KEY NOT NULL," +
+  "amount INTEGER NOT NULL CHECK (amount > 0)" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE top_up (" + // how automatic purchases stand, as JSON
+  "id INTEGER PRIMARY KEY CHECK (id = 1)," +
+  "state TEXT NOT NULL CHECK (json_valid(state))" +
+  ") STRICT;" +
+  "ALTER TABLE settings ADD COLUMN auto_top_up TEXT CHECK (json_valid(auto_top_up))";
 
 type PaymentRow = {
   id: string;
