@@ -168,7 +168,7 @@ describe("the documents", () => {
     await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
   });
 
-  it("has the header of the console: both sites, the region and the search", async () => {
+  it("shows the header of the console: both sites, the region and the search", async () => {
     const page = await browser.open("/docs/use/errors");
     const header = page.locator("header");
     for (const [name, to] of [

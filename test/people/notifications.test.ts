@@ -65,7 +65,7 @@ describe("an email about an event", () => {
     ]);
   });
 
-  it("about a key's budget reaches managers and the key's own member", async () => {
+  it("reaches managers and the key's own member about a used-up budget", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     const [ben, cem] = [
@@ -99,7 +99,7 @@ describe("an email about an event", () => {
     expect(await take(id, [low(id)])).toEqual([]);
   });
 
-  it("that can't be sent is logged without the address and stops nothing", async () => {
+  it("logs a failed email without its address, and stops nothing", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [low(id)], new Error(ann.account.email))).toEqual([]);

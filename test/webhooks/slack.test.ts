@@ -18,7 +18,7 @@ useReceivers();
 const HOST = "hooks.slack.dev";
 const types = ["balance.credited"];
 
-it("a webhook with the format slack sends a message with a text, as its delivery shows", async () => {
+it("sends a message in the format slack, as its delivery shows", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await made(HOST, { types, format: "slack" });
   await addCredits(account.orgId, 1);
@@ -36,7 +36,7 @@ it("a webhook with the format slack sends a message with a text, as its delivery
   expect(JSON.parse(to(HOST)[1]?.body ?? "")).toHaveProperty("text");
 });
 
-it("the format of a webhook can be changed, and other formats are rejected", async () => {
+it("accepts a change of the format and rejects unknown formats", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await made(HOST, { types });
   expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ format: null });
@@ -49,7 +49,7 @@ it("the format of a webhook can be changed, and other formats are rejected", asy
   expect(await refused.json()).toMatchObject({ error: { param: "format" } });
 });
 
-it("a name in a message can't mention a channel", () => {
+it("escapes names in a Slack message, so that they can't mention a channel", () => {
   const event = {
     id: "evt_1",
     type: "end_user.alert",
