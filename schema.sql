@@ -201,7 +201,7 @@ CREATE TABLE people (
   sessions_from INTEGER NOT NULL, -- sessions that began before are over
   created_at INTEGER NOT NULL,
   erased_at INTEGER
-) STRICT, WITHOUT ROWID;
+, exported_at INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE TABLE identities (
   realm TEXT NOT NULL, -- '': the operator's issuers; an organisation's id: its own, which opens nothing else
@@ -250,7 +250,7 @@ CREATE TABLE sign_ups (
   id TEXT PRIMARY KEY NOT NULL, -- sup_ + 24
   address TEXT NOT NULL,
   at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, identity TEXT) STRICT, WITHOUT ROWID;
 CREATE INDEX sign_ups_by_time ON sign_ups (at);
 
 CREATE TABLE promotions (

@@ -106,10 +106,17 @@ type Kinds =
   /** The browser's page is of another site, or its origin is unknown. */
   | { readonly kind: "origin_not_allowed" }
   | { readonly kind: "read_only" }
-  /** `scope` names the limit: key, session, organization, console session, login or webhook test. */
+  /** `scope` names the limit: key, session, organization, console session, login, webhook test or export. */
   | {
       readonly kind: "rate_limited";
-      readonly scope: "key" | "session" | "organization" | "console" | "login" | "webhook_tests";
+      readonly scope:
+        | "key"
+        | "session"
+        | "organization"
+        | "console"
+        | "login"
+        | "webhook_tests"
+        | "export";
       readonly limit: number;
       readonly retryAfterMs: number;
       /** The key's organization, which every response to a known key names. */

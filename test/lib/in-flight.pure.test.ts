@@ -128,8 +128,8 @@ function manualTimers() {
   return { after, fire: () => due.forEach((run) => run()), due };
 }
 
-describe("paid requests without memory", () => {
-  it("wait for memory, the organization with the fewest requests first, then in order", async () => {
+describe("a paid request without memory", () => {
+  it("waits for memory, which the organization with the fewest requests gets first", async () => {
     const room = roomOf(["hot", "a", "b"]);
     const { after, due } = manualTimers();
     const hot = takeAll(room, "hot");
@@ -154,7 +154,7 @@ describe("paid requests without memory", () => {
     expect(due.size).toBe(0);
   });
 
-  it("are rejected when their time is over, and take nothing afterwards", async () => {
+  it("returns the reason when its time is over, and takes nothing afterwards", async () => {
     const room = roomOf(["hot"]);
     const { after, fire } = manualTimers();
     const slots = takeAll(room, "hot");
@@ -165,7 +165,7 @@ describe("paid requests without memory", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("don't overtake waiting requests of their organization", () => {
+  it("waits behind the waiting requests of its organization", () => {
     const room = roomOf(["hot"]);
     const { after } = manualTimers();
     const [first] = takeAll(room, "hot");
@@ -175,7 +175,7 @@ describe("paid requests without memory", () => {
     expect(room.takeOrWait("hot", 0, 0, after)).toBeInstanceOf(Promise);
   });
 
-  it("are rejected immediately beyond 1,024, of which one organization gets half", () => {
+  it("returns immediately beyond 1,024 waiting ones, of which one organization gets half", () => {
     const room = roomOf(["hot", "other"]);
     const { after } = manualTimers();
     takeAll(room, "hot");
@@ -186,7 +186,7 @@ describe("paid requests without memory", () => {
     expect(waits("other")).toBe(true);
   });
 
-  it("are rejected immediately where OVERLOAD_WAIT_MS is 0", () => {
+  it("returns immediately where OVERLOAD_WAIT_MS is 0", () => {
     const room = roomOf(["hot"], { waitMs: 0 });
     takeAll(room, "hot");
     expect(room.takeOrWait("hot", 0, 0, manualTimers().after)).toBe("isolate");

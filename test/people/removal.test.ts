@@ -8,6 +8,8 @@ beforeEach(() => {
   issuer = startIssuer();
 });
 
+type Stub = { readonly [method: string]: (...parameters: readonly unknown[]) => unknown };
+
 /** Ann's team, and Ben in it with this role. */
 async function team(role: string) {
   const ann = await signUp(issuer);
@@ -131,6 +133,7 @@ describe("what a person takes along", () => {
     const of = { organization_id: ann.view.organization.id };
     const by = (id: string) => ({ ...of, actor: { kind: "member", id } });
     await vi.waitFor(async () => {
+      await env.DB.prepare("UPDATE people SET exported_at = NULL").run();
       const exported = await ben.browser.people("GET", "/me/export");
       const { events } = await exported.json<{ events: readonly { type: string }[] }>();
       expect(events.toSorted((a, b) => a.type.localeCompare(b.type))).toMatchObject([
@@ -139,6 +142,47 @@ describe("what a person takes along", () => {
         { type: "member.removed", ...by(ann.view.member.id), subject: ben.view.member.id },
       ]);
     });
+  });
+});
+
+describe("an export of a person's data", () => {
+  it("returns 429 with the time until the next one, for ten minutes", async () => {
+    const { browser } = await signUp(issuer);
+    const [first, second] = [
+      await browser.people("GET", "/me/export"),
+      await browser.people("GET", "/me/export"),
+    ];
+    expect([first.status, second.status]).toEqual([200, 429]);
+    expect(Number(second.headers.get("retry-after"))).toBeGreaterThan(590);
+    expect(await second.text()).toContain("1 requests per 10 minutes for exports of your data");
+    await env.DB.prepare("UPDATE people SET exported_at = exported_at - 600000").run();
+    expect((await browser.people("GET", "/me/export")).status).toBe(200);
+  });
+
+  it("asks an organization once, however often the person was a member of it", async () => {
+    const { ann, ben } = await team("admin");
+    await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
+    const invitation = await inviteTo(ann.browser, { role: "member", email: ben.account.email });
+    let asked = 0;
+    const getByName = (name: string): unknown => {
+      const stub = env.WALLET.getByName(name) as unknown as Stub;
+      return new Proxy(stub, {
+        get:
+          (_, method: string) =>
+          (...parameters: unknown[]) => {
+            if (method === "events") asked++;
+            return stub[method]?.(...parameters);
+          },
+      });
+    };
+    const WALLET = { getByName };
+    const again = new Browser({ WALLET });
+    await again.logIn(ben.account, { purpose: "accept", invitation });
+    const exported = await again.people("GET", "/me/export");
+    const { memberships } = await exported.json<{ memberships: { organization_id: string }[] }>();
+    const own = memberships.filter(({ organization_id: id }) => id === ann.view.organization.id);
+    expect(own).toHaveLength(2);
+    expect(asked).toBe(new Set(memberships.map(({ organization_id: id }) => id)).size);
   });
 });
 

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
 
@@ -20,6 +21,24 @@ describe("signing up", () => {
     const listed = await browser.ask("GET", "/console/api/v1/keys");
     const { keys } = await listed.json<{ keys: { name: string }[] }>();
     expect(keys.map(({ name }) => name)).toEqual(["first"]);
+  });
+
+  it("refuses an identity's fourth sign-up of a day, and takes no slot of other people", async () => {
+    const bindings = { SIGN_UPS_AN_HOUR: "100000" };
+    const account = someone();
+    issuer.accounts.push(account);
+    for (let time = 0; time < 3; time++) {
+      const browser = new Browser(bindings);
+      expect(await browser.logIn(account, { purpose: "sign_up" })).toBe("/console/#/");
+      expect((await browser.people("DELETE", "/me")).status).toBe(200);
+    }
+    const slots = async (): Promise<number | undefined> =>
+      (await env.DB.prepare("SELECT count(*) AS n FROM sign_ups").first<{ n: number }>())?.n;
+    const before = await slots();
+    const refused = await new Browser(bindings).logIn(account, { purpose: "sign_up" });
+    expect(refused).toContain("why=too_many");
+    expect(await slots()).toBe(before);
+    await signUp(issuer, someone(), bindings);
   });
 
   it("invites a second person, who is a member then", async () => {

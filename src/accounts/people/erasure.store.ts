@@ -178,6 +178,23 @@ export async function exportOrganization(
   return Object.fromEntries(names.map((name, at) => [name, results[at]?.results ?? []]));
 }
 
+const EXPORT_EVERY_MS = 600_000;
+
+/** Takes the person's export of these ten minutes. Returns 0, or the ms until the next one. */
+export async function takeExport(db: D1Database, personId: string, nowMs: number): Promise<number> {
+  const [taken, found] = await db.batch<{ exportedAt: number | null }>([
+    db
+      .prepare(
+        `UPDATE people SET exported_at = ?2 WHERE id = ?1 AND coalesce(exported_at, 0) <= ?2 - ${EXPORT_EVERY_MS}`,
+      )
+      .bind(personId, nowMs),
+    db.prepare("SELECT exported_at AS exportedAt FROM people WHERE id = ?").bind(personId),
+  ]);
+  if ((taken?.meta.changes ?? 0) > 0) return 0;
+  const last = found?.results[0]?.exportedAt ?? nowMs;
+  return Math.min(EXPORT_EVERY_MS, Math.max(1, last + EXPORT_EVERY_MS - nowMs));
+}
+
 type Rows = readonly unknown[];
 
 /** Returns the rows about a person. `places` lists current and former memberships. */

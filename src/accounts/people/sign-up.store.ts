@@ -2,22 +2,34 @@ import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
+/** So that one account can't use up the hour's slots by signing up and deleting itself. */
+const A_DAY_AN_IDENTITY = 3;
+
+type SignUpPlace = {
+  readonly id: string;
+  readonly address: string;
+  /** Null for another organization of a person. */
+  readonly identity: string | null;
+  readonly nowMs: number;
+};
+
 /** Takes one of the hour's sign-up slots. Returns false if none. Deletes old ones. */
 export async function takeSignUpSlot(
   db: D1Database,
-  { id, address, nowMs }: { readonly id: string; readonly address: string; readonly nowMs: number },
+  { id, address, identity, nowMs }: SignUpPlace,
   { anHour, aDayAnAddress }: Pace,
 ): Promise<boolean> {
   const [, taken] = await db.batch([
     db.prepare("DELETE FROM sign_ups WHERE at < ?").bind(nowMs - DAY_MS),
     db
       .prepare(
-        `INSERT INTO sign_ups (id, address, at) SELECT ?1, ?2, ?3
+        `INSERT INTO sign_ups (id, address, at, identity) SELECT ?1, ?2, ?3, ?6
          WHERE (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${HOUR_MS}) < ?4
            AND (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${DAY_MS} AND address = ?2) < ?5
+           AND (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${DAY_MS} AND identity = ?6) < ${A_DAY_AN_IDENTITY}
          RETURNING id`,
       )
-      .bind(id, address, nowMs, anHour, aDayAnAddress),
+      .bind(id, address, nowMs, anHour, aDayAnAddress, identity),
   ]);
   return (taken?.results.length ?? 0) > 0;
 }

@@ -37,7 +37,8 @@ export async function signUp(
   const { db, now: nowMs, signUp: rules } = services;
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
-  const paced = await takeSignUpSlots(services, "address", network(address));
+  const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
+  const paced = await takeSignUpSlots(services, "address", network(address), words);
   if (!paced.ok) return paced;
   const person: Person = {
     id: mintId("per_", nowMs),
@@ -46,7 +47,6 @@ export async function signUp(
     isEmailProven: 1,
     sessionsFrom: nowMs,
   };
-  const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
   const isNew = madeAt !== null && nowMs - madeAt < ACCOUNT_AGE_MS;
   const promoted = rules.creditMicro > 0 && !isNew ? await promotionTag(db, words) : null;
   const isSuspended = rules.mode === "approve";
@@ -73,10 +73,12 @@ export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
   who: string,
+  identityText: string | null = null,
 ): Promise<Result<null>> {
   const { db, now: nowMs, signUp: rules } = services;
   const address = await tagOf(services, label, who);
-  const place = { id: mintId("sup_", nowMs), address, nowMs };
+  const identity = identityText === null ? null : await tagOf(services, "identity", identityText);
+  const place = { id: mintId("sup_", nowMs), address, identity, nowMs };
   const hasPlace = await takeSignUpSlot(db, place, rules);
   return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }

@@ -92,6 +92,8 @@ export type EventQuery = {
   readonly to: number | null;
   readonly limit: number;
   readonly after: string | null;
+  /** Only events by these members and about them. */
+  readonly memberIds?: readonly string[];
 };
 /**
  * Events, newest first. `dropped` counts events deleted by the log's bound, and `until` dates the newest;

@@ -306,7 +306,10 @@ const LIMITED = {
   console: "this console session",
   login: "logins",
   webhook_tests: "tests of this webhook",
+  export: "exports of your data",
 };
+/** An export is limited per ten minutes, everything else per minute. */
+const EXPORT_RETRY_AFTER_MAX_S = 600;
 
 function rateLimited({
   scope,
@@ -314,16 +317,20 @@ function rateLimited({
   retryAfterMs,
   orgId,
 }: FailureOf["rate_limited"]): ErrorResponse {
-  const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
+  const [span, secondsMax] =
+    scope === "export"
+      ? (["10 minutes", EXPORT_RETRY_AFTER_MAX_S] as const)
+      : (["minute", RETRY_AFTER_MAX_S] as const);
+  const seconds = clamp(Math.ceil(retryAfterMs / 1000), secondsMax);
   return {
     status: 429,
     type: "rate_limit_exceeded",
-    message: `Rate limit of ${limit} requests per minute for ${LIMITED[scope]} reached. Please retry after ${seconds}s.`,
+    message: `Rate limit of ${limit} requests per ${span} for ${LIMITED[scope]} reached. Please retry after ${seconds}s.`,
     extra: { retry_after: seconds },
     headers: {
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
-      "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+      "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), secondsMax * 1000)),
       // a key object's rejection carries no rate state
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },

@@ -168,6 +168,10 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
 
 type LoggedEvent = StoredEvent & { seq: number };
 
+/** Both parts have their own index. Only `member.*` events have a member as their subject. */
+const OF_MEMBERS = `seq IN (
+  SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))
+  UNION SELECT seq FROM events WHERE type GLOB 'member.*' AND subject IN (SELECT value FROM json_each(?6)))`;
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
 /** Returns events after the event `after`, newest first, or null if that event doesn't exist. */
@@ -178,16 +182,18 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
   const to = query.to ?? Number.MAX_SAFE_INTEGER;
   const place = last ?? { at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
   const ofType = query.type === null ? "?5 IS NULL" : "type = ?5";
+  const ofMembers = query.memberIds === undefined ? "?6 IS NULL" : OF_MEMBERS;
   const rows = sql
     .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE created_at >= ?1 AND created_at < ?2
-        AND (created_at, seq) < (?3, ?4) AND ${ofType}
-      ORDER BY created_at DESC, seq DESC LIMIT ?6`,
+        AND (created_at, seq) < (?3, ?4) AND ${ofType} AND ${ofMembers}
+      ORDER BY created_at DESC, seq DESC LIMIT ?7`,
       from,
       to,
       place.at,
       place.seq,
       query.type,
+      query.memberIds === undefined ? null : JSON.stringify(query.memberIds),
       query.limit + 1,
     )
     .toArray();

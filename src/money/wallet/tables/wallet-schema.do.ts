@@ -238,6 +238,9 @@ const KEPT_RESPONSES =
 
 const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // the organization's price list; null for none
 
+const EVENTS_OF_MEMBERS = `CREATE INDEX events_by_member ON events (actor_id) WHERE actor_kind = 'member';
+  CREATE INDEX events_of_members ON events (subject) WHERE type GLOB 'member.*'`;
+
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
@@ -248,6 +251,7 @@ export const WALLET_TABLES: Tables = {
     { sql: PAYMENTS, readableBy: 1 },
     { sql: PRICE_LIST, readableBy: 1 },
     { sql: TAG_KEYS, readableBy: 1 },
+    { sql: EVENTS_OF_MEMBERS, readableBy: 1 },
   ],
 };
 
