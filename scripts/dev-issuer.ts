@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ACCOUNTS, LocalIssuer } from "./local-issuer.ts";
-import type { Account } from "./local-issuer.ts";
+import { ACCOUNTS, LocalIssuer } from "../test/fakes/local-issuer.ts";
+import type { Account } from "../test/fakes/local-issuer.ts";
 
 const CLIENT = { id: "turnpike-local", secret: "the secret of this machine" };
 

@@ -1,6 +1,6 @@
 import { get } from "node:http";
-import { ACCOUNTS } from "./local-issuer.ts";
-import type { Account } from "./local-issuer.ts";
+import { ACCOUNTS } from "../test/fakes/local-issuer.ts";
+import type { Account } from "../test/fakes/local-issuer.ts";
 
 const LOGGED_IN = "/console/#/";
 

@@ -3,12 +3,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readState, writeState } from "./dev-state.ts";
-import { signedWebhook } from "./stripe/events.ts";
-import type { Endpoint } from "./stripe/events.ts";
-import { FakeStripe } from "./stripe/fake.ts";
-import type { Snapshot } from "./stripe/fake.ts";
-import type { StripeEvent } from "./stripe/objects.ts";
-import { answerPage } from "./stripe/pages.ts";
+import { signedWebhook } from "../test/fakes/stripe/events.ts";
+import type { Endpoint } from "../test/fakes/stripe/events.ts";
+import { FakeStripe } from "../test/fakes/stripe/fake.ts";
+import type { Snapshot } from "../test/fakes/stripe/fake.ts";
+import type { StripeEvent } from "../test/fakes/stripe/objects.ts";
+import { answerPage } from "../test/fakes/stripe/pages.ts";
 
 const STATE = "stripe.json";
 /** The waits before a webhook is sent again. */

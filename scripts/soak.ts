@@ -26,8 +26,8 @@ await runProgram(async (given) => {
   };
   started();
   progress(`seed ${seed}`);
-  const { soak } = await import("./soak/run.ts"); // slow to load: help and refusals need not wait for it
-  const { exitCodeOf, textOf } = await import("./soak/report.ts");
+  const { soak } = await import("../test/soak/run.ts"); // slow to load: help and refusals need not wait for it
+  const { exitCodeOf, textOf } = await import("../test/soak/report.ts");
   const wish = { minutes, rate, seed: Math.floor(seed), progress, started };
   const report = await soak(wish, stop.signal);
   if (report === null) {

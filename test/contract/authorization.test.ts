@@ -14,7 +14,7 @@ import {
 import type { Row } from "./authorization-table.ts";
 import { addKey, addMember, admin, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
-import type { FakeStripe } from "../../scripts/stripe/fake.ts";
+import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
 import { errorBody } from "./wire-schemas.ts";
 

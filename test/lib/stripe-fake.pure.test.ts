@@ -1,7 +1,7 @@
 import { Stripe } from "stripe";
 import { describe, expect, it } from "vitest";
-import { FakeStripe } from "../../scripts/stripe/fake.ts";
-import type * as Kept from "../../scripts/stripe/objects.ts";
+import { FakeStripe } from "../fakes/stripe/fake.ts";
+import type * as Kept from "../fakes/stripe/objects.ts";
 
 const HOUR_MS = 3_600_000;
 

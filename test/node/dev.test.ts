@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
 import { enterLocally } from "../../scripts/dev-login.ts";
 import { localSecrets } from "../../scripts/dev-settings.ts";
-import { ACCOUNTS } from "../../scripts/local-issuer.ts";
+import { ACCOUNTS } from "../fakes/local-issuer.ts";
 import { isPortTaken } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { childPids } from "../../scripts/workerd.ts";

@@ -2,8 +2,8 @@ import { createServer } from "node:http";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { FaultProxy } from "../../scripts/fault-proxy.ts";
-import type { Fault } from "../../scripts/fault-proxy.ts";
+import { FaultProxy } from "../fakes/fault-proxy.ts";
+import type { Fault } from "../fakes/fault-proxy.ts";
 
 type Heard = {
   readonly host: string | undefined;

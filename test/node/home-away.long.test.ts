@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Account, sumOf } from "./support/account.ts";
-import type { Choice, RequestFault } from "../../scripts/fault-proxy.ts";
+import type { Choice, RequestFault } from "../fakes/fault-proxy.ts";
 import {
   call,
   chat,

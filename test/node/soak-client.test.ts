@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { send } from "../../scripts/soak/client.ts";
+import { send } from "../soak/client.ts";
 
 const HEAD =
   "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n\r\n";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import { FakeStripe } from "../../scripts/stripe/fake.ts";
+import { FakeStripe } from "../fakes/stripe/fake.ts";
 
 /** Where the tests' Worker asks Stripe (`STRIPE_BASE_URL` of vitest.config.ts): nobody listens there. */
 export const STRIPE_URL = "http://127.0.0.1:1";

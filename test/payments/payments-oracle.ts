@@ -1,5 +1,5 @@
-import type { FakeStripe } from "../../scripts/stripe/fake.ts";
-import type { Charge } from "../../scripts/stripe/objects.ts";
+import type { FakeStripe } from "../fakes/stripe/fake.ts";
+import type { Charge } from "../fakes/stripe/objects.ts";
 import { netOf } from "../../src/money/payments/payment-rules.ts";
 import { isOver } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";

@@ -1,5 +1,5 @@
-import { FakeStripe } from "../../scripts/stripe/fake.ts";
-import type { StripeEvent as FakeEvent } from "../../scripts/stripe/objects.ts";
+import { FakeStripe } from "../fakes/stripe/fake.ts";
+import type { StripeEvent as FakeEvent } from "../fakes/stripe/objects.ts";
 import type { Hint, PurchaseMethod } from "../../src/shared/contracts/payments.ts";
 import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import { SYSTEM } from "../../src/shared/event.ts";

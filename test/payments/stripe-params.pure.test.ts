@@ -1,7 +1,7 @@
 import type { Stripe as Types } from "stripe";
 import { Stripe } from "stripe";
 import { expect, it } from "vitest";
-import { API_VERSION as FAKE_VERSION } from "../../scripts/stripe/world.ts";
+import { API_VERSION as FAKE_VERSION } from "../fakes/stripe/world.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { API_VERSION, form } from "../../src/money/payments/stripe.ts";
 import { SELLING } from "./selling.ts";

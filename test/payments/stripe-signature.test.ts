@@ -1,7 +1,7 @@
 import { Stripe } from "stripe";
 import { describe, expect, it } from "vitest";
-import { FakeStripe } from "../../scripts/stripe/fake.ts";
-import { signedWebhook } from "../../scripts/stripe/events.ts";
+import { FakeStripe } from "../fakes/stripe/fake.ts";
+import { signedWebhook } from "../fakes/stripe/events.ts";
 import { customerParams, post } from "../../src/money/payments/stripe-calls.ts";
 import { idSchema } from "../../src/money/payments/stripe-objects.ts";
 import { isSigned, stripeOf } from "../../src/money/payments/stripe.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Bend } from "../../scripts/local-issuer.ts";
+import type { Bend } from "../fakes/local-issuer.ts";
 import { Browser, ISSUER, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;

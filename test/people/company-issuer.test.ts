@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { LocalIssuer } from "../../scripts/local-issuer.ts";
-import type { Account } from "../../scripts/local-issuer.ts";
+import { LocalIssuer } from "../fakes/local-issuer.ts";
+import type { Account } from "../fakes/local-issuer.ts";
 import { admin, send } from "../contract/client.ts";
 import { Browser, codeOf, joined, signUp, someone, startIssuer } from "./people-client.ts";
 

@@ -1,5 +1,5 @@
-import { LocalIssuer } from "../../scripts/local-issuer.ts";
-import type { Account } from "../../scripts/local-issuer.ts";
+import { LocalIssuer } from "../fakes/local-issuer.ts";
+import type { Account } from "../fakes/local-issuer.ts";
 import { CLIENT } from "./people-client.ts";
 import type { startIssuer } from "./people-client.ts";
 

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { expect, vi } from "vitest";
-import { LocalIssuer } from "../../scripts/local-issuer.ts";
-import type { Account, Bend } from "../../scripts/local-issuer.ts";
+import { LocalIssuer } from "../fakes/local-issuer.ts";
+import type { Account, Bend } from "../fakes/local-issuer.ts";
 import { app } from "../../src/app.ts";
 import { asDocumented } from "../contract/documented.ts";
 import { declared } from "../fixtures/declared.ts";

@@ -1,4 +1,4 @@
-import type { Estate, Evidence, LedgerRow, Stored, Trace } from "../../scripts/soak/trace.ts";
+import type { Estate, Evidence, LedgerRow, Stored, Trace } from "./trace.ts";
 import { mintId } from "../../src/shared/id.ts";
 
 /** When the first request of a run is sent, Unix ms. */

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { INVARIANTS, verdictsOf } from "../../scripts/soak/invariants.ts";
-import { Log } from "../../scripts/soak/log.ts";
-import { arrivals, faultPlan } from "../../scripts/soak/plan.ts";
-import { exitCodeOf } from "../../scripts/soak/report.ts";
-import type { Evidence, HeapSample, Mishap, Trace } from "../../scripts/soak/trace.ts";
+import { INVARIANTS, verdictsOf } from "./invariants.ts";
+import { Log } from "./log.ts";
+import { arrivals, faultPlan } from "./plan.ts";
+import { exitCodeOf } from "./report.ts";
+import type { Evidence, HeapSample, Mishap, Trace } from "./trace.ts";
 import {
   estateOf,
   evidenceOf,

@@ -6,7 +6,7 @@ import { freePort } from "../../../scripts/ports.ts";
 import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
 import type { LogLine, Region } from "../../../scripts/region.ts";
 import type { PairName } from "../../../scripts/region-names.ts";
-import { FaultProxy } from "../../../scripts/fault-proxy.ts";
+import { FaultProxy } from "../../fakes/fault-proxy.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-".padEnd(40, "a");

@@ -1,4 +1,4 @@
-import { quantile } from "../quantile.ts";
+import { quantile } from "../../scripts/quantile.ts";
 import { nameOf, seconds, when } from "./trace.ts";
 import type { Evidence, HeapSample, Judged, Trace } from "./trace.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/shared/id.ts";
-import { whenDue } from "../exchange.ts";
-import type { PairName } from "../region-names.ts";
+import { whenDue } from "../../scripts/exchange.ts";
+import type { PairName } from "../../scripts/region-names.ts";
 import { send } from "./client.ts";
 import { wordsOf } from "./plan.ts";
 import type { Arrival } from "./plan.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { deleteKey, postMemberKey } from "../admin-client.ts";
-import { clockMs, whenDue } from "../exchange.ts";
-import { killRegion } from "../kill-region.ts";
-import type { PairName } from "../region-names.ts";
-import { workerdPid } from "../workerd.ts";
+import { deleteKey, postMemberKey } from "../../scripts/admin-client.ts";
+import { clockMs, whenDue } from "../../scripts/exchange.ts";
+import { killRegion } from "../../scripts/kill-region.ts";
+import type { PairName } from "../../scripts/region-names.ts";
+import { workerdPid } from "../../scripts/workerd.ts";
 import { PLAIN, unplanned } from "./plan.ts";
 import type { PlannedFault } from "./plan.ts";
 import { persist } from "./tenants.ts";

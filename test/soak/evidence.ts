@@ -1,7 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { getHealth, getLedger, getOrganization, postReconcile } from "../admin-client.ts";
+import {
+  getHealth,
+  getLedger,
+  getOrganization,
+  postReconcile,
+} from "../../scripts/admin-client.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
-import { clockMs } from "../exchange.ts";
+import { clockMs } from "../../scripts/exchange.ts";
 import type { Tenant } from "./tenants.ts";
 import { sumOf } from "./trace.ts";
 import type { Estate, Evidence, LedgerRow, Stored } from "./trace.ts";

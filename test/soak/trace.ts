@@ -1,4 +1,4 @@
-import type { PairName } from "../region-names.ts";
+import type { PairName } from "../../scripts/region-names.ts";
 
 /** The kind of a request. */
 export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";

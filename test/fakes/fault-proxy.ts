@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bytesOf, endToEnd, instead } from "./proxy-reply.ts";
 import type { Reply } from "./proxy-reply.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../scripts/seeded.ts";
 
 const HOST = "127.0.0.1";
 

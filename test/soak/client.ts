@@ -1,5 +1,5 @@
-import { exchange } from "../exchange.ts";
-import type { Call, Exchange } from "../exchange.ts";
+import { exchange } from "../../scripts/exchange.ts";
+import type { Call, Exchange } from "../../scripts/exchange.ts";
 import type { Fate, Seen } from "./trace.ts";
 
 /** A client waits so long for the whole of an answer. */

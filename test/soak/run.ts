@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { clockMs } from "../exchange.ts";
+import { clockMs } from "../../scripts/exchange.ts";
 import { quiet, readAll } from "./evidence.ts";
 import { Faults } from "./faults.ts";
 import { verdictsOf } from "./invariants.ts";

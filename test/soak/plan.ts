@@ -1,6 +1,6 @@
-import type { Leave } from "../exchange.ts";
-import type { PairName } from "../region-names.ts";
-import { seeded } from "../seeded.ts";
+import type { Leave } from "../../scripts/exchange.ts";
+import type { PairName } from "../../scripts/region-names.ts";
+import { seeded } from "../../scripts/seeded.ts";
 import type { Forced, Kind } from "./trace.ts";
 
 /** A form of request. */

@@ -1,6 +1,6 @@
-import { clockMs } from "../exchange.ts";
-import type { LogLine } from "../region.ts";
-import type { PairName } from "../region-names.ts";
+import { clockMs } from "../../scripts/exchange.ts";
+import type { LogLine } from "../../scripts/region.ts";
+import type { PairName } from "../../scripts/region-names.ts";
 import { mishapIn } from "./judge-answers.ts";
 import type { HeapSample, Mishap } from "./trace.ts";
 

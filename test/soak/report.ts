@@ -1,4 +1,4 @@
-import { textTable } from "../table.ts";
+import { textTable } from "../../scripts/table.ts";
 import type { Healed } from "./evidence.ts";
 import { seconds } from "./trace.ts";
 import type { Evidence, Trace, Verdict } from "./trace.ts";

@@ -1,20 +1,20 @@
 import { randomBytes } from "node:crypto";
 import path from "node:path";
-import type { AdminClient } from "../admin-client.ts";
-import { bundleWorker } from "../bundle.ts";
-import { FaultProxy } from "../fault-proxy.ts";
-import { freePort } from "../ports.ts";
-import { HOST, linkBindings, startRegion } from "../region.ts";
-import type { Region } from "../region.ts";
-import { PAIR } from "../region-names.ts";
-import type { PairName } from "../region-names.ts";
-import { modelOf, startUpstream } from "../start-upstream.ts";
-import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
+import type { AdminClient } from "../../scripts/admin-client.ts";
+import { bundleWorker } from "../../scripts/bundle.ts";
+import { FaultProxy } from "../fakes/fault-proxy.ts";
+import { freePort } from "../../scripts/ports.ts";
+import { HOST, linkBindings, startRegion } from "../../scripts/region.ts";
+import type { Region } from "../../scripts/region.ts";
+import { PAIR } from "../../scripts/region-names.ts";
+import type { PairName } from "../../scripts/region-names.ts";
+import { modelOf, startUpstream } from "../../scripts/start-upstream.ts";
+import { removeDirectory, temporaryDirectory } from "../../scripts/tmpfs.ts";
 import { Log } from "./log.ts";
 
 process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc"; // the heap is measured without its garbage
 export const REGIONS = PAIR;
-const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
+const ENTRY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
 const CONTROL_MS_MAX = 20_000;
 
 /** A region under load. */

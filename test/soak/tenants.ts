@@ -4,10 +4,10 @@ import {
   patchOrganization,
   postCredits,
   postMemberKey,
-} from "../admin-client.ts";
-import type { Scope } from "../admin-client.ts";
+} from "../../scripts/admin-client.ts";
+import type { Scope } from "../../scripts/admin-client.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
-import type { PairName } from "../region-names.ts";
+import type { PairName } from "../../scripts/region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { World } from "./world.ts";
 
