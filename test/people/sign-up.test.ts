@@ -7,6 +7,9 @@ beforeEach(() => {
   issuer = startIssuer();
 });
 
+const slots = async (): Promise<number | undefined> =>
+  (await env.DB.prepare("SELECT count(*) AS n FROM sign_ups").first<{ n: number }>())?.n;
+
 describe("signing up", () => {
   it("makes a person, a personal organization and its owner, who makes a key and pays with it", async () => {
     const { browser, account, view } = await signUp(issuer);
@@ -32,8 +35,6 @@ describe("signing up", () => {
       expect(await browser.logIn(account, { purpose: "sign_up" })).toBe("/console/#/");
       expect((await browser.people("DELETE", "/me")).status).toBe(200);
     }
-    const slots = async (): Promise<number | undefined> =>
-      (await env.DB.prepare("SELECT count(*) AS n FROM sign_ups").first<{ n: number }>())?.n;
     const before = await slots();
     const refused = await new Browser(bindings).logIn(account, { purpose: "sign_up" });
     expect(refused).toContain("why=too_many");

@@ -181,8 +181,7 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
   const from = Math.max(query.from ?? 0, nowMs - YEAR_MS);
   const to = query.to ?? Number.MAX_SAFE_INTEGER;
   const place = last ?? { at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
-  const ofType = query.type === null ? "?5 IS NULL" : "type = ?5";
-  const ofMembers = query.memberIds === undefined ? "?6 IS NULL" : OF_MEMBERS;
+  const { ofType, ofMembers, members } = conditionsOf(query);
   const rows = sql
     .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE created_at >= ?1 AND created_at < ?2
@@ -193,13 +192,20 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
       place.at,
       place.seq,
       query.type,
-      query.memberIds === undefined ? null : JSON.stringify(query.memberIds),
+      members,
       query.limit + 1,
     )
     .toArray();
   const events = rows.slice(0, query.limit).map(eventIn);
   const nextAfter = rows.length > query.limit ? (events.at(-1)?.id ?? null) : null;
   return { events, nextAfter, dropped: selectDropped(sql) };
+}
+
+/** Returns conditions that use an index of the log, and the member IDs as JSON. */
+function conditionsOf({ type, memberIds }: EventQuery) {
+  const ofType = type === null ? "?5 IS NULL" : "type = ?5";
+  if (memberIds === undefined) return { ofType, ofMembers: "?6 IS NULL", members: null };
+  return { ofType, ofMembers: OF_MEMBERS, members: JSON.stringify(memberIds) };
 }
 
 /** Returns events since a time (Unix ms), oldest first. */
