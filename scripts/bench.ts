@@ -3,15 +3,12 @@ import { InvalidArgumentError, Option } from "commander";
 import { measureAgainst } from "./bench/against.ts";
 import { OTHERS } from "./bench/beside.ts";
 import type { Other } from "./bench/beside.ts";
-import { measureBook } from "./bench/book.ts";
 import { measureCosts } from "./bench/costs.ts";
-import { measureDoors } from "./bench/doors.ts";
 import { mark, progress, table } from "./bench/figure.ts";
 import type { Report } from "./bench/figure.ts";
 import { openStage } from "./bench/gateway.ts";
 import type { Stage } from "./bench/gateway.ts";
 import { measureHot } from "./bench/hot.ts";
-import { measureKnees } from "./bench/knee.ts";
 import { measureOpen, OPEN_PLACES, ratesOf } from "./bench/open.ts";
 import type { OpenPlace, Rate } from "./bench/open.ts";
 import { programOf, runProgram } from "./program.ts";
@@ -31,9 +28,7 @@ through floor, pump and gateway at the same time. Times: slices of 25 in the sam
 streams of 10 words two at a time; "over direct" and "over floor" are differences of quantiles.
 --against: commit C is built with the packages that are installed here; every round takes each slice from both
 gateways, the other way round next time. Calls and rows are counted by either commit's own counters.
---knee, --open and --hot are open loops, times from when a request was due, load and upstream on the same
-machine. The knee: 15 % more until p99 is over 5 times that of a low load, or less than 97 % is answered with
-200, twice in a row; then the gap is halved twice. --open: direct, floor, home and peer in turn, every figure
+--open and --hot are open loops, times from when a request was due, load and upstream on the same machine. --open: direct, floor, home and peer in turn, every figure
 the median of the rounds' own; JSON to its last byte, streams of 60 words, one every 5 ms, to their first. --hot:
 pairs of runs, ends with 1 when the others' p99 rises by more than 20 %, one of them is not served, or nothing of
 the hot one's is shed.`;
@@ -43,15 +38,12 @@ const RATES = "10,50,200,s20";
 type Options = {
   readonly rounds?: number;
   readonly against?: string;
-  readonly doors?: true;
   readonly open?: true;
   readonly requests: number;
   readonly places: readonly OpenPlace[];
   readonly rates: readonly Rate[];
   readonly beside: readonly Other[];
-  readonly knee?: true;
   readonly hot?: true;
-  readonly book?: true;
   readonly seconds: number;
   readonly json?: true;
 };
@@ -61,7 +53,6 @@ await runProgram(async (given) => {
     .addHelpText("after", HOW)
     .option("--rounds <n>", "rounds of slices, 20; of --open and --hot 5", whole)
     .option("--against <commit>", "this gateway and that of a commit in the same rounds")
-    .option("--doors", "what each text door costs beside chat, converted and natively")
     .option("--open", "what is added at steady rates, most of all in the tail")
     .option(
       "--requests <n>",
@@ -78,14 +69,12 @@ await runProgram(async (given) => {
     .addOption(
       listOf("--beside <g,...>", "with --open: installed in the user's cache", OTHERS).default([]),
     )
-    .option("--knee", "how many requests a second the machine bears; at most 90 s")
     .option(
       "--hot",
       "one wallet pressed, and what 24 organizations wait for beside one at overload",
     )
-    .option("--book", "what 10,000 organizations in use ask of a region's database")
     .option("--seconds <n>", "with --hot: measured time of each run", whole, 12)
-    .option("--json", "the figures as JSON: { figures, rounds } or { figures, steps }")
+    .option("--json", "the figures as JSON: { figures, rounds }")
     .parse(given, { from: "user" });
   const options = program.opts<Options>();
   const directory = temporaryDirectory("turnpike-bench-");
@@ -104,10 +93,7 @@ await runProgram(async (given) => {
 
 function measure(stage: Stage, options: Options): Promise<Report> {
   const { rounds = options.open || options.hot ? 5 : 20, seconds, against } = options;
-  if (options.book) return measureBook(stage, rounds);
-  if (options.knee) return measureKnees(stage);
   if (options.hot) return measureHot(stage, { rounds, seconds, against });
-  if (options.doors) return measureDoors(stage, rounds);
   if (options.open) return measureOpen(stage, { ...options, rounds });
   return against === undefined
     ? measureCosts(stage, rounds)

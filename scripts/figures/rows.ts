@@ -32,8 +32,6 @@ const added = (place: string): string =>
       return `${moment} ${at("p50")} / ${at("p99")}`;
     })
     .join("; ");
-const knee = (of: string): string =>
-  `{knee ${of}, rate} req/s (p50 {knee ${of}, p50 at it}, p99 {knee ${of}, p99 at it} ms) ${of}`;
 const rise = (of: string): string =>
   `{others' ${of}, p99, rise} % ({others' ${of}, p99, alone} to {others' ${of}, p99, beside} ms)`;
 
@@ -114,12 +112,6 @@ export const ROWS: readonly Row[] = [
     target: "first byte p50 3 ms",
     sources: [{ bench: [] }],
     words: `p50 / p99 in ms, home: ${added("home")}; peer: ${added("peer")}`,
-  },
-  {
-    figure: "maximum throughput on 2 cores",
-    target: "",
-    sources: [{ bench: ["--knee"] }],
-    words: `${knee("in all")}; ${knee("of one organization")}; load generator and provider mock on the same machine`,
   },
   {
     figure: "faults and 500s with fuzzed inputs",

@@ -5,18 +5,15 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { againstFigures } from "../../scripts/bench/against.ts";
 import { costFigures } from "../../scripts/bench/costs.ts";
-import { doorFigures } from "../../scripts/bench/doors.ts";
 import { mark, ratioOf } from "../../scripts/bench/figure.ts";
 import type { Figure } from "../../scripts/bench/figure.ts";
 import { hotFigures } from "../../scripts/bench/hot.ts";
-import { findKnee, kneeFigures } from "../../scripts/bench/knee.ts";
 import { latencyFigures } from "../../scripts/bench/latency.ts";
 import { closeConnections, offerRate } from "../../scripts/bench/load.ts";
 import type { Step } from "../../scripts/bench/load.ts";
 import { openFigures } from "../../scripts/bench/open.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 
-const LOW: Step = { offered: 10, achieved: 10, p50Ms: 2, p99Ms: 4 };
 const others: Figure = { name: "cores kept busy by other programs", value: 0.1, unit: "" };
 const counted = {
   completions: 100,
@@ -47,8 +44,6 @@ const answer = (ms: number, status: number) => {
 const hotRun = (ms: number, hot: readonly number[] = [], status = 200) => {
   return { others: [answer(ms, status)], hot: hot.map((is) => answer(ms, is)), cpuPercent: 50 };
 };
-const knee = { last: LOW, low: LOW, steps: [], isFound: true };
-const chat = [{ chat: 100, completions: 131 }];
 
 /** What each mode prints of such measurements. */
 const FIGURES: readonly Figure[] = [
@@ -67,7 +62,6 @@ const FIGURES: readonly Figure[] = [
     },
     "abc",
   ),
-  ...doorFigures({ json: chat, stream: chat }),
   ...openFigures(
     [
       {
@@ -92,7 +86,6 @@ const FIGURES: readonly Figure[] = [
     ],
     others,
   ),
-  ...kneeFigures({ all: knee, one: knee, others }),
 ];
 
 it.each<[name: string, value: number, mark?: string]>([
@@ -109,7 +102,6 @@ it.each<[name: string, value: number, mark?: string]>([
   ["peer: stream, first byte, p50, over floor", 2],
   ["first byte added, stream, now less abc", 0],
   ["object calls after it per completion, abc", 2],
-  ["CPU per JSON, door completions to chat", 1.31, "OVER"],
   ["JSON at 50/s, home, one organization: p99 over floor", 3],
   ["JSON at 50/s, home, one organization: p99 added, of the floor's", 3],
   ["JSON at 50/s: p99, of the commit's before", 1.125],
@@ -117,8 +109,6 @@ it.each<[name: string, value: number, mark?: string]>([
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
   ["others not served", 1, "OVER"],
-  ["knee in all, rate", 10],
-  ["knee of one organization, p99 at it", 4],
 ])("of known measurements the figure %s is %f", (name, value, said) => {
   const figure = FIGURES.find((one) => one.name === name);
   expect(figure?.value).toBeCloseTo(value, 9);
@@ -144,28 +134,6 @@ it("a ratio is not moved by what slows a whole round down, nor out of the sound 
       const ratios = calm.map(({ floor, home }) => home / floor);
       expect(spoiled).toBeGreaterThanOrEqual(Math.min(...ratios));
       expect(spoiled).toBeLessThanOrEqual(Math.max(...ratios));
-    }),
-  );
-});
-
-it("the knee is the last rate that holds, to 4 % of what the machine bears, from below or above", async () => {
-  const capacities = fc.double({ min: 20, max: 5000, noNaN: true });
-  const beginnings = fc.double({ min: 0.1, max: 4, noNaN: true });
-  await fc.assert(
-    fc.asyncProperty(capacities, beginnings, async (capacity, share) => {
-      const offer = async (rate: number): Promise<Step> => {
-        const p99Ms = rate <= capacity ? 5 : 500;
-        return { offered: rate, achieved: Math.min(rate, capacity), p50Ms: 2, p99Ms };
-      };
-      const found = await findKnee({
-        low: LOW,
-        from: capacity * share,
-        offer,
-        isTimeUp: () => false,
-      });
-      expect(found.isFound).toBe(true);
-      expect(found.last.offered).toBeLessThanOrEqual(capacity);
-      expect(found.last.offered).toBeGreaterThan(capacity / 1.04);
     }),
   );
 });
