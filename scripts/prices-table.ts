@@ -104,6 +104,6 @@ function recordOf({ model, route, inForce, later, stale }: PricedRoute): object 
   };
 }
 
-function fieldsOf({ input, cached, cacheWrite, output }: DatedPrice["price"]): object {
-  return { input, cached, cache_write: cacheWrite, output };
+function fieldsOf({ input, cached, cacheWrite, output, units }: DatedPrice["price"]): object {
+  return { input, cached, cache_write: cacheWrite, output, ...units };
 }

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
+import { priceInDollars } from "../../src/shared/price-in-dollars.ts";
+import { UNITS } from "../../src/shared/usage.ts";
 import { WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readGiven } from "./csv.ts";
 import type { CsvLine } from "./csv.ts";
@@ -9,9 +11,7 @@ import type { Session } from "./session.ts";
 import { ask } from "./transport.ts";
 import { table } from "./words.ts";
 
-type Fields = { readonly input: number; readonly output?: number } & Readonly<
-  Record<string, number>
->;
+type Fields = Readonly<Record<string, number>>;
 type Row = {
   readonly list: string;
   readonly item: string;
@@ -26,16 +26,7 @@ type Options = { readonly file?: string; readonly from?: string; readonly yes?: 
 type Times = { readonly times: number; readonly field: string };
 type Compared = Row & Times & { readonly what: string; readonly was: string; readonly is: string };
 
-const PRICES = [
-  "input",
-  "cached",
-  "cache_write",
-  "output",
-  "image",
-  "character",
-  "second",
-  "request",
-];
+const PRICES = ["input", "cached", "cache_write", "output", ...UNITS];
 const COLUMNS = ["list", "item", "from", ...PRICES, "percent"];
 /** Rows of one call. */
 const ROWS_MAX = 500;
@@ -162,24 +153,25 @@ function timesDearer(now: Fields, then: Fields): Times {
 
 /** Fills in defaults: cached and written tokens cost as much as input. */
 function whole(price: Fields): Fields {
-  const { input, cached = input, cache_write = input } = price;
-  return { ...price, cached, cache_write };
+  const { input } = price;
+  return input === undefined ? price : { input, cached: input, cache_write: input, ...price };
 }
 
 /** A built-in model at its first provider's list price of today. */
 function listedRow(item: string): Said | null {
   const route = CATALOG.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
-  const { input, cached, cacheWrite, output } = priceOn(route, dayOf(Date.now())).price;
-  const dollars = Object.entries({ input, cached, cache_write: cacheWrite, output }).map(
-    ([name, perMillion]) => [name, perMillion / 1_000_000] as const,
-  );
-  return { price: Object.fromEntries(dollars) as Fields, percent: 0 };
+  const { price } = priceOn(route, dayOf(Date.now()));
+  return { price: priceInDollars(price), percent: 0 };
 }
 
 function said({ price, percent }: Row): string {
   if (!price) return `+${percent ?? 0} %`;
-  return price.output === undefined ? String(price.input) : `${price.input}/${price.output}`;
+  const { input, output, ...units } = price;
+  const perUnit = UNITS.filter((unit) => units[unit] !== undefined);
+  const shown = perUnit.map((unit) => `${units[unit]} per ${unit}`);
+  const perToken = [input, output].filter((each) => each !== undefined && each > 0);
+  return [...(perToken.length > 0 ? [perToken.join("/")] : []), ...shown].join(", ");
 }
 
 async function allRows({ admin }: Session): Promise<readonly Row[]> {

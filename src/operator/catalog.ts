@@ -5,7 +5,7 @@ import { CATALOG } from "../models/catalog/models.ts";
 import type { Answer, View } from "../shared/http/endpoint.ts";
 import { success } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { priceView } from "./price-fields.ts";
+import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
 /**
@@ -39,7 +39,7 @@ function ownRoute({ provider, upstreamId, price }: Route): View {
     provider,
     upstream_id: upstreamId,
     regions: [],
-    price: priceView(price),
+    price: priceInDollars(price),
     cost: null,
     seen_on: null,
     age_days: null,
@@ -61,8 +61,8 @@ function entryView(call: OperatorCall, entry: CatalogEntry): View {
       provider: route.provider,
       upstream_id: route.upstreamId,
       regions: route.regions,
-      price: live === undefined ? null : priceView(live.price),
-      cost: priceView(live?.bought?.price ?? price),
+      price: live === undefined ? null : priceInDollars(live.price),
+      cost: priceInDollars(live?.bought?.price ?? price),
       seen_on: seenOn,
       age_days: Math.floor((Date.parse(day) - Date.parse(seenOn)) / DAY_MS),
       until: route.until ?? null,

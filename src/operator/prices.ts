@@ -19,7 +19,8 @@ import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { newPrices, priceOf, rowView, uncountedUnit } from "./price-fields.ts";
+import { priceOfFields } from "../shared/usage.ts";
+import { newPrices, pricesInput, rowView, uncountedUnit } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";
 
 export const pricesQuery = z.object({
@@ -114,7 +115,7 @@ function bookedRows(
     const refused = refuseRow(call, row, `rows[${index}]`);
     if (refused !== null) return refused;
     const { list, item, from, percent, price } = row;
-    const says = price === undefined ? { percent: percent ?? 0 } : { price: priceOf(price) };
+    const says = price === undefined ? { percent: percent ?? 0 } : { price: priceOfFields(price) };
     const stamp = {
       id: mintId("prc_", call.now),
       postedBy: call.actor.id ?? "",
@@ -194,7 +195,7 @@ function refusePrice(
   return refuseUnits({ item, kind, price }, `${at}.price`);
 }
 
-/** Returns the failure of a price for a unit that is never counted, such as a chat's images. */
+/** Returns the failure of a price without input, or for a unit that is never counted, such as a chat's images. */
 export function refuseUnits(
   {
     item,
@@ -207,6 +208,9 @@ export function refuseUnits(
   },
   at: string,
 ): Refusal | null {
+  if (!pricesInput(price, kind)) {
+    return invalid(`${at}.input is missing: '${item}' is billed by it.`, `${at}.input`);
+  }
   const unit = uncountedUnit(price, kind);
   if (unit === null) return null;
   const message = `${at}.${unit} is not supported: requests to '${item}' aren't billed by ${unit}.`;

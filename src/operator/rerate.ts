@@ -6,9 +6,10 @@ import type { Result } from "../shared/failure.ts";
 import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { costsOf } from "./margin.ts";
+import { priceOfFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
-import { priceFields, priceOf } from "./price-fields.ts";
+import { priceFields } from "./price-fields.ts";
 import { kindOf, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
@@ -45,7 +46,7 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   const kind = kindOf(call, model) ?? "chat";
   const refused = refuseUnits({ item: model, kind, price: fields.value.price }, "price");
   if (refused !== null) return refused;
-  const price = priceOf(fields.value.price);
+  const price = priceOfFields(fields.value.price);
   const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };
   const asked = await reportsOf(call, query, fields.value, after);
   if (!asked.ok) return asked;

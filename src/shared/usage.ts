@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { assert } from "./assert.ts";
 
 /**
  * A request's tokens without overlap: the prompt is `input + cacheRead + cacheWrite`, and `output` includes
@@ -15,12 +16,38 @@ export type Usage = {
 } & UnitCounts;
 
 /** Billable units besides tokens, in whole numbers. Seconds round up; a request counts once. */
-export const UNITS = ["image", "character", "second", "request"] as const;
+export const UNITS = ["image", "character", "second", "request", "search_unit"] as const;
 export type Unit = (typeof UNITS)[number];
 /** Units besides tokens; absent for none. */
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
-type CountedUnit = Exclude<Unit, "request">;
-const COUNTED: readonly CountedUnit[] = ["image", "character", "second"];
+export type CountedUnit = Exclude<Unit, "request">;
+/** The units that usage counts. */
+export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
+
+/** Units with small prices, which are written per million. Other prices are written per piece. */
+const PER_MILLION: ReadonlySet<Unit> = new Set(["character"]);
+
+/** Returns the number of units that a written price buys. */
+export function unitsPerPrice(unit: Unit): number {
+  return PER_MILLION.has(unit) ? 1_000_000 : 1;
+}
+
+/** Returns an object with the same value for each unit, such as a schema's fields. */
+export function forEachUnit<U extends Unit, T>(
+  units: readonly U[],
+  value: T,
+): { readonly [K in U]: T } {
+  const fields = Object.fromEntries(units.map((unit) => [unit, value]));
+  assert(hasEach(units, fields), "each unit has its value");
+  return fields;
+}
+
+function hasEach<U extends Unit, T>(
+  units: readonly U[],
+  fields: Readonly<Record<string, T>>,
+): fields is { readonly [K in U]: T } {
+  return units.every((unit) => Object.hasOwn(fields, unit));
+}
 
 const count = z.int().check(z.minimum(0));
 const counts = z.object({
@@ -30,9 +57,7 @@ const counts = z.object({
   cacheWriteHour: z._default(count, 0),
   output: count,
   reasoning: count,
-  image: z.exactOptional(count),
-  character: z.exactOptional(count),
-  second: z.exactOptional(count),
+  ...forEachUnit(COUNTED_UNITS, z.exactOptional(count)),
 });
 const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
   return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
@@ -64,15 +89,27 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
   cached: count,
   cacheWrite: count,
   output: count,
-  units: z.exactOptional(
-    z.object({
-      image: z.exactOptional(count),
-      character: z.exactOptional(count),
-      second: z.exactOptional(count),
-      request: z.exactOptional(count),
-    }),
-  ),
+  units: z.exactOptional(z.object(forEachUnit(UNITS, z.exactOptional(count)))),
 });
+
+/** A price as it is written: per million tokens, and per `unitsPerPrice` of each unit. */
+type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
+  readonly input?: number | undefined;
+  readonly cached?: number | undefined;
+  readonly cache_write?: number | undefined;
+  readonly output?: number | undefined;
+};
+
+/** Returns a price for charging. A missing cache price is the input's. */
+export function priceOfFields(written: WrittenPrice): Price {
+  const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = written;
+  const units = UNITS.flatMap((unit) => {
+    const price = written[unit];
+    return price === undefined ? [] : [[unit, (price * 1_000_000) / unitsPerPrice(unit)] as const];
+  });
+  const tokens = { input, cached, cacheWrite, output };
+  return units.length === 0 ? tokens : { ...tokens, units: Object.fromEntries(units) };
+}
 
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 
@@ -96,7 +133,9 @@ export function sumUsage(usages: readonly (Usage | null)[]): Usage | null {
 }
 
 function summedUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
-  const counted = COUNTED.map((unit) => [unit, (one[unit] ?? 0) + (other[unit] ?? 0)] as const);
+  const counted = COUNTED_UNITS.map(
+    (unit) => [unit, (one[unit] ?? 0) + (other[unit] ?? 0)] as const,
+  );
   return Object.fromEntries(counted.filter(([, n]) => n > 0));
 }
 

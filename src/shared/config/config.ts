@@ -5,9 +5,11 @@ import { parsePayments } from "./config-payments.ts";
 import type { PaymentsConfig } from "./config-payments.ts";
 import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
 import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
-import { KIND_NAMES } from "../kinds.ts";
+import { KIND_NAMES, KINDS } from "../kinds.ts";
 import { REGIONS } from "../regions.ts";
 import type { Region } from "../regions.ts";
+import { forEachUnit, UNITS } from "../usage.ts";
+import type { Unit } from "../usage.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
@@ -19,11 +21,13 @@ const region = z.enum(REGIONS);
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
+/** Micro-credits per million tokens or characters, and per piece of other units. */
 const price = z.strictObject({
-  input: micros,
+  input: z.optional(micros),
   cached: z.optional(micros),
   cache_write: z.optional(micros),
   output: z._default(micros, 0),
+  ...forEachUnit(UNITS, z.optional(micros)),
 });
 const url = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
 const peers = z.array(z.strictObject({ region, url }));
@@ -50,17 +54,16 @@ const providers = z.array(
     regions: z.array(z.enum([...REGIONS, "global"])).check(z.minLength(1)),
   }),
 );
-const models = z.array(
-  z.strictObject({
-    id: name,
-    kind: z.enum(KIND_NAMES),
-    context: tokens,
-    max_output: z.optional(tokens),
-    abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
-    price,
-    routes: z.array(z.strictObject({ provider: name, upstream_id: name })).check(z.minLength(1)),
-  }),
-);
+const model = z.strictObject({
+  id: name,
+  kind: z.enum(KIND_NAMES),
+  context: tokens,
+  max_output: z.optional(tokens),
+  abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
+  price,
+  routes: z.array(z.strictObject({ provider: name, upstream_id: name })).check(z.minLength(1)),
+});
+const models = z.array(model.check(z.superRefine(checkUnits)));
 const aliases = z.record(name, name);
 
 export type ProviderEntry = z.infer<typeof providers>[number];
@@ -312,6 +315,24 @@ function mailingOf(
 function isAiBinding(value: unknown): value is AiBinding {
   if (typeof value !== "object" || value === null) return false;
   return "run" in value && typeof value.run === "function";
+}
+
+/** Requires an input price, or a unit's price at a kind without output, and only units that are counted. */
+function checkUnits(
+  { kind, price: prices }: z.infer<typeof model>,
+  context: z.core.$RefinementCtx,
+): void {
+  const { hasOutput, units } = KINDS[kind];
+  const counted: readonly Unit[] = units;
+  const priced = UNITS.filter((unit) => prices[unit] !== undefined);
+  const isByUnit = !hasOutput && priced.length > 0;
+  if (prices.input === undefined && !isByUnit) {
+    context.addIssue({ code: "custom", path: ["price", "input"], message: "is missing" });
+  }
+  const other = priced.find((unit) => !counted.includes(unit));
+  if (other === undefined) return;
+  const message = `is not supported: ${kind} isn't billed by ${other}`;
+  context.addIssue({ code: "custom", path: ["price", other], message });
 }
 
 /** `z.url` costs 1.6 KB and accepts surrounding spaces. */

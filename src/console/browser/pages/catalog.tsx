@@ -67,9 +67,14 @@ function money(id: "cost" | "price", title: string): Column<Row> {
 
 function Pair({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
+  const { input, cached, cache_write: written, output, ...units } = of;
+  const perUnit = Object.entries(units).map(
+    ([unit, price]) => `$${price} per ${unit.replace("_", " ")}`,
+  );
+  const perToken = input === 0 ? [] : [`$${input}`, `$${output}`];
   return (
-    <span class="number" title={`cached $${of.cached}, written to a cache $${of.cache_write}`}>
-      ${of.input}, ${of.output}
+    <span class="number" title={`cached $${cached}, written to a cache $${written}`}>
+      {[...perToken, ...perUnit].join(", ")}
     </span>
   );
 }

@@ -21,6 +21,7 @@ const WORDS = {
   character: "characters",
   second: "seconds",
   request: "the request",
+  search_unit: "search units",
 } as const;
 /** The units of bill lines other than tokens. */
 const NOUNS: Readonly<Record<string, string>> = {
@@ -28,6 +29,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   character: "character",
   second: "second",
   request: "request",
+  search_unit: "search unit",
 };
 
 /** The neighbors of a request in a list; null for none. */

@@ -1,5 +1,5 @@
 import type { Generation } from "../../../shared/generation.ts";
-import { UNITS } from "../../../shared/usage.ts";
+import { COUNTED_UNITS, UNITS } from "../../../shared/usage.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
@@ -70,13 +70,10 @@ export function restOf(generation: Generation): string {
 }
 
 /** Returns the units besides tokens, or null. */
-function countedOf({ image = 0, character = 0, second = 0 }: UnitCounts): UnitCounts | null {
-  if (image + character + second === 0) return null;
-  return {
-    ...(image > 0 && { image }),
-    ...(character > 0 && { character }),
-    ...(second > 0 && { second }),
-  };
+function countedOf(usage: UnitCounts): UnitCounts | null {
+  const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
+  if (counted.length === 0) return null;
+  return Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
 }
 
 /** Returns the generation of a settled request's row. */

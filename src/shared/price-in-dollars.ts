@@ -1,0 +1,25 @@
+import { dollarsOf, micros } from "./money.ts";
+import { UNITS, unitsPerPrice } from "./usage.ts";
+import type { Price } from "./usage.ts";
+
+/** Returns a price in dollars: per million tokens, and per `unitsPerPrice` of each unit. */
+export function priceInDollars({
+  input,
+  cached,
+  cacheWrite,
+  output,
+  units = {},
+}: Price): Readonly<Record<string, number>> {
+  const perUnit = UNITS.flatMap((unit) => {
+    const price = units[unit];
+    if (price === undefined) return [];
+    return [[unit, dollarsOf(micros((price * unitsPerPrice(unit)) / 1_000_000))] as const];
+  });
+  return {
+    input: dollarsOf(micros(input)),
+    cached: dollarsOf(micros(cached)),
+    cache_write: dollarsOf(micros(cacheWrite)),
+    output: dollarsOf(micros(output)),
+    ...Object.fromEntries(perUnit),
+  };
+}
