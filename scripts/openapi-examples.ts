@@ -77,6 +77,7 @@ async function askAll(): Promise<void> {
   const org = (made["organization"] as Json)["id"] as string;
   const ownKey = made["key"] as { id: string; key: string };
   key = ownKey.key;
+  await raiseLimit(ownKey.id);
   const at = "/admin/v1/orgs/{id}";
   await ask(`POST ${at}/credits`, {
     fill: [org],
@@ -88,11 +89,24 @@ async function askAll(): Promise<void> {
   await askOperator(org, ownKey.id, sessionId);
 }
 
+/** Lets the first key send all requests of this script within a minute. */
+async function raiseLimit(keyId: string): Promise<void> {
+  const answer = await fetch(new URL(`/v1/keys/${keyId}`, region.url), {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ rpm_limit: 600 }),
+  });
+  if (!answer.ok) throw new Error(`the key keeps its limit: ${answer.status}`);
+}
+
 async function askInference(org: string): Promise<void> {
   const messages = [{ role: "user", content: "Hello" }];
   const chat = { model: "smart", max_tokens: 64, user: "ann", messages };
   const answer = await ask("POST /v1/chat/completions", { body: chat });
   await ask("POST /v1/completions", { body: { model: "smart", prompt: "Hello", max_tokens: 16 } });
+  await ask("POST /v1/rerank", {
+    body: { model: "sandbox/rerank", query: "a red fox", documents: ["a red fox", "a dog"] },
+  });
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });
@@ -275,7 +289,7 @@ async function until(came: () => Promise<boolean>): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   while (!(await came())) {
     if (performance.now() > end) throw new Error("it did not come");
-    await sleep(50); // oxlint-disable-line no-await-in-loop
+    await sleep(500); // oxlint-disable-line no-await-in-loop
   }
 }
 

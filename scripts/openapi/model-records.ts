@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { KIND_NAMES } from "../../src/shared/kinds.ts";
+import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import { count, record, time } from "./fields.ts";
 
 /** Dollars as text, without an exponent. */
@@ -9,10 +10,7 @@ const tokenPrices = {
   completion: dollarsText,
   input_cache_read: dollarsText,
   input_cache_write: dollarsText,
-  image: dollarsText.optional(),
-  character: dollarsText.optional(),
-  second: dollarsText.optional(),
-  request: dollarsText.optional(),
+  ...forEachUnit(UNITS, dollarsText.optional()),
 };
 export const model = record("Model", {
   id: z.string().min(1),

@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { gatewayFields } from "../../src/models/core/gateway-fields.ts";
 import { chatBody } from "../../src/models/core/core-request.ts";
+import { rerankBody } from "../../src/models/core/rerank.ts";
 import { embeddingsBody } from "../../src/models/core/embeddings.ts";
 import { countBody, messagesBody } from "../../src/models/protocols/messages/client-request.ts";
 import { completionsBody } from "../../src/models/endpoints/completions.ts";
@@ -52,6 +53,7 @@ import * as hooked from "./webhook-records.ts";
 import * as paid from "./payment-records.ts";
 import * as listed from "./model-records.ts";
 import * as keyed from "./key-records.ts";
+import * as media from "./media-records.ts";
 import * as record from "./records.ts";
 import { oneGeneration } from "./openrouter-records.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
@@ -80,6 +82,14 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/embeddings": described("Embeddings of texts or token arrays", {
     200: record.embeddings,
     body: z.extend(embeddingsBody, gatewayFields.shape),
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/rerank": described("Ranks documents by their relevance to a query", {
+    200: media.ranked,
+    description:
+      "The format of Cohere's rerank API. Cohere's SDKs call it as `/v2/rerank`. `top_k` is another name of `top_n`. Some models are billed by search units, others by tokens.",
+    body: rerankBody,
     headers: PAID_HEADERS,
     errors: PAID,
   }),

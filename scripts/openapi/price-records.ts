@@ -1,4 +1,5 @@
 import { KIND_NAMES } from "../../src/shared/kinds.ts";
+import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import * as z from "zod";
 import { record, time } from "./fields.ts";
 
@@ -9,10 +10,7 @@ export const listPrice = record("ListPrice", {
   cached: dollars,
   cache_write: dollars,
   output: dollars,
-  image: dollars.optional(),
-  character: dollars.optional(),
-  second: dollars.optional(),
-  request: dollars.optional(),
+  ...forEachUnit(UNITS, dollars.optional()),
 });
 export const priceRow = record("PriceRow", {
   id: z.string(),

@@ -10,7 +10,7 @@ import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
  * Strict: no answer has other fields.
  */
 /** The charge, on every endpoint. */
-const costs = { cost: dollars.describe("The charge in dollars."), cost_micro: count };
+export const costs = { cost: dollars.describe("The charge in dollars."), cost_micro: count };
 const promptDetails = z.strictObject({ cached_tokens: count, cache_write_tokens: count });
 const completionDetails = z.strictObject({ reasoning_tokens: count });
 export const completionUsage = record("CompletionUsage", {

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
-import { UNITS } from "../../src/shared/usage.ts";
+import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import { micros, count, time, day, record } from "./fields.ts";
 
 /** Spend in sums and receipts; strict, as records.ts. */
@@ -42,10 +42,7 @@ const price = z
     cached: count,
     cache_write: count,
     output: count,
-    image: count.optional(),
-    character: count.optional(),
-    second: count.optional(),
-    request: count.optional(),
+    ...forEachUnit(UNITS, count.optional()),
   })
   .describe("Micros per million tokens, as they were when the request was admitted.");
 const lines = z

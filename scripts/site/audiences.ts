@@ -19,7 +19,7 @@ const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = 
     ["Start", ["quickstart", "clients", "concepts"]],
     [
       "Build",
-      ["streaming", "tools", "images", "structured-output", "prompt-caching", "errors", "idempotency", "limits"],
+      ["streaming", "tools", "images", "structured-output", "prompt-caching", "media", "errors", "idempotency", "limits"],
     ],
     ["Bill", ["keys", "end-users", "usage", "credits", "webhooks"]],
     ["Organization", ["people", "regions", "console"]],

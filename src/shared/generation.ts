@@ -93,7 +93,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 });
 
 const REQUEST_ID = "req_";
-const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_"] as const;
+const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_", "rerank-"] as const;
 
 /** Returns the request of a request ID or response ID, or null if neither is well-formed. */
 export function requestIdOf(named: string): string | null {

@@ -1,4 +1,4 @@
-import type { Unit } from "./usage.ts";
+import type { CountedUnit, Unit } from "./usage.ts";
 
 type KindRow = {
   readonly does: string;
@@ -31,6 +31,13 @@ export const KINDS = {
     units: ["request"],
     parameters: ["encoding_format", "user"],
   },
+  rerank: {
+    does: "ranks documents",
+    path: "/v1/rerank",
+    hasOutput: false,
+    units: ["request", "search_unit"],
+    parameters: ["top_n", "max_tokens_per_doc", "return_documents", "user"],
+  },
 } as const satisfies Readonly<Record<string, KindRow>>;
 
 export type Kind = keyof typeof KINDS;
@@ -38,6 +45,8 @@ export type Kind = keyof typeof KINDS;
 export type InputKind = {
   [K in Kind]: (typeof KINDS)[K]["hasOutput"] extends false ? K : never;
 }[Kind];
+/** The units of a kind that its usage counts. */
+export type UnitOf<K extends Kind> = Extract<(typeof KINDS)[K]["units"][number], CountedUnit>;
 
 const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
 /** Typed as non-empty for enums. */

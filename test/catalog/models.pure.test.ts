@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { KINDS } from "../../src/shared/kinds.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
@@ -46,11 +47,15 @@ describe("every route", () => {
     const { kind, context, maxOutput, abilities } = entryOf(id);
     const { limits = {}, longPrompt } = route;
     for (const { price: dated } of route.prices) {
-      const { input, cached, cacheWrite, output } = dated;
-      expect([input, cached, cacheWrite, output].every(Number.isSafeInteger)).toBe(true);
-      expect(input).toBeGreaterThan(0);
+      const { input, cached, cacheWrite, output, units = {} } = dated;
+      const perUnit = Object.values(units);
+      expect([input, cached, cacheWrite, output, ...perUnit].every(Number.isSafeInteger)).toBe(
+        true,
+      );
+      expect(input + Math.max(0, ...perUnit)).toBeGreaterThan(0);
+      expect(KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
       expect(output > 0).toBe(kind === "chat");
-      expect(cached).toBeGreaterThan(0);
+      expect(cached > 0).toBe(input > 0);
       expect(cached).toBeLessThanOrEqual(input);
       expect(cacheWrite).toBeGreaterThanOrEqual(input);
     }

@@ -23,6 +23,7 @@ const TAGS: Readonly<
   fireworks: [["global"], ["global"]],
   google: [["global"], ["global"]],
   groq: [["global"], ["global"]],
+  jina: [["global"], ["global"]],
   mistral: [["eu"], ["us"]],
   openai: [["eu"], ["us"]],
   together: [["global"], ["global"]],

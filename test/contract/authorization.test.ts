@@ -148,6 +148,7 @@ it("everyone may everything, but for this", () => {
     "/v1/messages/count_tokens",
     "/v1/models",
     "/v1/models/:id{.+}",
+    "/v1/rerank",
     "/v1/responses",
     "/v1/responses/:id{resp_\\w+}",
     "/v1/responses/:id{resp_\\w+}",

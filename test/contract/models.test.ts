@@ -31,12 +31,17 @@ describe("GET /v1/models: 200", () => {
     }
   });
 
-  it("every listed name is known to one of the two paid paths", async () => {
+  it("knows every listed name at exactly one of the paid paths", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // so that nothing is run
     for (const id of await ids()) {
-      const answers = await Promise.all([chat(poor, { model: id }), embed(poor, { model: id })]);
+      const ranked = { model: id, query: "a", documents: ["b"] };
+      const answers = await Promise.all([
+        chat(poor, { model: id }),
+        embed(poor, { model: id }),
+        send("/v1/rerank", { key: poor, method: "POST", body: ranked }),
+      ]);
       const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
-      expect([id, statuses]).toEqual([id, [402, 404]]);
+      expect([id, statuses]).toEqual([id, [402, 404, 404]]);
     }
   });
 

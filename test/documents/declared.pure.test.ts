@@ -153,6 +153,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/embeddings.ts INPUTS_MAX",
     "models/core/embeddings.ts DIMENSIONS_MAX",
   ],
+  "Documents per rerank request": ["models/core/rerank.ts DOCUMENTS_MAX"],
   "Tags per request; bytes of a key or a value": [
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",

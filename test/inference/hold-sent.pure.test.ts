@@ -54,7 +54,8 @@ const OWN = new Set(
   random_seed stop stop_sequences stopSequences k p n logprobs top_logprobs logit_bias candidateCount presencePenalty
   frequencyPenalty min_p top_k topK repetition_penalty thinkingLevel HIGH LOW MEDIUM MINIMAL includeThoughts
   thinkingBudget verbosity parallel_tool_calls disable_parallel_tool_use reasoning_effort minimal medium xhigh max
-  file input_file filename file_data document.pdf truncation reasoning namespace instances content autoTruncate output_dimension embedding text_type search_query`
+  file input_file filename file_data document.pdf truncation reasoning namespace instances content autoTruncate output_dimension embedding text_type search_query query documents top_n return_documents
+  max_tokens_per_doc`
     .split(/\s+/)
     .filter((word) => word !== ""),
 );

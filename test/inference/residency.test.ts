@@ -36,6 +36,7 @@ const HOSTS = {
     "api.deepseek.com",
     "api.fireworks.ai",
     "api.groq.com",
+    "api.jina.ai",
     "api.openai.com",
     "api.together.xyz",
     "api.voyageai.com",

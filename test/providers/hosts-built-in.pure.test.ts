@@ -30,9 +30,7 @@ async function addresses(region: string, vars: Record<string, string> = KEYS) {
   const asked = network([{ status: 500, headers: {}, body: "" }]);
   const rows: string[] = [];
   for (const builtIn of live) {
-    const isVoyage = builtIn.id === "voyage";
-    const call = isVoyage ? callOf({ kind: "embeddings", body: { input: "a" } }) : callOf();
-    await builtIn.build(config).send(call);
+    await builtIn.build(config).send(callOfHost(builtIn.id));
     const last = asked.at(-1);
     expect(last?.headers.get("authorization")).toBe(
       `Bearer ${config.secret(builtIn.variables[0] ?? "")}`,
@@ -42,6 +40,14 @@ async function addresses(region: string, vars: Record<string, string> = KEYS) {
   return rows;
 }
 
+/** A call of a kind that the host can serve. */
+function callOfHost(id: string) {
+  if (id === "voyage") return callOf({ kind: "embeddings", body: { input: "a" } });
+  return id === "jina" ? callOf({ kind: "rerank", body: RANK }) : callOf();
+}
+
+const RANK = { query: "a", documents: ["b"], top_n: 1 };
+
 const ANYWHERE = [
   "groq global https://api.groq.com/openai/v1/chat/completions",
   "deepseek global https://api.deepseek.com/chat/completions",
@@ -49,7 +55,10 @@ const ANYWHERE = [
   "fireworks global https://api.fireworks.ai/inference/v1/chat/completions",
   "xai global https://api.x.ai/v1/chat/completions",
 ];
-const LAST = ["voyage global https://api.voyageai.com/v1/embeddings"];
+const LAST = [
+  "voyage global https://api.voyageai.com/v1/embeddings",
+  "jina global https://api.jina.ai/v1/rerank",
+];
 const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
 const OPENAI = "openai global https://api.openai.com/v1/chat/completions";
 const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";

@@ -26,8 +26,11 @@ function providerOf(name: string): Provider {
 }
 
 const embeds = (name: string) => PROFILES.get(name)?.chatFields.size === 0;
-const callFor = (name: string) =>
-  embeds(name) ? { kind: "embeddings" as const, body: { input: "a" } } : {};
+const RANK = { query: "a", documents: ["b"], top_n: 1 };
+const callFor = (name: string) => {
+  if (name === "jina") return { kind: "rerank" as const, body: RANK };
+  return embeds(name) ? { kind: "embeddings" as const, body: { input: "a" } } : {};
+};
 
 it.each(HOST_FAILURES)(
   "$profile: $status $body",

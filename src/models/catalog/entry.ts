@@ -1,4 +1,5 @@
-import type { Price } from "../../shared/usage.ts";
+import { priceOfFields } from "../../shared/usage.ts";
+import type { Price, Unit } from "../../shared/usage.ts";
 import type { Ability, RouteLimits } from "./model.ts";
 import type { InputKind, Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -16,6 +17,7 @@ export type ProviderId =
   | "fireworks"
   | "google"
   | "groq"
+  | "jina"
   | "mistral"
   | "openai"
   | "sandbox"
@@ -129,6 +131,17 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
+/** Returns a rerank model. */
+export function rerank(
+  id: string,
+  released: string,
+  context: number,
+  routes: readonly RouteEntry[],
+): CatalogEntry {
+  const facts = { released, context, estimateFactor: CL100K, abilities: [], routes };
+  return inputOnlyModel("rerank", id, facts);
+}
+
 /** Returns a model without output. `id` is author/model. */
 export function inputOnlyModel(
   kind: InputKind,
@@ -143,10 +156,14 @@ export function inputOnlyModel(
  * the middle one is cached input; a missing price is the input's. One alone is the input of embeddings.
  */
 export type Dollars =
+  | UnitDollars
   | readonly [input: number]
   | readonly [input: number, output: number]
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
+
+/** Dollars by name: per million tokens or characters, and per piece of other units. */
+export type UnitDollars = { readonly [U in Unit | "input"]?: number };
 
 /** A route's price from a day on, and the day on which a source showed it. */
 export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
@@ -169,7 +186,12 @@ export function pricesSeenOn(pricedOn: string): At {
 }
 
 /** Returns whole micro-credits per million tokens. */
-function microPrice([input, ...more]: Dollars): Price {
+function microPrice(dollars: Dollars): Price {
+  if (!isTokenDollars(dollars)) {
+    const named = Object.entries(dollars).map(([name, each]) => [name, micros(each)]);
+    return priceOfFields(Object.fromEntries(named));
+  }
+  const [input, ...more] = dollars;
   const output = more.pop() ?? 0;
   const [cached = input, cacheWrite = input]: readonly number[] = more;
   return {
@@ -178,6 +200,10 @@ function microPrice([input, ...more]: Dollars): Price {
     cacheWrite: micros(cacheWrite),
     output: micros(output),
   };
+}
+
+function isTokenDollars(dollars: Dollars): dollars is Exclude<Dollars, UnitDollars> {
+  return Array.isArray(dollars);
 }
 
 function micros(dollars: number): number {

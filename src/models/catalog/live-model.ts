@@ -1,4 +1,5 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
+import { priceOfFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import { hasEnded, priceOn } from "./dated-prices.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
@@ -60,12 +61,7 @@ export function operatorModel(
   hosts: Hosts,
   profiles: ReadonlyMap<string, string>,
 ): Model | null {
-  const price: Price = {
-    input: entry.price.input,
-    cached: entry.price.cached ?? entry.price.input,
-    cacheWrite: entry.price.cache_write ?? entry.price.input,
-    output: entry.price.output,
-  };
+  const price = priceOfFields(entry.price);
   const routes = entry.routes
     .filter((route) => (hosts.get(route.provider) ?? []).length > 0)
     .map((route) => {

@@ -1,5 +1,5 @@
 import { REGIONS } from "../../shared/regions.ts";
-import { chat, embeddings, pricesSeenOn, TV, TVR } from "./entry.ts";
+import { chat, embeddings, pricesSeenOn, rerank, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
 /** They echo; one thinks first, one says a word and calls any tool. */
@@ -30,7 +30,10 @@ const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
 /** The sandbox counts tokens so that the plain estimate bounds them. */
 const ESTIMATE = 1;
 
-/** The built-in models without a network: 1 micro-credit per input token, 2 per output token. */
+/**
+ * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000 per search
+ * unit.
+ */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
     chat(
@@ -46,4 +49,7 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
     [8_192, "any", ESTIMATE],
     [at("sandbox", "embed", [1], EVERYWHERE)],
   ),
+  rerank("sandbox/rerank", RELEASED, 8_192, [
+    at("sandbox", "rerank", { search_unit: 0.002 }, EVERYWHERE),
+  ]),
 ];

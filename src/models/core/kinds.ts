@@ -1,17 +1,21 @@
-import type { InputKind, Kind } from "../../shared/kinds.ts";
+import type { InputKind, Kind, UnitOf } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
 import type { InputKindOf } from "./input-kind.ts";
+import { RERANK } from "./rerank.ts";
+import type { RerankBody } from "./rerank.ts";
 
 type Bodies = {
   readonly chat: ChatBody;
   readonly embeddings: EmbeddingsBody;
+  readonly rerank: RerankBody;
 };
 
 /** The size and needs of each kind without output. */
-export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K]> } = {
+export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
+  rerank: RERANK,
 };
 
 /**

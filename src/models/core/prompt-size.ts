@@ -1,4 +1,5 @@
 import type { Model } from "../catalog/model.ts";
+import type { UnitCounts } from "../../shared/usage.ts";
 import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
@@ -35,6 +36,8 @@ export type PromptSize = {
   readonly likely: number;
   /** Parts may be cached for an hour at twice the input price. */
   readonly hourCache?: true;
+  /** The most that each unit may count. Absent for kinds that only count tokens. */
+  readonly units?: UnitCounts;
 };
 
 /** A part of a native body with a field that isn't sized by its text. All other fields are. */

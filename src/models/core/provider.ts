@@ -61,6 +61,7 @@ export type ChatCall = Attempting &
 
 type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
+export type RerankCall = InputCall<"rerank">;
 
 /** One attempt at one route. */
 export type ProviderCall = ChatCall | InputCall<InputKind>;

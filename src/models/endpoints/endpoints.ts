@@ -3,6 +3,7 @@ import { completionsEndpoint } from "./completions.ts";
 import type { EndpointAdapter } from "../core/endpoint-adapter.ts";
 import { embeddingsEndpoint } from "./embeddings.ts";
 import { messagesEndpoint } from "./messages.ts";
+import { rerankEndpoint } from "./rerank.ts";
 import { responsesEndpoint } from "./responses.ts";
 
 /** Every paid endpoint. To add one, add a file or folder here and a row to this table. */
@@ -12,4 +13,5 @@ export const ENDPOINTS: readonly EndpointAdapter[] = [
   responsesEndpoint,
   embeddingsEndpoint,
   messagesEndpoint,
+  rerankEndpoint,
 ];

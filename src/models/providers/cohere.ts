@@ -9,6 +9,7 @@ import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
 import { chatAnswer, embedAnswer } from "../protocols/cohere/answer.ts";
 import { chatRequest, embedRequest } from "../protocols/cohere/request.ts";
+import { rerankAnswer, rerankRequest } from "../protocols/cohere/rerank.ts";
 import { CohereStream } from "../protocols/cohere/stream.ts";
 
 const ID = "cohere";
@@ -55,7 +56,11 @@ function wireOf(base: string, secret: string): ProviderProtocol {
       ask: (call) => send(call, "/embed", embedRequest(call)),
       answer: embedAnswer,
     },
-    failureInside: () => null, // an answer without a message or vectors is invalid anyway
+    rerank: {
+      ask: (call) => send(call, "/rerank", rerankRequest(call)),
+      answer: rerankAnswer,
+    },
+    failureInside: () => null, // an answer without a message, vectors or ranks is invalid anyway
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };

@@ -1,7 +1,7 @@
 import { inBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, kindsOf, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
-import type { ProviderProtocol } from "../core/http-provider.ts";
-import type { Provider, ProviderCall } from "../core/provider.ts";
+import type { Handler, ProviderProtocol } from "../core/http-provider.ts";
+import type { Provider, ProviderCall, ProviderFailure, RerankCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesWire } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
@@ -11,6 +11,7 @@ import { ChunkReader } from "../protocols/chat/chunks.ts";
 import { hasError } from "../core/chat-message.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 import { chatRequest, embeddingsRequest } from "../protocols/chat/request.ts";
+import { rerankAnswer, rerankRequest } from "../protocols/chat/rerank.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
@@ -79,9 +80,24 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
       ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
       answer: embeddingsAnswer,
     },
+    ...(profile.ranks !== undefined && { rerank: ranking(profile.ranks, send) }),
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
     reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, body.n)),
+  };
+}
+
+function ranking(
+  ranks: NonNullable<Profile["ranks"]>,
+  send: (
+    call: ProviderCall,
+    path: string,
+    request: UpstreamRequest,
+  ) => Promise<Response | ProviderFailure>,
+): Handler<RerankCall> {
+  return {
+    ask: (call) => send(call, "/rerank", { body: rerankRequest(call, ranks) }),
+    answer: rerankAnswer,
   };
 }
 

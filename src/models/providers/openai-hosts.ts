@@ -61,6 +61,7 @@ const HOSTS: readonly Host[] = [
     baseUrls: anywhere("https://api.voyageai.com/v1"),
     otherKeys: { prefix: "al-", baseUrl: "https://ai.mongodb.com/v1" },
   },
+  { id: "jina", profile: "jina", baseUrls: anywhere("https://api.jina.ai/v1") },
 ];
 
 /** The built-in hosts. A region calls its own host, else the global one. */

@@ -1,4 +1,4 @@
-import { DEEPSEEK, MISTRAL, VOYAGE, XAI } from "./profiles/authors.ts";
+import { DEEPSEEK, JINA, MISTRAL, VOYAGE, XAI } from "./profiles/authors.ts";
 import { GENERIC, LLAMA_CPP, LOCAL, OLLAMA, OPENAI } from "./profiles/openai.ts";
 import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
@@ -16,6 +16,7 @@ export const PROFILE_OF = {
   cerebras: CEREBRAS,
   openrouter: OPENROUTER,
   voyage: VOYAGE,
+  jina: JINA,
   ollama: OLLAMA,
   vllm: LOCAL,
   llamacpp: LLAMA_CPP,

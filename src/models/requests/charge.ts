@@ -8,6 +8,7 @@ import type { Charge, OpenCall, Outcome, Run, ServingRoute } from "./paid-reques
 import { costOf } from "../../shared/cost.ts";
 import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
+import { withinHold } from "./unit-charge.ts";
 
 /** The end of a stream, for its charge. */
 export type StreamEnding =
@@ -48,17 +49,20 @@ export function chargeFor(
   const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
   const reported = isWhole ? partial : seen.usage;
   if (reported !== null) {
-    return priced({ route, usage: reported, estimated: false, finishReason });
+    return priced(run, { route, usage: reported, estimated: false, finishReason });
   }
   if (end.ending === "failed" && !end.readerAway) {
     return { kind: "void", reason: "upstream failed without usage: absorbed" };
   }
   const usage = estimatedUsage(run, route, seen);
-  return priced({ route, usage, estimated: true, finishReason });
+  return priced(run, { route, usage, estimated: true, finishReason });
 }
 
-function priced(charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
-  const { route, usage, estimated, finishReason } = charge;
+function priced(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
+  const { route, finishReason } = charge;
+  const { prompt: size } = run.request;
+  const { usage, estimated } =
+    size.units === undefined ? charge : withinHold(charge, size, route.route.price);
   const prompt = promptTokens(usage);
   const price = priceAt(route.route, prompt);
   const { origin, bought } = route.route;
@@ -97,7 +101,7 @@ export function unseenCharge(
   const tokens = hiddenTokens(route.firstByteMs - run.progress.askedMs) * (cap?.choices ?? 1);
   const output = isUnseen ? Math.ceil(tokens) : 0;
   const usage = estimatedUsage(run, route, { output, thought: mayThink ? output : 0 });
-  return priced({ route, usage, estimated: true, finishReason: null });
+  return priced(run, { route, usage, estimated: true, finishReason: null });
 }
 
 /**

@@ -5,7 +5,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import { HOUR_WRITE_INPUTS } from "../../shared/usage.ts";
+import { COUNTED_UNITS, HOUR_WRITE_INPUTS } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import { JSON_BYTES_MAX, tokenBytes } from "../core/response-size.ts";
 import type { ChatBody } from "../core/core-request.ts";
@@ -175,7 +175,7 @@ function tokensFor(
 ): bigint {
   const price = heldPrice(route, held.prompt);
   const forPrompt = BigInt(held.promptTokens) * BigInt(inputPrice(price, held.prompt));
-  const left = BigInt(held.granted) * 1_000_000n - forPrompt - perRequest(price);
+  const left = BigInt(held.granted) * 1_000_000n - forPrompt - unitsCost(price, held.prompt);
   if (left < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
   return left / BigInt(price.output);
@@ -190,16 +190,17 @@ function worstCost(
   const sum =
     BigInt(promptTokens) * BigInt(inputPrice(price, prompt)) +
     BigInt(outputTokens) * BigInt(price.output) +
-    perRequest(price);
+    unitsCost(price, prompt);
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-/**
- * Returns the cost of a request beside its tokens, in millionths of a micro-credit. Chats and embeddings
- * count no other unit.
- */
-function perRequest({ units }: Price): bigint {
-  return BigInt(units?.request ?? 0);
+/** Returns the most that a request's units cost, in millionths of a micro-credit. */
+function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize): bigint {
+  if (prices === undefined) return 0n;
+  return COUNTED_UNITS.reduce(
+    (sum, unit) => sum + BigInt(counts[unit] ?? 0) * BigInt(prices[unit] ?? 0),
+    BigInt(prices.request ?? 0),
+  );
 }
 
 function inputPrice(price: Price, { hourCache }: PromptSize): number {

@@ -3,6 +3,7 @@ import {
   CL100K,
   embeddings,
   pricesSeenOn,
+  rerank,
   T,
   TR,
   TV,
@@ -15,6 +16,7 @@ import type { CatalogEntry } from "../entry.ts";
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-21");
+const november = pricesSeenOn("2026-11-20");
 
 /** Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls. */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
@@ -159,6 +161,21 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
       }),
     ],
   ),
+  rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
+    november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
+  ]),
+  rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
+    november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
+  ]),
+  rerank("cohere/rerank-v4.0-pro", "2025-12-11", 32_768, [
+    november("cohere", "rerank-v4.0-pro", { search_unit: 0.0025 }),
+  ]),
+  rerank("cohere/rerank-v5.0-fast", "2026-11-03", 32_768, [
+    november("cohere", "rerank-v5.0-fast", [0.02]),
+  ]),
+  rerank("cohere/rerank-v5.0-pro", "2026-11-03", 32_768, [
+    november("cohere", "rerank-v5.0-pro", [0.05]),
+  ]),
 ];
 
 const voyage = pricesSeenOn("2026-06-18");
@@ -189,6 +206,16 @@ const VOYAGE_MODELS: readonly CatalogEntry[] = [
     [32_000, "any", CL100K],
     [voyage("voyage", "voyage-code-3", [0.18])],
   ),
+  rerank("voyage/rerank-3", "2026-11-01", 32_000, [november("voyage", "rerank-3", [0.05])]),
+  rerank("voyage/rerank-3-lite", "2026-11-01", 32_000, [
+    november("voyage", "rerank-3-lite", [0.02]),
+  ]),
+];
+
+const JINA_MODELS: readonly CatalogEntry[] = [
+  rerank("jina/jina-reranker-v3.5", "2026-07-27", 131_072, [
+    november("jina", "jina-reranker-v3.5", [0.05]),
+  ]),
 ];
 
 /** The models of companies with one or two providers. */
@@ -198,4 +225,5 @@ export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...AMAZON_MODELS,
   ...COHERE_MODELS,
   ...VOYAGE_MODELS,
+  ...JINA_MODELS,
 ];

@@ -43,6 +43,8 @@ export type Profile = {
   readonly usage?: UsageShape;
   readonly chatPath: string;
   readonly embeddingsPath: string;
+  /** Its dialect of POST /rerank: Voyage's or Jina's names. Absent: it doesn't rank. */
+  readonly ranks?: "voyage" | "jina";
 };
 
 /** The treatment of the named fields. */

@@ -83,7 +83,9 @@ function streamFlags({ streamOptions }: Profile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
-function rulesFor({ upstreamId, body }: ProviderCall, { rules = [] }: Profile): readonly Rule[] {
+function rulesFor(call: ProviderCall, { rules = [] }: Profile): readonly Rule[] {
+  const { upstreamId } = call;
+  const body: JsonObject = call.body;
   return rules.filter(
     ({ models, unless }) =>
       models?.test(upstreamId) !== false && (unless === undefined || body[unless[0]] !== unless[1]),

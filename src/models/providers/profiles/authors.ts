@@ -89,4 +89,8 @@ export const VOYAGE: Profile = {
   // A long text is an error, as at OpenAI, never cut.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
+  ranks: "voyage",
 };
+
+/** Only reranking. */
+export const JINA: Profile = { ...COMMON, ranks: "jina" };

@@ -57,6 +57,7 @@ export const GENERIC: Profile = {
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
   embeddingFields: EMBEDDING_FIELDS,
   returned: ["reasoning_content", "reasoning_details", "extra_content"],
+  ranks: "jina",
 };
 
 /** Local servers: low, medium, high or none. */

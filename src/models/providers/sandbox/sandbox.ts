@@ -10,6 +10,7 @@ import { answerTo, chatBody } from "./answer.ts";
 import { BEHAVIORS } from "./behaviors.ts";
 import type { Behavior, SandboxDelays } from "./behaviors.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
+import { rerankAnswer } from "./rerank.ts";
 import { pauseFor, playStream } from "./play.ts";
 
 type SandboxOptions = {
@@ -19,6 +20,7 @@ type SandboxOptions = {
 };
 
 const EMBED = "embed";
+const RERANK = "rerank";
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
 const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
@@ -46,12 +48,13 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
     const fault = FAULTS.get(call.upstreamId);
     if (fault !== undefined) return failed(fault);
     if (call.kind === "embeddings" && call.upstreamId === EMBED) return embeddingsAnswer(call);
+    if (call.kind === "rerank" && call.upstreamId === RERANK) return rerankAnswer(call);
     if (call.kind !== "chat") return failed(UNKNOWN_MODEL);
     const behavior = BEHAVIORS.get(call.upstreamId);
     if (behavior === undefined) return failed(UNKNOWN_MODEL);
     return chat(call, behavior, delays, clock());
   };
-  return { id: "sandbox", kinds: ["chat", "embeddings"], readsFiles: true, send };
+  return { id: "sandbox", kinds: ["chat", "embeddings", "rerank"], readsFiles: true, send };
 }
 
 async function chat(

@@ -1,0 +1,107 @@
+import * as z from "zod/mini";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { utf8Bytes } from "../../shared/tokens.ts";
+import type { Model } from "../catalog/model.ts";
+import { user, withoutNulls } from "./core-request.ts";
+import type { InputKindOf } from "./input-kind.ts";
+import { PromptTally } from "./prompt-size.ts";
+import type { Need } from "./route-needs.ts";
+
+const DOCUMENTS_MAX = 1000;
+const TOKENS_PER_DOCUMENT = 4096;
+/** Tokens around each pair of query and document. */
+const PAIR_OVERHEAD = 8;
+/** A search unit is a query with this many documents, or pieces of long documents. */
+const PIECES_PER_UNIT = 100;
+/** The tokens of a piece, query included. A token has at least one byte. */
+const PIECE_TOKENS = 510;
+
+const text = z.string().check(z.minLength(1));
+const document = z.union([z.string(), z.strictObject({ text: z.string() })]);
+export const rerankBody = z.strictObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  query: text,
+  documents: z.array(document).check(z.minLength(1), z.maxLength(DOCUMENTS_MAX)),
+  top_n: z.optional(z.int().check(z.minimum(1))),
+  /** Voyage's name of `top_n`. */
+  top_k: z.optional(z.int().check(z.minimum(1))),
+  return_documents: z.optional(z.boolean()),
+  max_tokens_per_doc: z.optional(z.int().check(z.minimum(1), z.maximum(1_000_000))),
+  user: z.optional(user),
+});
+
+/** A checked request for ranking. Longer documents are cut to `max_tokens_per_doc`. */
+export type RerankBody = {
+  readonly model: string;
+  readonly query: string;
+  readonly documents: readonly string[];
+  readonly top_n: number;
+  readonly max_tokens_per_doc: number;
+};
+
+type Rerank = {
+  readonly body: RerankBody;
+  readonly user: string | null;
+  readonly returnsDocuments: boolean;
+};
+
+/** Parses a body. `null` means absent. Fails with 400 and `param`, also for an unknown field. */
+export function parseRerankRequest(value: object): Result<Rerank> {
+  const parsed = parseFields(rerankBody, [], withoutNulls(value));
+  if (!parsed.ok) return parsed;
+  const { model, query, top_n, top_k, return_documents, ...rest } = parsed.value;
+  if (top_n !== undefined && top_k !== undefined && top_n !== top_k) {
+    return invalid("Send 'top_n' or 'top_k', not both.", "top_k");
+  }
+  const documents = rest.documents.map((one) => (typeof one === "string" ? one : one.text));
+  const body = {
+    model,
+    query,
+    documents,
+    top_n: Math.min(top_n ?? top_k ?? documents.length, documents.length),
+    max_tokens_per_doc: rest.max_tokens_per_doc ?? TOKENS_PER_DOCUMENT,
+  };
+  const returnsDocuments = return_documents === true;
+  return success({ body, user: rest.user ?? null, returnsDocuments });
+}
+
+/** Ranking of documents by a query. */
+export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
+  size: (body, model) => ({
+    ...pairSize(body, model),
+    units: { search_unit: searchUnits(body) },
+  }),
+  needs: rerankNeeds,
+  smaller: { advice: "send fewer documents.", param: "documents" },
+};
+
+/** Returns the tokens of all pairs: a provider reads the query once for each document. */
+function pairSize({ query, documents }: RerankBody, model: Model) {
+  const tally = new PromptTally(model);
+  for (const one of documents) tally.text(one);
+  const asked = new PromptTally(model);
+  asked.text(query);
+  const [all, each] = [tally.size(), asked.size()];
+  const pairs = documents.length;
+  const whole = (of: "bound" | "estimate" | "likely"): number =>
+    all[of] + (each[of] + PAIR_OVERHEAD) * pairs;
+  return { bound: whole("bound"), estimate: whole("bound"), likely: whole("likely") };
+}
+
+/** Returns the most search units. Half a piece is left for each document, however long the query is. */
+function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
+  const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
+  const pieces = documents.reduce(
+    (sum, one) => sum + Math.max(1, Math.ceil(Math.min(utf8Bytes(one), most) / room)),
+    0,
+  );
+  return Math.ceil(pieces / PIECES_PER_UNIT);
+}
+
+function rerankNeeds({ documents }: RerankBody): readonly Need[] {
+  const { length } = documents;
+  const lack = `rank ${length} documents at once`;
+  return [{ param: "documents", lack, met: ({ limits }) => length <= (limits?.inputs ?? length) }];
+}

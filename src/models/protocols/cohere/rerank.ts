@@ -1,0 +1,23 @@
+import type { JsonObject, ProviderResponse, RerankCall } from "../../core/provider.ts";
+import { rankedAnswer, rankedUsage } from "../../core/ranked.ts";
+import { listOf } from "../../core/json-value.ts";
+import { shape } from "../../core/shape.ts";
+import { tokenCount } from "../../core/token-count.ts";
+
+/** Builds a request for POST /v2/rerank. */
+export function rerankRequest({ body, upstreamId }: RerankCall): JsonObject {
+  const { query, documents, top_n, max_tokens_per_doc } = body;
+  return { model: upstreamId, query, documents, top_n, max_tokens_per_doc };
+}
+
+const ranked = shape({
+  results: listOf,
+  meta: shape({ billed_units: shape({ search_units: tokenCount, input_tokens: tokenCount }) }),
+});
+
+/** Reads the answer. Some models are billed by search units, others by tokens. */
+export function rerankAnswer(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
+  const { results, meta } = ranked(raw);
+  const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
+  return rankedAnswer(results, body, rankedUsage({ searchUnits, tokens }));
+}
