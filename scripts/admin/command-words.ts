@@ -38,6 +38,7 @@ export const HELP: Readonly<Record<string, string>> = {
   expires_at: "when it ends, as 2027-01-31T00:00:00Z",
   purchase_id: "the purchase's id, or Stripe's of its session, invoice or payment",
   amount_cents: "how much, in cents; all that is left unless given",
+  reason: "the reason that Stripe records",
   forgive_micro: "how much of what is owed, in millionths of a dollar",
   overlap_seconds: "how long the other secrets still work",
   give_up_balance: "give up the credits that are left",

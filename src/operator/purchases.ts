@@ -1,3 +1,4 @@
+import { REFUND_REASONS } from "../shared/contracts/payments.ts";
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
@@ -35,6 +36,7 @@ export async function getPurchase(call: OperatorCall): Promise<Answer> {
 
 export const refundSchema = z.object({
   amount_cents: z.nullish(z.int("must be a whole number of cents").check(z.minimum(1))),
+  reason: z.nullish(z.enum(REFUND_REASONS)),
 });
 
 /**
@@ -52,6 +54,7 @@ export async function postRefund(call: OperatorCall): Promise<Answer> {
   const refunded = await call.payments(found.value.id).refund({
     purchase: call.params["purchase_id"] ?? "",
     amountCents: fields.value.amount_cents ?? null,
+    reason: fields.value.reason ?? null,
     name: sha256(`${call.actor.id} ${key.value}`),
     actor: call.actor,
   });

@@ -27,8 +27,11 @@ const CALLS: readonly StripeCall[] = [
   post("/v1/invoices/in_1/pay", calls.payParams("pm_1")),
   post("/v1/invoices/in_1/void", {}),
   { method: "DELETE", path: "/v1/invoices/in_1", body: null, key: null },
-  post("/v1/refunds", calls.refundParams("pi_1", 100, "name")),
-  post("/v1/refunds", calls.refundParams("pi_1", null, "name")),
+  post(
+    "/v1/refunds",
+    calls.refundParams("pi_1", { amountCents: 100, reason: "duplicate", name: "name" }),
+  ),
+  post("/v1/refunds", calls.refundParams("pi_1", { amountCents: null, name: "name" })),
   post("/v1/billing_portal/sessions", calls.portalParams("cus_1", "https://eu.test/console/")),
   calls.readSession("cs_1"),
   calls.readInvoice("in_1"),

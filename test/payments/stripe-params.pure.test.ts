@@ -21,7 +21,7 @@ it("uses Stripe's own names and types, and a dead field is a type error", () => 
   calls.itemParams(SELLING, "in_1") satisfies Types.InvoiceItemCreateParams;
   calls.finalizeParams satisfies Types.InvoiceFinalizeInvoiceParams;
   calls.payParams("pm_1") satisfies Types.InvoicePayParams;
-  calls.refundParams("pi_1", 100, "name") satisfies Types.RefundCreateParams;
+  calls.refundParams("pi_1", { amountCents: 100, name: "name" }) satisfies Types.RefundCreateParams;
   calls.portalParams("cus_1", "https://eu.test/") satisfies Types.BillingPortal.SessionCreateParams;
   calls.defaultCardParams("pm_1") satisfies Types.CustomerUpdateParams;
   expect(form(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");

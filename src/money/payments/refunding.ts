@@ -23,8 +23,9 @@ const REFUSED: Readonly<Record<string, string>> = {
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
-  { amountCents, name, actor }: RefundAsk,
+  ask: RefundAsk,
 ): Promise<Result<string>> {
+  const { amountCents, name, actor } = ask;
   const payment = rows.payment(purchase.paymentId ?? "");
   if (payment === null) {
     return conflict("Nothing was paid for this purchase.", "nothing_paid");
@@ -32,7 +33,7 @@ export async function refundOf(
   const before = await madeBefore(stripe, payment.id, { amountCents, name });
   if (!before.ok) return before;
   if (before.value) return success(payment.id);
-  const params = refundParams(payment.id, amountCents, name);
+  const params = refundParams(payment.id, ask);
   const said = await stripe.ask(post("/v1/refunds", params, `${purchase.id}:refund:${name}`));
   if (said.kind === "unsure") return refuse({ kind: "storage_unavailable" });
   if (said.kind === "refused") {
@@ -40,7 +41,12 @@ export async function refundOf(
     const message = REFUSED[said.error.code ?? ""] ?? "Stripe refused this refund.";
     return conflict(message, "refund_refused");
   }
-  logEvent("refund_asked", { id: purchase.id, payment_id: payment.id, by: actor.id ?? actor.kind });
+  logEvent("refund_asked", {
+    id: purchase.id,
+    payment_id: payment.id,
+    by: actor.id ?? actor.kind,
+    reason: ask.reason ?? null,
+  });
   return success(payment.id);
 }
 

@@ -1,3 +1,4 @@
+import type { RefundAsk } from "../../shared/contracts/payments.ts";
 import type { PurchaseMethod } from "../../shared/contracts/payments.ts";
 import type { Micros } from "../../shared/money.ts";
 import { form } from "./stripe.ts";
@@ -118,11 +119,15 @@ export function payParams(paymentMethod: string) {
 }
 
 /** Returns the parameters of a refund. `name` identifies it later. */
-export function refundParams(paymentId: string, amountCents: number | null, name: string) {
+export function refundParams(
+  paymentId: string,
+  { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,
+) {
   return {
     payment_intent: paymentId,
     metadata: { refund: name },
     ...(amountCents !== null && { amount: amountCents }),
+    ...(reason && { reason }),
   };
 }
 

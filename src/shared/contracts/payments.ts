@@ -115,10 +115,13 @@ export type Hint = {
   readonly object: string;
 };
 
+/** The reasons of a refund, as Stripe names them. */
+export const REFUND_REASONS = ["duplicate", "fraudulent", "requested_by_customer"] as const;
 /** A refund. `amountCents` null refunds the rest. `name` makes it idempotent. */
 export type RefundAsk = {
   readonly purchase: string;
   readonly amountCents: number | null;
+  readonly reason?: (typeof REFUND_REASONS)[number] | null;
   readonly name: string;
   readonly actor: Actor;
 };
