@@ -40,11 +40,13 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 };
 export const ORDERS = ["asc", "desc"] as const;
 
-/** Whether ?1 (or null) matches an organization's name, slug or id, or a key or member of it. */
+/** Reports whether ?1 (or null) matches an organization's name, slug or ID, or a key, member or domain of it. */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)
-  OR id IN (SELECT org_id FROM keys WHERE keys.id = ?1 OR prefix = ?1))`;
+  OR id IN (SELECT org_id FROM keys WHERE keys.id = ?1 OR prefix = ?1)
+  OR id IN (SELECT org_id FROM members WHERE members.id = ?1)
+  OR id IN (SELECT org_id FROM company_domains WHERE domain = lower(?1)))`;
 
 /** A filter on customers; null: all. */
 export type CustomersQuery = {

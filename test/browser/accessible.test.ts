@@ -90,7 +90,7 @@ it("shows an owner every page, accessible in each way", async () => {
 it("keeps everything that a page opens accessible in each way", async () => {
   const page = await logIn(browser, owner.key);
   const opened: readonly (readonly [rail: string, open: () => Promise<unknown>])[] = [
-    ["Keys", () => page.getByRole("button", { name: "New key" }).click()],
+    ["Keys", () => page.getByRole("button", { name: "Create key" }).first().click()],
     ["Keys", () => page.getByRole("row").nth(1).click()],
     ["End users", () => page.getByRole("cell", { name: "ann" }).click()],
     ["Requests", () => page.getByRole("row", { name: /echo/ }).first().click()],

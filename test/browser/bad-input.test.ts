@@ -52,7 +52,7 @@ describe("an organization of 100,000 end users", () => {
     await page.getByRole("cell", { name: "user_000001" }).waitFor();
     await page.getByRole("button", { name: "Next" }).click();
     await page.getByText("51 to 100").waitFor();
-    await page.getByLabel("External id").fill("user_099999");
+    await page.getByLabel("End user ID").fill("user_099999");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "user_099999" }).waitFor();
     await page.keyboard.press("Escape");
@@ -95,8 +95,8 @@ it("1,000 keys are paged and filtered", async () => {
 });
 
 it.each([
-  ["", /first request shows here.*curl/s],
-  ["activity", /Nothing was asked in these days/],
+  ["", /Get started.*curl/s],
+  ["activity", /No requests in this period/],
   ["requests", /No request yet/],
   ["end-users", /No end user yet.*first request/s],
 ])("an organization without a request: %s says what fills it", async (path, text) => {
@@ -135,15 +135,15 @@ describe("a region that is away", () => {
     const page = await login(empty.key);
     await show(page, "keys");
     await page.context().setOffline(true);
-    await page.getByText(/The region does not answer\. Next try in/).waitFor();
+    await page.getByText(/Can't reach this region\. Next try in/).waitFor();
     expect(await page.getByRole("cell").count()).toBeGreaterThan(1);
     let asked = 0;
     page.on("request", () => asked++);
     await page.getByRole("button", { name: "Try now" }).click(); // while it must stand there
-    await page.getByText(/The region does not answer\. Next try in/).waitFor();
+    await page.getByText(/Can't reach this region\. Next try in/).waitFor();
     await expect.poll(() => asked).toBeGreaterThan(0);
     await page.context().setOffline(false);
-    await page.getByText(/The region does not answer/).waitFor({ state: "detached" });
+    await page.getByText(/Can't reach this region/).waitFor({ state: "detached" });
   });
 });
 
@@ -217,28 +217,28 @@ it("markup in every field that holds a name is text", async () => {
   await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
   await page.getByRole("button", { name: "Save names" }).click();
   await show(page, "keys");
-  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill(HOSTILE);
   await page.getByLabel("Models").fill(HOSTILE); // no model: refused, and said as text
   await page.getByLabel("End user").fill(HOSTILE);
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.locator(".failed, .wrong").first().waitFor();
   await page.getByRole("button", { name: `${HOSTILE} ✕` }).click();
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.locator(".secret code").waitFor();
   await page.reload();
   await page.getByRole("cell", { name: HOSTILE }).click();
   await page.getByRole("heading", { name: HOSTILE }).waitFor();
   await show(page, "end-users");
   await page.getByRole("button", { name: "New end user" }).click();
-  await page.getByRole("dialog").getByLabel("External id").fill(HOSTILE);
-  await page.getByRole("button", { name: "Make end user" }).click();
+  await page.getByRole("dialog").getByLabel("End user ID").fill(HOSTILE);
+  await page.getByRole("button", { name: "Create end user" }).click();
   await page.getByRole("cell", { name: HOSTILE }).waitFor();
   await show(page, "playground");
   await page.getByLabel("Model").selectOption("sandbox/echo");
   await page.getByLabel("System", { exact: true }).fill(HOSTILE);
   await page.getByLabel("User", { exact: true }).fill(HOSTILE);
-  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.locator(".answer", { hasText: HOSTILE }).waitFor();
   await show(page, "events");
   await page.getByRole("cell", { name: HOSTILE }).first().waitFor(); // the key, by its name
@@ -251,7 +251,7 @@ it("markup in every field that holds a name is text", async () => {
   await page.getByRole("button", { name: "New webhook" }).click();
   const receiver = browser.origin.replace("localhost", "127.0.0.1"); // it answers 404, nobody else is asked
   await page.getByLabel("Address").fill(`${receiver}/hook/${HOSTILE}`);
-  await page.getByRole("button", { name: "Make webhook" }).click();
+  await page.getByRole("button", { name: "Create webhook" }).click();
   await page.locator(".secret code").waitFor();
   await page.reload();
   await page
@@ -266,16 +266,16 @@ it("markup in every field that holds a name is text", async () => {
   await dialog.getByLabel("Name", { exact: true }).fill(HOSTILE);
   await dialog.getByLabel("Slug").fill("hostile-name");
   await dialog.getByLabel("Its owner's address").fill(HOSTILE); // no address: refused, and said as text
-  await dialog.getByRole("button", { name: "Make organization" }).click();
+  await dialog.getByRole("button", { name: "Create organization" }).click();
   await dialog.getByText("must be an email address").first().waitFor();
   await dialog.getByLabel("Its owner's address").fill("owner@example.com");
-  await dialog.getByRole("button", { name: "Make organization" }).click();
+  await dialog.getByRole("button", { name: "Create organization" }).click();
   await operator.locator(".secret code").waitFor();
   await show(operator, `organizations/${orgId}`);
-  await operator.getByRole("button", { name: "Credit", exact: true }).click();
-  await operator.getByLabel("Dollars").fill("1");
+  await operator.getByRole("button", { name: "Add credits…" }).click();
+  await operator.getByLabel("Amount").fill("1");
   await operator.getByLabel("Reference").fill(HOSTILE);
-  await operator.getByRole("button", { name: "Credit it" }).click();
+  await operator.getByRole("button", { name: /^Add \$/ }).click();
   await operator.getByRole("cell", { name: HOSTILE }).first().waitFor();
   for (const one of [page, operator]) {
     expect(await one.locator("script:not([src])").count()).toBe(0);

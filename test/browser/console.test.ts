@@ -59,13 +59,13 @@ const SENIOR = [
   "Overview",
   "Activity",
   "Requests",
-  "Keys",
   "End users",
+  "Connect",
+  "Playground",
   "Models",
+  "Keys",
   "Credits",
   "Events",
-  "Playground",
-  "Connect",
   "Settings",
 ];
 
@@ -76,7 +76,7 @@ describe("who logs in sees the pages of its role, each without an error and read
     ["billing", SENIOR],
     [
       "member",
-      ["Overview", "Requests", "Keys", "End users", "Models", "Credits", "Playground", "Connect"],
+      ["Overview", "Requests", "End users", "Connect", "Playground", "Models", "Keys", "Credits"],
     ],
   ] as const)("%s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
@@ -91,8 +91,8 @@ describe("who logs in sees the pages of its role, each without an error and read
 
   it("an operator", async () => {
     const page = await login(ADMIN_TOKEN);
-    expect(await pagesOf(page)).toEqual(["Organizations", "Catalog", "Business", "Health"]);
-    for (const name of ["Health", "Catalog", "Business", "Organizations"]) {
+    expect(await pagesOf(page)).toEqual(["Customers", "Health", "Catalog", "Business"]);
+    for (const name of ["Health", "Catalog", "Business", "Customers"]) {
       await goTo(page, name);
       await expectAccessible(page);
     }
@@ -123,9 +123,9 @@ describe("a key", () => {
   it("shows a key that is made, used, seen spending, rotated and revoked", async () => {
     const page = await login(owner.key);
     await goTo(page, "Keys");
-    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByRole("button", { name: "Create key" }).first().click();
     await page.getByLabel("Name").fill("Server");
-    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
     const first = await page.locator(".secret code").textContent();
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("button", { name: "Close without it" }).click(); // it was not copied: it asks
@@ -207,7 +207,7 @@ describe("money", () => {
     await goTo(page, "Playground");
     await page.getByLabel("Model").selectOption("sandbox/echo");
     await page.getByLabel("User").fill("four words of text");
-    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByText("four words of text", { exact: true }).first().waitFor();
     await page.locator("dt", { hasText: "Cost" }).waitFor();
     const told = await page.locator("dd .number").first().getAttribute("title");
@@ -219,10 +219,10 @@ describe("money", () => {
     const page = await login(ADMIN_TOKEN);
     await page.goto(`/console/#/organizations/${owner.orgId}`);
     for (let i = 0; i < 2; i++) {
-      await page.getByRole("button", { name: "Credit", exact: true }).click();
-      await page.getByLabel("Dollars").fill("25");
+      await page.getByRole("button", { name: "Add credits…" }).click();
+      await page.getByLabel("Amount").fill("25");
       await page.getByLabel("Reference").fill("invoice 7");
-      await page.getByRole("button", { name: "Credit it" }).click();
+      await page.getByRole("button", { name: /^Add \$/ }).click();
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }
     await page.getByText("$25.99").first().waitFor();
@@ -244,7 +244,7 @@ describe("money", () => {
     const chunks: Buffer[] = [];
     for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
     const [head = "", ...lines] = Buffer.concat(chunks).toString().trim().split(/\r?\n/);
-    expect(head).toContain("External id");
+    expect(head).toContain("End user ID");
     expect(lines.join("\n")).toContain("bob");
     expect(lines.length).toBeGreaterThanOrEqual(3);
   });

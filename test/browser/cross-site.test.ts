@@ -129,9 +129,9 @@ it("logs in after a sign-up, and each login ends the session before", async () =
 it("makes the interrupted change after the login is confirmed, and keeps the form", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Keys");
-  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill("after a while");
-  await press(page, "Create key");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByText("creating a key needs a login from the last ten minutes").waitFor();
   await confirmAs(page, "Eve");
   await page.getByText("another person's").waitFor();
@@ -144,9 +144,9 @@ it("makes the interrupted change after the login is confirmed, and keeps the for
 it("keeps the form when the confirmation is canceled", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Keys");
-  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill("never made");
-  await press(page, "Create key");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByText("Confirm it's you:").waitFor();
   await page.keyboard.press("Escape");
   await page.getByText("This needs a log-in of the last ten minutes").waitFor();
@@ -180,7 +180,7 @@ it("invites from an old session, and the invited person accepts", async () => {
   await goTo(page, "Team");
   await press(page, "Invite");
   await page.getByLabel("Address").fill("ben@example.test");
-  await press(page, "Make the link");
+  await press(page, "Create invitation");
   await page.getByText("inviting a member needs a login").waitFor();
   await confirmAs(page, "Ann");
   const link = (await page.locator(".secret code").textContent()) ?? "";
@@ -225,5 +225,5 @@ it("connects an account at the company's own provider", async () => {
   await confirmAs(page, "Ann");
   await press(page, "Connect your account there");
   await page.getByRole("link", { name: "Continue as Company Ann" }).click();
-  await page.getByRole("button", { name: "Allow no other log-in" }).waitFor();
+  await page.getByRole("button", { name: "Require company login" }).waitFor();
 });

@@ -48,12 +48,12 @@ it("an error's id says which request it was, why, and that nothing was charged: 
   await job.act((page) => page.getByLabel("Request's id").fill(id));
   await job.act((page) => page.keyboard.press("Enter"));
   const bill = job.page.getByRole("dialog");
-  await bill.getByText("Refused: The model 'nope/none' does not exist").waitFor();
+  await bill.getByText("Rejected: The model 'nope/none' does not exist").waitFor();
   expect(await bill.textContent()).toContain("Nothing was charged.");
   expect(await bill.textContent()).toContain(id);
   await expectAccessible(job.page);
   await job.page.reload();
-  await bill.getByText("Refused: The model 'nope/none' does not exist").waitFor();
+  await bill.getByText("Rejected: The model 'nope/none' does not exist").waitFor();
   expect(job.page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
@@ -114,11 +114,11 @@ it("a key with $5 a day, some models and a month to live, its secret copied: 8 a
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await goTo(page, "Keys");
   const job = counted(page);
-  await job.act(() => page.getByRole("button", { name: "New key" }).click());
+  await job.act(() => page.getByRole("button", { name: "Create key" }).first().click());
   const form = page.getByRole("dialog");
   await job.act(() => form.getByLabel("Name").fill("Agent"));
   await job.act(() => form.getByLabel("Budget in dollars").fill("5"));
-  await job.act(() => form.getByLabel("Budget of").selectOption("day"));
+  await job.act(() => form.getByLabel("Budget period").selectOption("day"));
   await job.act(() => form.getByRole("combobox", { name: "Models" }).fill("sandbox/*"));
   await job.act(() => form.getByRole("button", { name: "in 30 days" }).click());
   await form.getByRole("button", { name: "sandbox/* ✕" }).waitFor();
@@ -206,7 +206,7 @@ it("a leaked key is found by its secret and revoked: 4 actions, 401 within 2 s, 
   page.on("request", (request) => sent.push(request.url() + (request.postData() ?? "")));
   const job = counted(page);
   await job.act(() => page.keyboard.press("Control+k"));
-  await job.act(() => page.getByLabel("Find anything").fill(leaked));
+  await job.act(() => page.getByRole("combobox", { name: "Search" }).fill(leaked));
   await page
     .getByRole("option", { name: /Old server, live, 1 request since .*: Revoke/ })
     .waitFor();
@@ -228,7 +228,7 @@ it("the box leads to a request, a key, a model, an end user, a page and the docu
     await page.goto("/console/");
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     await page.keyboard.press("Control+k");
-    await page.getByLabel("Find anything").fill(text);
+    await page.getByRole("combobox", { name: "Search" }).fill(text);
     await page.getByRole("option", { name: option }).first().click();
     await page.waitForURL(address);
   };
@@ -261,11 +261,11 @@ it("a stream is asked, its cost seen and stopped: 3 actions, one paid request", 
   });
   const job = counted(page);
   await job.act(() => page.getByLabel("User").fill("word ".repeat(300)));
-  await job.act(() => page.getByRole("button", { name: "Ask", exact: true }).click());
+  await job.act(() => page.getByRole("button", { name: "Run", exact: true }).click());
   await page.locator(".answer", { hasText: "word word" }).waitFor();
   await job.act(() => page.getByRole("button", { name: "Stop", exact: true }).click());
   const cost = page.locator("dl div", { hasText: "Cost" }).locator(".number");
-  expect(await cost.getAttribute("title")).toMatch(/^[1-9]\d* micros/);
+  expect(await cost.getAttribute("title")).toMatch(/^[1-9]\d* micro-credits/);
   expect(paid).toBe(1);
   expect(page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(3);
@@ -328,7 +328,7 @@ it("an operator opens a customer with $50 and a member, suspends it and looks at
   await job.act(() => dialog.getByRole("button", { name: "Suspend Zoë's Works" }).click());
   await page.getByText("■ suspended").waitFor();
   await job.act(() => goTo(page, "Health"));
-  await page.getByText("Nothing: the region is well.").waitFor();
+  await page.getByText("All systems operational").waitFor();
   expect(page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
@@ -337,7 +337,7 @@ it("a key that was just made goes to Connect in one action, and another's log-in
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByRole("button", { name: "Use in Connect" }).click();
   await page.getByText("With the key").waitFor();
   await page.reload();

@@ -113,18 +113,18 @@ const OF_SUPPORT = [
   "one: Rotate…",
   "one: Suspend…",
   "webhooks: Replay…",
-  "webhooks: Test call",
+  "webhooks: Send test event",
 ];
 const OF_FINANCE = [
-  "margin: Enter a bill…",
+  "margin: Import provider bill…",
+  "one: Add credits…",
   "one: Change…",
-  "one: Credit",
   "one: Reconcile",
-  "prices: Post a price",
   "prices: Remove…",
-  "prices: Rerate…",
+  "prices: Reprice requests…",
+  "prices: Schedule price",
 ];
-const OF_ALL_ALONE = ["recovery: Close the organization…", "recovery: Rebuild the wallet…"];
+const OF_ALL_ALONE = ["recovery: Close customer…", "recovery: Rebuild the wallet…"];
 
 it("no verb is drawn that would be refused for the operator's role", async () => {
   const plain = await buttonsOf(await logIn(browser, tokenOf("read")));
@@ -152,7 +152,7 @@ it("a form has the fields that its operator's role may change, and is not refuse
   await dialog.getByLabel("Name", { exact: true }).fill("Made by support");
   await dialog.getByLabel("Its owner's address").fill("owner@example.com");
   expect(await dialog.getByLabel("First credit in dollars").count()).toBe(0);
-  await dialog.getByRole("button", { name: "Make organization" }).click();
+  await dialog.getByRole("button", { name: "Create organization" }).click();
   await support.locator(".secret code").waitFor();
   expect(support.faults).toEqual([]);
   const finance = await logIn(browser, tokenOf("finance"));

@@ -18,7 +18,7 @@ async function leaver(name: string): Promise<Page> {
   await goTo(owner, "Team");
   await press(owner, "Invite");
   await owner.getByLabel("Address").fill(`${name.toLowerCase()}@example.test`);
-  await press(owner, "Make the link");
+  await press(owner, "Create invitation");
   const link = (await owner.locator(".secret code").textContent()) ?? "";
   const page = await started.open(link);
   await continueAs(page, name);
@@ -35,7 +35,7 @@ it("a person in no organization: every button of what there is, by mouse and key
   for (const by of ["keyboard", "mouse"] as const) {
     const { pressed, paid } = await pressAll(page, {
       by,
-      without: [...ENDING, "Delete it", "Make organization"],
+      without: [...ENDING, "Delete account", "Create organization"],
     });
     expect(pressed).toEqual(
       expect.arrayContaining([
@@ -52,9 +52,10 @@ it("a person in no organization: every button of what there is, by mouse and key
   await continueAs(page, "Ben");
   await press(page, "New organization");
   await page.getByRole("dialog").getByLabel("Name").fill("Made by a press");
-  await press(page, "Make organization");
+  await press(page, "Create organization");
   await goTo(page, "Profile");
   await press(page, "Delete account…");
-  await press(page, "Delete it");
+  await page.getByLabel("Give up the credits of closed organizations").check();
+  await press(page, "Delete account");
   await page.getByText("Your account in this region is deleted.").waitFor();
 });

@@ -59,11 +59,11 @@ async function asking(key: string, model: string, isStream = true): Promise<Watc
   await goTo(page, "Playground");
   await page.getByLabel("Model").selectOption(model);
   await page.getByLabel("User").fill(LONG_TEXT);
-  if (!isStream) await page.getByLabel("as a stream").uncheck();
+  if (!isStream) await page.getByLabel("Stream response").uncheck();
   return page;
 }
 
-const ask = (page: WatchedPage) => page.getByRole("button", { name: "Ask", exact: true });
+const ask = (page: WatchedPage) => page.getByRole("button", { name: "Run", exact: true });
 const stop = (page: WatchedPage) => page.getByRole("button", { name: "Stop", exact: true });
 
 /** The cost that the page shows, in micros. */
@@ -156,14 +156,14 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
     async () => {
       const page = await logIn(browser, ADMIN_TOKEN);
       await page.goto(`/console/#/organizations/${owner.orgId}`);
-      await page.getByRole("button", { name: "See as customer" }).click();
+      await page.getByRole("button", { name: "View as customer" }).click();
       await page.getByText("every change is refused").waitFor();
       const seen = await pressAll(page, { by: "keyboard" });
       expect(seen.pressed.length).toBeGreaterThan(10);
       expect([seen.paid, seen.refused]).toEqual([[], []]);
       await page.getByRole("button", { name: "Leave", exact: true }).click();
       await rail(page).getByRole("link", { name: "Catalog" }).waitFor();
-      const { pressed, paid } = await pressAll(page, { without: ["See as customer"] });
+      const { pressed, paid } = await pressAll(page, { without: ["View as customer"] });
       console.log("operator", seen.pressed.length, pressed.length);
       expect(pressed.length).toBeGreaterThan(30);
       expect(paid).toEqual([]);

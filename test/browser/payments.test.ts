@@ -54,7 +54,7 @@ async function ask(page: Page): Promise<void> {
   await goTo(page, "Playground");
   await page.getByLabel("Model").selectOption("sandbox/echo");
   await page.getByLabel("User").fill("four words of text");
-  await press(page, "Ask");
+  await press(page, "Run");
 }
 
 it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and is topped up until the card is lost", async () => {
@@ -88,13 +88,13 @@ it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and 
   await ask(ann);
   await ann.locator("dt", { hasText: "Cost" }).waitFor();
   await goTo(ann, "Credits");
-  await expect.poll(() => rows(ann, /by itself.*added/)).toBe(1);
+  await expect.poll(() => rows(ann, /automatic.*added/)).toBe(1);
   await ann.locator(".card", { hasText: "$45.99" }).waitFor();
 
   await cardWill(ann, "Ask its customer first");
   await press(ann, "Pay 10 dollars");
   await notice(ann, "10 dollars wait for you: your bank wants to know whether it is you.");
-  await ann.getByRole("link", { name: "Show your bank" }).click();
+  await ann.getByRole("link", { name: "Confirm with your bank" }).click();
   await press(ann, "It is me: pay");
   await ann.getByRole("heading", { name: /is paid$/ }).waitFor();
   await ann.goto(`${origins.eu}/console/#/credits`);
@@ -105,7 +105,7 @@ it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and 
   await ann.getByLabel("When less than this is left, dollars").fill("56");
   await press(ann, "Turn on");
   await ann.getByText("It is off: the bank does not accept the card any more").waitFor();
-  await expect.poll(() => rows(ann, /by itself.*declined/)).toBe(1);
+  await expect.poll(() => rows(ann, /automatic.*declined/)).toBe(1);
   await press(ann, "Pay 10 dollars");
   await notice(ann, /10 dollars were not paid.*Use another card/);
   await expectAccessible(ann);
@@ -117,7 +117,7 @@ it("charges nothing after a left payment page; a refund is shown, explained and 
   await press(ben, "Pay 10 dollars");
   await press(ben, "Leave");
   await notice(ben, "10 dollars wait for you");
-  await press(ben, "Do not pay");
+  await press(ben, "Cancel purchase");
   await notice(ben, "10 dollars were not paid. Nothing was taken.");
   expect(await rows(ben, /payment page.*added/)).toBe(0);
 
@@ -141,18 +141,19 @@ it("charges nothing after a left payment page; a refund is shown, explained and 
   await operator.goto(`${origins.eu}/console/#/organizations/${organization.id}`);
   await operator.getByRole("row", { name: /payment page.*added/ }).click();
   await press(operator, "Refund…");
-  await press(operator, "Refund it");
+  await press(operator, "Continue");
+  await operator.getByRole("button", { name: /^Refund \$/ }).click();
   await ben.locator(".notice", { hasText: "$7.00 are owed" }).waitFor();
   await expect.poll(() => rows(ben, /payment page.*\$10\.00.*\$10\.00/)).toBe(1);
   await expectAccessible(ben);
   await ask(ben);
-  await ben.getByRole("alert").getByText("what is owed is paid first").waitFor();
+  await ben.getByRole("alert").getByText("A returned payment is due first").waitFor();
 
   await operator.getByText("$7.00 owed").waitFor();
   await expectAccessible(operator);
-  await press(operator, "Forgive…");
+  await press(operator, "Write off…");
   await operator.getByLabel("Reference").fill("kindness");
-  await press(operator, "Forgive it");
+  await operator.getByRole("button", { name: /^Write off \$/ }).click();
   await operator.getByText("$7.00 owed").waitFor({ state: "detached" });
 });
 

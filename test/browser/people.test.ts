@@ -34,9 +34,9 @@ async function expectReadable(page: Page): Promise<void> {
 /** Makes a key, and asks with it as a program does. */
 async function makesKeyAndAsks(page: Page): Promise<void> {
   await goTo(page, "Keys");
-  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill("Ann's");
-  await press(page, "Create key");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   const key = (await page.locator(".secret code").textContent()) ?? "";
   expect(key).toMatch(/^svc_sk_eu_live_/);
   const asked = await fetch(`${started.origins.eu}/v1/chat/completions`, {
@@ -54,7 +54,7 @@ async function invite(page: Page, email: string): Promise<string> {
   await goTo(page, "Team");
   await press(page, "Invite");
   await page.getByLabel("Address").fill(email);
-  await press(page, "Make the link");
+  await press(page, "Create invitation");
   const link = (await page.locator(".secret code").textContent()) ?? "";
   await page.reload();
   await rail(page).waitFor();
@@ -91,7 +91,7 @@ it("a person signs up, buys nothing, makes a key and asks, invites, changes and 
   await ben.getByLabel("Model").selectOption("sandbox/slow-stream");
   await ben.getByLabel("User").fill("word ".repeat(60));
   const asked = ben.waitForResponse(/\/v1\/chat\/completions$/);
-  await press(ben, "Ask");
+  await press(ben, "Run");
   const stream = await asked;
   await ben.locator(".answer", { hasText: "word word" }).waitFor();
   let hasEnded = false;
@@ -121,7 +121,8 @@ it("a person signs up, buys nothing, makes a key and asks, invites, changes and 
 
   await goTo(ann, "Profile");
   await press(ann, "Delete account…");
-  await press(ann, "Delete it");
+  await ann.getByLabel("Give up the credits of closed organizations").check();
+  await press(ann, "Delete account");
   await ann.getByText("Your account in this region is deleted.").waitFor();
   await press(ann, "Continue with this machine");
   await ann.getByRole("link", { name: "Continue as Ann" }).click();
@@ -162,7 +163,7 @@ async function expectFits(page: Page): Promise<void> {
 it("works on a phone and by keyboard alone: sign-up, team, domains, invitation, profile", async () => {
   const cleo = await started.open("/console/", PHONE);
   await expectFits(cleo);
-  await enterAt(cleo, "No account yet: sign up");
+  await enterAt(cleo, "Create account");
   await expectFits(cleo);
   await enterAt(cleo, "Continue with this machine");
   await enterAt(cleo, "Continue as Cleo");
@@ -178,7 +179,7 @@ it("works on a phone and by keyboard alone: sign-up, team, domains, invitation, 
   const typed = ["Address", "Role"].map((name) => cleo.getByRole("dialog").getByLabel(name));
   const values = (): Promise<unknown> => Promise.all(typed.map((field) => field.inputValue()));
   await expect.poll(values).toEqual(["ann@example.test", "admin"]);
-  await enterAt(cleo, "Make the link");
+  await enterAt(cleo, "Create invitation");
   const link = (await cleo.locator(".secret code").textContent()) ?? "";
   await expectFits(cleo);
   await cleo.reload();
@@ -215,6 +216,7 @@ it("works on a phone and by keyboard alone: sign-up, team, domains, invitation, 
   await ann.getByRole("button", { name: "Continue with this machine" }).waitFor();
   await enterAt(cleo, "Delete account…");
   await expectFits(cleo);
-  await enterAt(cleo, "Delete it");
+  await enterAt(cleo, "Give up the credits of closed organizations", " ");
+  await enterAt(cleo, /^Delete account$/);
   await cleo.getByText("Your account in this region is deleted.").waitFor();
 });

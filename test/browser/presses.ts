@@ -203,7 +203,7 @@ class Walk implements Pressed {
     else await button.press("Enter");
     this.pressed.push(`${at}: ${label}`);
     await quiet(this.#page);
-    if (label === "Ask") await expect.poll(this.#paid).toBe(before + 1);
+    if (label === "Run") await expect.poll(this.#paid).toBe(before + 1);
     for (let more = before; more < this.#paid(); more++) this.paid.push(`${at}: ${label}`);
     if ((await rail(this.#page).count()) === 0) throw new Error(`no session after ${at}: ${label}`);
     return true;
@@ -233,7 +233,7 @@ class Walk implements Pressed {
     await show(this.#page, name, address);
     if (opensRow) await openRow(this.#page);
     if (name === "Playground") {
-      const ask = this.#page.getByRole("button", { name: "Ask", exact: true });
+      const ask = this.#page.getByRole("button", { name: "Run", exact: true });
       await expect.poll(() => ask.isEnabled()).toBe(true);
     }
     this.#drawn = `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;

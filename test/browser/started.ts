@@ -72,6 +72,6 @@ export async function continueAs(page: Page, name: string): Promise<void> {
 }
 
 export async function signUp(page: Page, name: string): Promise<void> {
-  await page.getByRole("button", { name: "No account yet: sign up" }).click();
+  await page.getByRole("button", { name: "Create account" }).click();
   await continueAs(page, name);
 }

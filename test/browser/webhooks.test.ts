@@ -68,15 +68,15 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await page.getByText("No webhook yet.").waitFor();
   await page.getByRole("button", { name: "New webhook" }).click();
   await page.getByLabel("Address").fill("http://hooks.turnpike.dev/");
-  await inDialog(page, "Make webhook").click();
+  await inDialog(page, "Create webhook").click();
   await page.getByText("url must begin with https://.").first().waitFor();
   await page.getByLabel("Address").fill(url);
   await page.getByText("Only some events").click();
   await page.getByLabel("settings: changed").check();
-  await inDialog(page, "Make webhook").click();
+  await inDialog(page, "Create webhook").click();
   const first = await secretShown(page);
 
-  await page.getByRole("button", { name: "Test call" }).click();
+  await page.getByRole("button", { name: "Send test event" }).click();
   await page.getByText("Delivered", { exact: true }).first().waitFor();
   await page.getByText("<b>thanks</b>", { exact: true }).waitFor();
   const [called] = ofType("webhook.test");
@@ -86,7 +86,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await changeSettings();
   await page.getByRole("cell", { name: "settings.changed" }).click();
   await expect.poll(() => page.getByRole("dialog").textContent()).toContain("delivered");
-  await page.getByLabel("How its answer begins").getByText("<b>thanks</b>").waitFor();
+  await page.getByLabel("Response body").getByText("<b>thanks</b>").waitFor();
   const [told] = ofType("settings.changed");
   const headers = await page.getByLabel("Headers", { exact: true }).textContent();
   expect(headers).toContain(`webhook-signature: ${told?.headers["webhook-signature"]}`);
@@ -122,18 +122,18 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await page.getByLabel("The current secret ends").selectOption("0");
   await inDialog(page, "Rotate").click();
   const second = await secretShown(page);
-  await page.getByRole("button", { name: "Test call" }).click();
+  await page.getByRole("button", { name: "Send test event" }).click();
   await page.getByText("Delivered", { exact: true }).first().waitFor();
   const signed = ofType("webhook.test").at(-1);
   expect(new Webhook(second).verify(signed?.body ?? "", signed?.headers ?? {})).toBeDefined();
   expect(() => new Webhook(first).verify(signed?.body ?? "", signed?.headers ?? {})).toThrow();
   await inDialog(page, "Close").last().click();
 
-  await page.getByRole("button", { name: "Switch off…" }).click();
+  await page.getByRole("button", { name: "Disable webhook" }).click();
   await inDialog(page, "Switch it off").click();
   await page.getByText("off", { exact: true }).waitFor();
   await changeSettings();
-  await page.getByRole("button", { name: "Switch on…" }).waitFor();
+  await page.getByRole("button", { name: "Enable webhook" }).waitFor();
   expect(ofType("settings.changed")).toHaveLength(4);
   await page.getByRole("button", { name: "Delete…" }).click();
   await inDialog(page, "Delete it").click();
@@ -154,7 +154,7 @@ it("a webhook is made and tested, and what failed is sent again: 8 actions", asy
   await act(page.keyboard.press("Enter"));
   await act(page.getByRole("button", { name: "Copy and close" }).click());
   await page.waitForURL(/events\/whk_/);
-  await act(page.getByRole("button", { name: "Test call" }).click());
+  await act(page.getByRole("button", { name: "Send test event" }).click());
   await page.getByText("Delivered", { exact: true }).waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^whsec_/);
   await page.reload();

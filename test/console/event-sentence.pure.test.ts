@@ -22,13 +22,13 @@ it("an event is a sentence with its amounts and names", () => {
   );
   const low = { threshold_micro: 10_000_000, balance_micro: 9_980_000 };
   expect(said("balance.low", "org", low)).toBe("Balance is below $10.00: $9.98 left.");
-  const alert = { period: "monthly", threshold: 90, quota_micro: 780_000 };
+  const alert = { period: "monthly", threshold: 0.9, quota_micro: 780_000 };
   expect(said("end_user.alert", "user_003", alert)).toBe(
-    "user_003 has used 90 % of $0.78 for this month.",
+    "user_003 has used 90% of this month's quota of $0.78.",
   );
   const reached = { period: "day", since: "2026-11-25", quota_micro: 2_000_000, left_micro: 0 };
   expect(said("end_user.quota_reached", "user_003", reached)).toBe(
-    "user_003 has used up $2.00 for today; refused until 00:00 UTC.",
+    "user_003 has used up today's quota of $2.00; new requests are rejected until 00:00 UTC.",
   );
   const changes = { budget_dollars: { from: null, to: 20 } };
   expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
@@ -44,7 +44,18 @@ it("an event is a sentence with its amounts and names", () => {
   );
   expect(said("key.revoked", "key_1", {}, OPERATOR)).toBe("admin (operator) revoked Server.");
   expect(said("webhook.disabled", "whk_1", { reason: "failing" })).toBe(
-    "The webhook whk_1 is off: no answer for five days.",
+    "The webhook whk_1 is off: no successful delivery for five days.",
+  );
+});
+
+it("names former members and shows no JSON", () => {
+  const id = "0199a6f0-1111-4222-8333-444455556666";
+  expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
+    "a former member revoked Server.",
+  );
+  const changes = { auto_top_up: { from: null, to: { below: 5, to: 20 } } };
+  expect(said("settings.changed", "org", { changes }, KEY)).toBe(
+    "Ann changed the settings: auto top up below 5, to 20 (before: none).",
   );
 });
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { PAGES } from "./pages.ts";
+import { BAR_PATHS, PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import type { Box } from "./pages/command-palette.tsx";
 import { Login } from "./pages/login.tsx";
@@ -21,7 +21,7 @@ import {
   session,
   useSession,
 } from "./state/session.ts";
-import { Badge, Facts, Money } from "./ui/basics.tsx";
+import { Badge, Facts, Head, Money } from "./ui/basics.tsx";
 import { Confirmed, ConfirmLogin } from "./ui/confirm-login.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -93,7 +93,8 @@ function Shell() {
   const why = query["why"];
   const content = useRef<HTMLElement>(null);
   const pages = PAGES.filter(({ forWhom }) => forWhom(who));
-  const page = pages.find((one) => one.path === (path[0] ?? "")) ?? pages[0];
+  const start = path.length === 0 ? pages[0] : undefined;
+  const page = pages.find((one) => one.path === path[0]) ?? start;
   const [help, setHelp] = useState(false);
   const [more, setMore] = useState(false);
   const [Found, setFound] = useState<{ readonly Box: typeof Box } | null>(null);
@@ -102,10 +103,9 @@ function Shell() {
   useEffect(() => fetchWhenIdle(pages), [who]);
   useKeyboard(pages, () => setHelp(true), find);
   useEffect(() => {
-    document.title = `${page?.title ?? ""} - Turnpike`;
+    document.title = `${page?.title ?? "Page not found"} - Turnpike`;
     scrollTo(0, 0);
   }, [page]);
-  if (page === undefined) return null;
   return (
     <div class="shell">
       <Rail
@@ -118,13 +118,13 @@ function Shell() {
         <ConnectionBar />
         {isViewing(who) && <ViewingBar />}
         <TopLine onFind={find} />
-        <main ref={content} tabIndex={-1} key={page.path}>
+        <main ref={content} tabIndex={-1} key={page?.path}>
           {why !== undefined && (
             <p class="notice" role="alert">
               {WHY[why] ?? "That did not work. Try again."}
             </p>
           )}
-          <LazyPage page={page} />
+          {page ? <LazyPage page={page} /> : <NotFound />}
         </main>
       </div>
       {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
@@ -135,6 +135,18 @@ function Shell() {
   );
 }
 
+function NotFound() {
+  return (
+    <>
+      <Head
+        title="Page not found"
+        text="The page doesn't exist, or your role doesn't include it."
+      />
+      <a href={hrefOf([])}>Back to the start</a>
+    </>
+  );
+}
+
 function Rail({
   pages,
   current,
@@ -142,7 +154,7 @@ function Rail({
   onMore,
 }: {
   pages: readonly Page[];
-  current: Page;
+  current: Page | undefined;
   onSkip: () => void;
   onMore: () => void;
 }) {
@@ -154,9 +166,15 @@ function Rail({
       <a class="brand" href={hrefOf([])}>
         Turnpike
       </a>
-      {pages.map((page) => (
+      {pages.flatMap((page, i) => [
+        page.group !== undefined && page.group !== pages[i - 1]?.group && (
+          <span key={page.group} class="rail-group">
+            {page.group}
+          </span>
+        ),
         <a
           key={page.path}
+          class={BAR_PATHS.has(page.path) ? "" : "beyond-bar"}
           onPointerEnter={() => fetchAhead(page)}
           onFocus={() => fetchAhead(page)}
           href={hrefOf(page.path === "" ? [] : [page.path])}
@@ -164,8 +182,8 @@ function Rail({
         >
           <Icon name={page.icon} />
           <span>{page.title}</span>
-        </a>
-      ))}
+        </a>,
+      ])}
       <button type="button" class="quiet more" onClick={onMore}>
         More
       </button>
@@ -310,7 +328,7 @@ function isChordOfBox(event: KeyboardEvent): boolean {
 function Help({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const rows = [
     ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
-    ["Ctrl K", "Find anything"] as const,
+    ["Ctrl K", "Search"] as const,
     ["/", "The filter of a list"] as const,
     ["↑ ↓", "From row to row"] as const,
     ["Enter", "Opens the row"] as const,

@@ -106,7 +106,7 @@ export async function send(url: string, init: RequestInit): Promise<Outcome<unkn
     const message =
       error instanceof SyntaxError
         ? "The answer was not JSON: a proxy may have changed it."
-        : "The region did not answer.";
+        : "The region didn't respond.";
     const nothing = { param: null, requestId: null, docsUrl: null };
     return { ok: false, failure: { status: 0, code: "no_answer", message, ...nothing } };
   }

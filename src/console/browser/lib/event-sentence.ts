@@ -1,5 +1,5 @@
 import type { Event } from "../api/types.ts";
-import { left, spent } from "./money.ts";
+import { left, percent, spent } from "./money.ts";
 
 export type EventType = Event["type"];
 /** Returns the display name of an id, or the id. */
@@ -14,6 +14,7 @@ type Told = {
   readonly money: (name: string) => string;
   readonly left: (name: string) => string;
   readonly time: (name: string) => string;
+  readonly share: (name: string) => string;
 };
 
 /** Returns the sentence of an event, with dollars and UTC times. */
@@ -21,12 +22,13 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   const { data, actor, subject, type } = event;
   const told: Told = {
     who: actorOf(actor, nameOf),
-    what: typeof data["email"] === "string" ? data["email"] : nameOf(subject),
+    what: typeof data["email"] === "string" ? data["email"] : personOf(subject, nameOf),
     changes: changesOf(data["changes"], nameOf),
     text: (name) => (data[name] === undefined || data[name] === null ? "" : plain(data[name])),
     money: (name) => (typeof data[name] === "number" ? spent(data[name]) : ""),
     left: (name) => (typeof data[name] === "number" ? left(data[name]) : ""),
     time: (name) => (typeof data[name] === "string" ? moment(data[name]) : ""),
+    share: (name) => (typeof data[name] === "number" ? percent(data[name]) : "part"),
   };
   const said = SENTENCES[type](told).replaceAll(/\s+/g, " ").trim();
   return `${said}.`;
@@ -36,14 +38,22 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
 export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
   if (id === null) return "Turnpike";
   if (kind === "operator") return `${id} (operator)`;
-  return kind === "session" ? `A session (${id})` : nameOf(id);
+  return kind === "session" ? `A session (${id})` : personOf(id, nameOf);
+}
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** Returns the display name, or "a former member" for a member who is no longer in the team. */
+function personOf(id: string, nameOf: NameOf): string {
+  const name = nameOf(id);
+  return UUID.test(name) ? "a former member" : name;
 }
 
 /** The sentences by event type, complete by type check. */
 export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
-    const amount = money("amount_micro").replace("-", "");
+    const amount = money("amount_micro").replace("−", "");
     const reference = text("reference");
     return `${who} ${isTaken ? "took" : "added"} ${amount}${after(": ", reference)}${after("; balance ", rest("balance_micro"))}`;
   },
@@ -54,7 +64,7 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "purchase.created": ({ who, money }) =>
     `${who} ordered credits${after(" of ", money("amount_micro"))}`,
   "purchase.needs_customer": ({ money }) =>
-    `The purchase${after(" of ", money("amount_micro"))} waits for a person to confirm it`,
+    `The purchase${after(" of ", money("amount_micro"))} needs your confirmation`,
   "purchase.credited": ({ money, left: rest }) =>
     `The purchase${after(" of ", money("amount_micro"))} is paid and credited${after("; balance ", rest("balance_micro"))}`,
   "purchase.declined": ({ money, text }) =>
@@ -62,19 +72,19 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "purchase.expired": ({ money }) =>
     `The purchase${after(" of ", money("amount_micro"))} was not paid in time`,
   "payment.reversed": ({ money }) =>
-    `A payment went back${after(": ", money("back_micro"))}${after("; owed ", money("owed_micro"))}`,
+    `A payment was returned${after(": ", money("back_micro"))}${after("; owed ", money("owed_micro"))}`,
   "payment.reinstated": ({ money }) =>
-    `A payment that went back came again${after("; still back: ", money("back_micro"))}`,
+    `A returned payment was paid again${after("; still returned: ", money("back_micro"))}`,
   "payment.forgiven": ({ who, money }) =>
-    `${who} forgave what was owed${after(": ", money("amount_micro"))}`,
+    `${who} wrote off a debt${after(": ", money("amount_micro"))}`,
   "top_up.paused": ({ text, time }) =>
-    `Automatic top-up waits${after(" until ", time("until"))}${after(": ", text("reason").replaceAll("_", " "))}`,
+    `Automatic top-up is paused${after(" until ", time("until"))}${after(": ", text("reason").replaceAll("_", " "))}`,
   "top_up.disabled": ({ text }) =>
-    `Automatic top-up is off until somebody turns it on${after(": ", text("reason").replaceAll("_", " "))}`,
-  "end_user.alert": ({ what, text, money }) =>
-    `${what} has used ${text("threshold")} % of ${money("quota_micro")} for ${periodOf(text("period"))}`,
+    `Automatic top-up is off${after(": ", text("reason").replaceAll("_", " "))}`,
+  "end_user.alert": ({ what, text, money, share }) =>
+    `${what} has used ${share("threshold")} of ${quotaOf(text("period"))}${after(" of ", money("quota_micro"))}`,
   "end_user.quota_reached": ({ what, text, money }) =>
-    `${what} has used up ${money("quota_micro")} for ${periodOf(text("period"))}; refused until ${endOf(text("period"))}`,
+    `${what} has used up ${quotaOf(text("period"))}${after(" of ", money("quota_micro"))}; new requests are rejected until ${endOf(text("period"))}`,
   "key.created": ({ who, what, text }) =>
     `${who} created ${text("name") || what}${after(": ", text("rpm_limit"), " requests per 60 s")}`,
   "key.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
@@ -82,27 +92,27 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `${what} has a new secret${after("; the old one works until ", time("others_end_at"))}`,
   "key.revoked": ({ who, what }) => `${who} revoked ${what}`,
   "key.expiring": ({ what, time }) => `${what} expires${after(" ", time("expires_at"))}`,
-  "key.budget_reached": ({ what, text, money }) =>
-    `${what} has used up its budget of ${money("budget_micro")}${ofPeriod(text("period"))}`,
+  "key.budget_reached": ({ what, text, money, left: rest }) =>
+    `${what} reached its budget${after(" of ", money("budget_micro"))}${ofPeriod(text("period"))}${after("; ", rest("left_micro"), " is left")}`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
-    `The session ${what} has used up its budget of ${money("budget_micro")}`,
-  "member.created": ({ who, what, text }) =>
-    `${who} made ${what} a member${after(" as ", text("role"))}`,
+    `The session ${what} reached its budget${after(" of ", money("budget_micro"))}`,
+  "member.created": ({ who, what, text }) => `${who} added ${what} as ${text("role") || "member"}`,
   "member.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
   "member.removed": ({ who, what }) => `${who} removed ${what}`,
-  "invitation.created": ({ who, text }) => `${who} invited somebody${after(" as ", text("role"))}`,
-  "invitation.ended": ({ who, what }) => `${who} ended the invitation ${what}`,
+  "invitation.created": ({ who, text }) =>
+    `${who} created an invitation${after(" as ", text("role"))}`,
+  "invitation.ended": ({ who, what }) => `${who} canceled the invitation ${what}`,
   "settings.changed": ({ who, changes }) => `${who} changed the settings${after(": ", changes)}`,
   "organization.created": ({ who, what, text }) =>
     `${who} created ${text("name") || what}${after(" in ", text("region").toUpperCase())}`,
   "organization.changed": ({ who, what, changes }) =>
     `${who} changed ${what}${after(": ", changes)}`,
   "organization.wallet_rebuilt": ({ who, left: rest }) =>
-    `${who} made the balance anew from the database${after(": ", rest("balance_micro"))}`,
+    `${who} restored the balance from the database${after(": ", rest("balance_micro"))}`,
   "organization.events_left_out": ({ text }) =>
-    `More events${after(" of ", text("type"))} in one hour than are listed${after(": ", text("left_out"))}`,
-  "operator.viewed": ({ who }) => `${who} looked at this organization as its owner sees it`,
+    `Some events${after(" of ", text("type"))} of one hour are not listed${after(": ", text("left_out"))}`,
+  "operator.viewed": ({ who }) => `${who} viewed this organization as its owner`,
   "webhook.created": ({ who, text }) => `${who} added the webhook ${text("host")}`,
   "webhook.changed": ({ who, what, changes }) =>
     `${who} changed the webhook ${what}${after(": ", changes)}`,
@@ -110,22 +120,22 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `${who} gave the webhook ${what} a new secret${after("; the old one signs until ", time("previous_until"))}`,
   "webhook.deleted": ({ who, text }) => `${who} deleted the webhook ${text("host")}`,
   "webhook.disabled": ({ what, text }) =>
-    `The webhook ${what} is off: ${text("reason") === "gone" ? "it answered 410" : "no answer for five days"}`,
+    `The webhook ${what} is off: ${text("reason") === "gone" ? "it returned 410" : "no successful delivery for five days"}`,
 };
 
 function after(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
 
-const PERIODS: Readonly<Record<string, readonly [during: string, end: string]>> = {
-  day: ["today", "00:00 UTC"],
-  daily: ["today", "00:00 UTC"],
-  week: ["this week", "Monday, 00:00 UTC"],
-  month: ["this month", "the first of the next month, 00:00 UTC"],
-  monthly: ["this month", "the first of the next month, 00:00 UTC"],
+const PERIODS: Readonly<Record<string, readonly [quota: string, end: string]>> = {
+  day: ["today's quota", "00:00 UTC"],
+  daily: ["today's quota", "00:00 UTC"],
+  week: ["this week's quota", "Monday, 00:00 UTC"],
+  month: ["this month's quota", "the first of the next month, 00:00 UTC"],
+  monthly: ["this month's quota", "the first of the next month, 00:00 UTC"],
 };
-const periodOf = (period: string): string => PERIODS[period]?.[0] ?? "its whole time";
-const endOf = (period: string): string => PERIODS[period]?.[1] ?? "it is raised";
+const quotaOf = (period: string): string => PERIODS[period]?.[0] ?? "its total quota";
+const endOf = (period: string): string => PERIODS[period]?.[1] ?? "the quota is raised";
 const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
 
 /** Formats `2026-11-27 14:02 UTC`. */
@@ -155,7 +165,15 @@ function valueOf(field: string, value: unknown, nameOf: NameOf): string {
   return plain(value);
 }
 
-function plain(value: unknown): string {
+/** Returns a value in words, without JSON. */
+export function plain(value: unknown): string {
   if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
+  if (typeof value === "object" && value !== null) {
+    return Object.entries(value)
+      .map(([name, one]) => `${name.replaceAll("_", " ")} ${plain(one)}`)
+      .join(", ");
+  }
+  if (typeof value === "boolean") return value ? "on" : "off";
+  if (value === null || value === undefined) return "none";
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -8,7 +8,7 @@ const MICROS = 1_000_000;
  * rounded down, spend up.
  */
 function shown(micros: number, side: Side): string {
-  const sign = micros < 0 ? "-" : "";
+  const sign = micros < 0 ? "−" : "";
   const size = Math.abs(micros);
   if (size === 0) return "$0.00";
   const digits = Math.max(2, Math.min(6, 7 - String(Math.floor(size)).length + 1));
@@ -42,7 +42,7 @@ export function exact(micros: number): string {
 
 /** Formats the exact micro-credits for a tooltip. */
 export function inMicros(micros: number): string {
-  return `${grouped(micros)} micros ($${(micros / MICROS).toFixed(6)})`;
+  return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }
 
 /** Converts the API's dollars to whole micro-credits. */
@@ -50,9 +50,9 @@ export function microsOf(dollars: number): number {
   return Math.round(dollars * MICROS);
 }
 
-/** Formats a whole number with thin spaces. */
+/** Formats a whole number with commas. */
 export function grouped(count: number): string {
-  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, "\u2009");
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** Formats a count with its noun: `1 token`, `2 tokens`. */
@@ -73,9 +73,9 @@ export function short(count: number): string {
   return `${value >= 100 ? Math.floor(value) : value}${letter}`;
 }
 
-/** Formats a share of 0 to 1: `12 %`, `< 1 %`, `> 99 %`. */
+/** Formats a share of 0 to 1: `12%`, `<1%`, `>99%`. */
 export function percent(share: number): string {
-  if (share > 0 && share < 0.01) return "< 1 %";
-  if (share < 1 && share > 0.99) return "> 99 %";
-  return `${Math.round(share * 100)} %`;
+  if (share > 0 && share < 0.01) return "<1%";
+  if (share < 1 && share > 0.99) return ">99%";
+  return `${Math.round(share * 100)}%`;
 }

@@ -7,9 +7,9 @@ type Tone = "plain" | "good" | "warn" | "bad";
 
 const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: Tone]>> = {
   wanted: ["starting", "plain"],
-  asked: ["asking the bank", "plain"],
-  unknown: ["asking the bank", "plain"],
-  needs_customer: ["waits for you", "warn"],
+  asked: ["processing", "plain"],
+  unknown: ["processing", "plain"],
+  needs_customer: ["action required", "warn"],
   paid: ["paid, being added", "plain"],
   credited: ["added", "good"],
   declined: ["declined", "bad"],
@@ -28,7 +28,7 @@ export function isFinal({ state }: Purchase): boolean {
 
 /** Returns how a purchase was ordered. */
 export function wayOf({ method }: Purchase): string {
-  return { checkout: "payment page", card: "kept card", auto: "by itself" }[method];
+  return { checkout: "payment page", card: "kept card", auto: "automatic" }[method];
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {

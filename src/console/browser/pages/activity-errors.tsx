@@ -73,7 +73,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
               if (group === null) return; // no filter exists for requests without a group
               goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
             }}
-            empty={<Empty text="Nothing failed or was refused." />}
+            empty={<Empty text="No errors in this period." />}
           />
         </>
       )}

@@ -30,7 +30,7 @@ export function ActivityMeasures() {
     <ReadResult read={read} height={304}>
       {({ rows }) => {
         if (rows.length === 0) {
-          return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
+          return <Empty text="No requests in this period." children={<FirstSteps />} />;
         }
         return isTimed(metric) ? (
           <Times rows={rows} parts={parts} metric={metric} />

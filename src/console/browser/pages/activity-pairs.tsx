@@ -52,7 +52,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
               if (first === null || other === null) return; // no filter exists for requests without a group
               goTo(["activity"], { ...query, [by]: first, [second]: other });
             }}
-            empty={<Empty text="Nothing was asked in these days." />}
+            empty={<Empty text="No requests in this period." />}
           />
         </>
       )}

@@ -36,7 +36,7 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
           open={(row) => {
             if (row.group !== null) goTo(["activity"], { ...query, [by]: row.group });
           }}
-          empty={<Empty text="Nothing was asked in these days." />}
+          empty={<Empty text="No requests in this period." />}
         />
       )}
     </ReadResult>

@@ -207,7 +207,7 @@ function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
   const nameOf = useGroupNames();
   if (isApartDrawn(metric)) return <LazyPage page={MEASURES} height={304} />;
   if (rows.length === 0) {
-    return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
+    return <Empty text="No requests in this period." children={<FirstSteps />} />;
   }
   return (
     <GroupChart

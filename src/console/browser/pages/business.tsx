@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Margin } from "../api/types.ts";
 import type { Outcome } from "../api/client.ts";
-import { percent } from "../lib/money.ts";
+import { counted, grouped, percent } from "../lib/money.ts";
 import { daysOf, rangeOf } from "../lib/range.ts";
 import { exactly } from "../lib/time.ts";
 import { change, readOnce, useLoaded } from "../state/reads.ts";
@@ -65,10 +65,10 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   );
   return (
     <>
-      <Head title="Business" text="Every customer's ledger is asked, a page of them at a time.">
+      <Head title="Business" text="Charges, known costs and margin of all customers.">
         {may("POST /admin/v1/costs") && (
           <button type="button" onClick={() => setImporting(true)}>
-            Enter a bill…
+            Import provider bill…
           </button>
         )}
       </Head>
@@ -78,7 +78,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
           <>
             <Sum rows={data} />
             {Date.parse(complete_from) > Date.parse(range.from) && (
-              <p class="notice">▲ What was admitted before {exactly(complete_from)} is left out.</p>
+              <p class="notice">▲ Requests before {exactly(complete_from)} are not included.</p>
             )}
             <Table
               name="Margin"
@@ -91,7 +91,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
                   <Choice name="by" label="Split" options={BYS} />
                 </>
               }
-              empty={<Empty text="Nothing was charged in these days." />}
+              empty={<Empty text="No charges in this period." />}
             />
           </>
         )}
@@ -138,10 +138,22 @@ function added(sum: Row | undefined, row: Row): Row {
   };
 }
 
+/** Only requests with a known cost have a margin; the share of the others is named. */
 function Sum({ rows }: { rows: readonly Row[] }) {
   const of = (name: "charged_micro" | "bought_micro" | "margin_micro"): number =>
     rows.reduce((sum, row) => sum + row[name], 0);
   const charged = of("charged_micro");
+  const requests = rows.reduce((sum, row) => sum + row.requests, 0);
+  const unknown = rows.reduce((sum, row) => sum + row.unknown_requests, 0);
+  if (unknown > 0) {
+    return (
+      <p class="notice">
+        ▲ Charged <Money micros={charged} />, known cost <Money micros={of("bought_micro")} />. The
+        margin is unknown: {grouped(unknown)} of {counted(requests, "request")} (
+        {percent(unknown / requests)}) have no known cost.
+      </p>
+    );
+  }
   return (
     <p>
       Charged <Money micros={charged} />, cost <Money micros={of("bought_micro")} />, margin{" "}
@@ -166,7 +178,13 @@ function amount(
     csv: [[id.replace("_micro", "_usd"), (row) => usd(row[id])]],
     cell: (row) => {
       const micros = row[id];
-      return micros === null ? "" : <Money micros={micros} />;
+      if (id === "margin_micro" && row.unknown_requests > 0) return "Unknown";
+      if (id === "bought_micro" && row.unknown_requests === row.requests) return "Unknown";
+      return micros === null ? (
+        ""
+      ) : (
+        <Money micros={micros} kind={id === "margin_micro" ? "left" : "spent"} />
+      );
     },
   };
 }
@@ -215,8 +233,8 @@ function EnterBill({ onClose }: { onClose: () => void }) {
   );
   return (
     <FormDialog
-      title="Enter a provider's bill"
-      verb="Enter it"
+      title="Import a provider's bill"
+      verb="Import bill"
       run={() => {
         const row = { ...typed, provider: typed.provider.trim(), dollars: Number(typed.dollars) };
         return change("POST /admin/v1/costs", { body: { rows: [row] } }, []);

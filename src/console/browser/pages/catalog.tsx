@@ -1,4 +1,5 @@
 import type { CatalogModels, ListPrice } from "../api/types.ts";
+import { microsOf, spent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, Copy, Head } from "../ui/basics.tsx";
 import { Choice } from "../ui/filters.tsx";
@@ -65,15 +66,20 @@ function money(id: "cost" | "price", title: string): Column<Row> {
   };
 }
 
+const dollars = (price: number): string => spent(microsOf(price));
+
 function Pair({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
   const { input, cached, cache_write: written, output, ...units } = of;
   const perUnit = Object.entries(units).map(
-    ([unit, price]) => `$${price} per ${unit.replace("_", " ")}`,
+    ([unit, price]) => `${dollars(price)} per ${unit.replace("_", " ")}`,
   );
-  const perToken = input === 0 ? [] : [`$${input}`, `$${output}`];
+  const perToken = input === 0 ? [] : [dollars(input), dollars(output)];
   return (
-    <span class="number" title={`cached $${cached}, written to a cache $${written}`}>
+    <span
+      class="number"
+      title={`cached ${dollars(cached)}, written to a cache ${dollars(written)}`}
+    >
       {[...perToken, ...perUnit].join(", ")}
     </span>
   );

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { search } from "../../../../scripts/site/search.ts";
 import type { Entry } from "../../../../scripts/site/search.ts";
 import type { Outcome } from "../api/client.ts";
@@ -50,7 +50,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
       <input
         autofocus
         role="combobox"
-        aria-label="Find anything"
+        aria-label="Search"
         aria-expanded={finds.length > 0}
         aria-controls="found"
         aria-activedescendant={finds.length > 0 ? `found-${at}` : undefined}
@@ -83,9 +83,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
 }
 
 function noneOf(text: string): string {
-  return SECRET.test(text)
-    ? "None of the keys that you may see begins so."
-    : "Nothing is known by that.";
+  return SECRET.test(text) ? "No key that you can see starts with this." : "No results";
 }
 
 function useFinds(text: string, pages: readonly Page[]): readonly Find[] {
@@ -98,22 +96,23 @@ function useFinds(text: string, pages: readonly Page[]): readonly Find[] {
   const isPayer = who.organization !== null && !isOperator(who);
   const models = useModelFinds(isSecret ? "" : text, isPayer);
   const documents = useDocuments(isSecret ? "" : text);
+  const typed = useSettled(text);
+  const endUsers = useEndUserFinds(typed, isPayer && !isLimited(who) && !isSecret);
+  const customers = useCustomerFinds(typed, isOperator(who) && !isSecret);
   if (isSecret || text === "") return keys;
   const isWhole = isPayer && !isLimited(who);
   const byId = IDS.flatMap(([begins, what, to]) =>
     isWhole && begins.test(text) ? [{ what, text, href: to(text) }] : [],
   );
-  const endUser = { what: "End user", text, href: hrefOf(["end-users", text]) };
-  const customer = { what: "Customer", text, href: hrefOf(["organizations", text]) };
   return [
     ...byId,
+    ...customers,
+    ...endUsers,
     ...pages
       .filter(({ title }) => title.toLowerCase().startsWith(text.toLowerCase()))
       .map(pageFind),
     ...keys,
     ...models,
-    ...(isOperator(who) ? [customer] : []),
-    ...(isWhole && byId.length === 0 ? [endUser] : []),
     ...documents,
   ];
 }
@@ -161,6 +160,47 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
     .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
     .slice(0, OF_EACH)
     .map(({ id }) => ({ what: "Model", text: id, href: hrefOf(["models"], { q: id }) }));
+}
+
+const SETTLED_MS = 200;
+
+/** Returns the text once the typing pauses, so that not every letter is looked up. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}
+
+/** End users whose ID contains the text, and one with exactly this ID that sent requests. */
+function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
+  const query = { external_id: text, limit: 1 };
+  const isAsked = isRead && text.length > 1;
+  const users = readAside(useRead(isRead ? "GET /v1/users" : null, { query: { limit: 100 } }));
+  const sent = readAside(useRead(isAsked ? "GET /v1/generations" : null, { query }));
+  if (!isAsked) return [];
+  const known = (users?.users ?? []).map(({ external_id }) => external_id);
+  const ids = [...(sent?.generations.length ? [text] : []), ...known].filter((id) =>
+    id.toLowerCase().includes(text.toLowerCase()),
+  );
+  return [...new Set(ids)].slice(0, OF_EACH).map((id) => ({
+    what: "End user",
+    text: id,
+    href: hrefOf(["end-users", id]),
+  }));
+}
+
+/** The customers with this name, slug, ID, member, domain or key. */
+function useCustomerFinds(text: string, isRead: boolean): readonly Find[] {
+  const call = isRead && text.length > 1 ? "GET /admin/v1/orgs" : null;
+  const found = readAside(useRead(call, { query: { q: text, limit: OF_EACH } }));
+  return (found?.organizations ?? []).map(({ id, name, slug }) => ({
+    what: "Customer",
+    text: name === slug ? name : `${name} (${slug})`,
+    href: hrefOf(["organizations", id]),
+  }));
 }
 
 function useDocuments(text: string): readonly Find[] {

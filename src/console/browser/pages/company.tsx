@@ -64,7 +64,7 @@ function OwnIssuer() {
         <div>
           <p>
             Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
-            {state === "draft" && <Badge>connect it yourself first</Badge>}
+            {state === "draft" && <Badge>Draft: connect your account</Badge>}
             {required && <Badge tone="good">the only way in</Badge>}{" "}
             <button type="button" class="quiet" onClick={() => setSetting(true)}>
               Set an issuer
@@ -81,7 +81,7 @@ function OwnIssuer() {
             )}{" "}
             {state === "on" && (
               <button type="button" class="quiet" onClick={() => void require(!required)}>
-                {required ? "Allow other log-ins" : "Allow no other log-in"}
+                {required ? "Allow other logins" : "Require company login"}
               </button>
             )}
           </p>
@@ -179,7 +179,7 @@ function standing(isProven: boolean, isApproved: boolean, isLost: boolean) {
   return isApproved ? (
     <Badge tone="good">people join by it</Badge>
   ) : (
-    <Badge>the operator must agree</Badge>
+    <Badge>Waiting for approval</Badge>
   );
 }
 

@@ -24,10 +24,7 @@ export function Credits() {
   const mayRead = may("GET /v1/credits");
   return (
     <>
-      <Head
-        title="Credits"
-        text="What is left, what comes in by itself, and every amount that came or went."
-      >
+      <Head title="Credits" text="Your balance, purchases and all transactions.">
         {may("POST /v1/credits/portal") && <Portal />}
       </Head>
       <Left />
@@ -54,7 +51,7 @@ function Left() {
                 <Money micros={available_micro} kind="left" />
               </p>
               <p class="small muted">
-                beside it <Money micros={held_micro} /> held by running requests
+                <Money micros={held_micro} /> on hold
               </p>
             </div>
           </div>
@@ -177,7 +174,7 @@ function Buying() {
         }
       </ReadResult>
       {isSold && <Bought />}
-      <Panel title="What came and went">
+      <Panel title="Transactions">
         <ReadResult read={moved.page} height={200}>
           {() => (
             <Table
@@ -217,7 +214,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
   },
   {
     id: "dollars",
-    title: "Asked, $",
+    title: "Amount",
     align: "right",
     value: ({ amount_dollars }) => amount_dollars,
   },
@@ -231,7 +228,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
   },
   {
     id: "returned",
-    title: "Gone back",
+    title: "Refunded",
     align: "right",
     value: ({ returned_micro }) => returned_micro,
     cell: ({ returned_micro }) => (returned_micro === 0 ? "" : <Money micros={returned_micro} />),
@@ -257,7 +254,7 @@ const LINES: readonly Column<Line>[] = [
   },
   {
     id: "balance",
-    title: "Left then",
+    title: "Balance after",
     align: "right",
     value: ({ balance_micro }) => balance_micro,
     cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,

@@ -246,7 +246,7 @@ const linesOf = (headers: Readonly<Record<string, string>>): string =>
 
 /** The first KiB of a receiver's answer. */
 export function Beginning({ answer }: { answer: string | null }) {
-  return answer ? <Sent title="How its answer begins" text={answer} /> : null;
+  return answer ? <Sent title="Response body" text={answer} /> : null;
 }
 
 function Sent({ title, text }: { title: string; text: string }) {

@@ -93,8 +93,8 @@ function Find() {
     <input
       type="search"
       data-filter
-      aria-label="External id"
-      placeholder="External id  ( / )"
+      aria-label="End user ID"
+      placeholder="End user ID  ( / )"
       onChange={({ currentTarget: { value } }) =>
         value.trim() !== "" && goTo(["end-users", value.trim()])
       }
@@ -105,7 +105,7 @@ function Find() {
 const COLUMNS: readonly Column<EndUser>[] = [
   {
     id: "external_id",
-    title: "External id",
+    title: "End user ID",
     value: ({ external_id }) => external_id,
     cell: ({ external_id }) => <strong class="break">{external_id}</strong>,
   },
@@ -170,8 +170,8 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
         onDone={onClose}
       >
         <p>
-          Its quotas go. Its next request makes it anew, with the quotas of the settings; what it
-          has spent this month still counts against them.
+          Its quotas are deleted. Its next request creates it again with the default quotas, and its
+          spend of this month still counts.
         </p>
       </Confirm>
     );
@@ -218,7 +218,7 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
             Change quotas
           </button>
         )}
-        {may("DELETE /v1/users/{external_id}") && (
+        {known && may("DELETE /v1/users/{external_id}") && (
           <button type="button" class="danger" onClick={() => setDoing("delete")}>
             Delete…
           </button>
@@ -255,14 +255,14 @@ function NewEndUser({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New end user"
-      verb="Make end user"
+      verb="Create end user"
       run={() =>
         change("POST /v1/users", { body: { external_id: externalId, ...quotas.body } }, TOUCHES)
       }
       onDone={onClose}
       onClose={onClose}
     >
-      <Field label="External id" param="external_id" hint="As your requests name it in user">
+      <Field label="End user ID" param="external_id" hint="As your requests name it in user">
         <input
           required
           autofocus

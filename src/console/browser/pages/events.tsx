@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
-import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
+import { actorOf, plain, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
 import { useCell } from "../state/cell.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isManager, useSession } from "../state/session.ts";
-import { useKeyNames } from "../state/spend.ts";
+import { useGroupNames } from "../state/spend.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
@@ -19,8 +19,7 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
-const LOUD =
-  /balance\.low|declined|needs_customer|reversed|paused|quota_reached|budget_reached|disabled|alert/;
+const LOUD = /balance\.low|declined|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
 const WEBHOOK_PAGE: Part = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
@@ -57,7 +56,7 @@ function EventList() {
   const shown = opened ?? rows.find((event) => event.id === id);
   return (
     <>
-      <Head title="Events" text="Alerts and every change, newest first, kept for a year." />
+      <Head title="Events" text="Alerts and changes of the last year, newest first." />
       <EventTabs current={EVENTS} />
       <ReadResult read={page} height={480}>
         {() => (
@@ -70,14 +69,14 @@ function EventList() {
             pager={pager}
             filters={
               <>
-                <Choice name="type" label="Type" options={[["", "any type"], ...EVENT_TYPES]} />
+                <Choice name="type" label="Type" options={[["", "All types"], ...EVENT_TYPES]} />
                 <Day name="from" />
                 <Day name="to" />
                 <ClearFilters names={FILTERS} />
               </>
             }
             empty={
-              <Empty text="Nothing happened yet: credits, keys, members and alerts show here." />
+              <Empty text="No events yet. Changes to credits, keys and members appear here, and so do alerts." />
             }
           />
         )}
@@ -98,8 +97,12 @@ function EventList() {
 
 function useNames(): NameOf {
   const { organization } = useSession();
-  const nameOfKey = useKeyNames();
-  return (id) => (id === organization?.id ? organization.name : nameOfKey(id));
+  const nameOf = useGroupNames();
+  return (id) => {
+    if (id === organization?.id) return organization.name;
+    const member = nameOf("member", id);
+    return member === id ? nameOf("key", id) : member;
+  };
 }
 
 function pageOf({ type, subject }: Event): string | null {
@@ -164,7 +167,7 @@ function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onCl
         <Facts
           facts={Object.entries(changes).map(([name, { from, to }]) => [
             name,
-            `${JSON.stringify(from ?? null)} → ${JSON.stringify(to ?? null)}`,
+            `${plain(from)} → ${plain(to)}`,
           ])}
         />
       )}

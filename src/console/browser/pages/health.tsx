@@ -1,4 +1,5 @@
 import type { Health as HealthAnswer } from "../api/types.ts";
+import { counted } from "../lib/money.ts";
 import { duration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
@@ -16,13 +17,17 @@ export function Health() {
   const read = useRead("GET /admin/v1/health", {}, { every: 5000 });
   return (
     <>
-      <Head title="Health" text="Read anew every five seconds." />
+      <Head title="Health" text="Updates every 5 seconds" />
       <ReadResult read={read} height={480}>
         {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => (
           <>
             <Troubles
-              title="What is wrong"
-              none="Nothing: the region is well."
+              title="Problems"
+              none={
+                breakers.length === 0
+                  ? "All systems operational"
+                  : `No problems in the region; ${counted(breakers.length, "provider route")} in cooldown`
+              }
               name="Problems"
               columns={PROBLEMS}
               rows={problems}
@@ -34,7 +39,7 @@ export function Health() {
                 [
                   "Database",
                   <Badge key="book" tone={book ? "good" : "bad"}>
-                    {book ? "answers" : "away"}
+                    {book ? "reachable" : "unreachable"}
                   </Badge>,
                 ],
                 [
@@ -59,12 +64,12 @@ export function Health() {
                 />
               </Panel>
             )}
-            <Panel title="Outboxes: what waits for a wallet or a peer">
+            <Panel title="Outboxes">
               <Outboxes all={outboxes} />
             </Panel>
             <Troubles
-              title="Providers resting"
-              none="None: every route is asked."
+              title="Providers in cooldown"
+              none="All provider routes are in use"
               name="Breakers"
               columns={BREAKERS}
               rows={breakers}
@@ -79,7 +84,7 @@ export function Health() {
 
 function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
   const { wallet_bytes_largest: wallet, book_bytes: book, bytes_max: most } = sweep;
-  const share = (bytes: number): string => `${((bytes / most) * 100).toFixed(1)} %`;
+  const share = (bytes: number): string => `${((bytes / most) * 100).toFixed(1)}%`;
   return (
     <>
       <Time at={sweep.at} />: {sweep.holds_open} requests hold money, the oldest for{" "}
@@ -137,7 +142,7 @@ function Outboxes({ all }: { all: readonly Outbox[] }) {
   );
 }
 
-const counted = (count: number | null): string => (count === null ? "unknown" : String(count));
+const known = (count: number | null): string => (count === null ? "unknown" : String(count));
 
 const PROBLEMS: readonly Column<Problem>[] = [
   {
@@ -146,12 +151,12 @@ const PROBLEMS: readonly Column<Problem>[] = [
     value: ({ kind }) => kind,
     cell: ({ kind }) => <Badge tone="bad">{kind}</Badge>,
   },
-  { id: "message", title: "What", value: ({ message }) => message },
+  { id: "message", title: "Description", value: ({ message }) => message },
   {
     id: "do",
-    title: "To do",
+    title: "Runbook",
     value: () => null,
-    cell: ({ kind }) => <a href={`/docs/run/${REMEDIES[kind] ?? WELL}`}>What to do</a>,
+    cell: ({ kind }) => <a href={`/docs/run/${REMEDIES[kind] ?? WELL}`}>Open runbook</a>,
   },
 ];
 const WELL = "operate#is-the-region-well";
@@ -170,7 +175,7 @@ const PEERS: readonly Column<Peer>[] = [
     title: "State",
     value: ({ answers }) => answers,
     cell: ({ answers }) => (
-      <Badge tone={answers ? "good" : "bad"}>{answers ? "answers" : "away"}</Badge>
+      <Badge tone={answers ? "good" : "bad"}>{answers ? "reachable" : "unreachable"}</Badge>
     ),
   },
   {
@@ -182,7 +187,7 @@ const PEERS: readonly Column<Peer>[] = [
   },
   {
     id: "last",
-    title: "Answered last",
+    title: "Last response",
     value: ({ last_ok_at }) => last_ok_at,
     cell: ({ last_ok_at }) => <Time at={last_ok_at} none="unknown" />,
   },
@@ -195,7 +200,7 @@ const OUTBOXES: readonly Column<Outbox>[] = [
     title: "Waiting",
     align: "right",
     value: ({ waiting }) => waiting,
-    cell: ({ waiting }) => <Badge tone={waiting === 0 ? "good" : "warn"}>{counted(waiting)}</Badge>,
+    cell: ({ waiting }) => <Badge tone={waiting === 0 ? "good" : "warn"}>{known(waiting)}</Badge>,
   },
   {
     id: "oldest",
@@ -206,17 +211,17 @@ const OUTBOXES: readonly Column<Outbox>[] = [
   },
   {
     id: "parked",
-    title: "Parked",
+    title: "Dead-lettered",
     align: "right",
     value: ({ parked }) => parked,
-    cell: ({ parked }) => counted(parked),
+    cell: ({ parked }) => known(parked),
   },
   {
     id: "dead",
     title: "Dead",
     align: "right",
     value: ({ dead }) => dead,
-    cell: ({ dead }) => <Badge tone={dead === 0 ? "plain" : "bad"}>{counted(dead)}</Badge>,
+    cell: ({ dead }) => <Badge tone={dead === 0 ? "plain" : "bad"}>{known(dead)}</Badge>,
   },
 ];
 
@@ -224,7 +229,7 @@ const BREAKERS: readonly Column<Breaker>[] = [
   { id: "route", title: "Route", value: ({ route }) => route },
   {
     id: "state",
-    title: "Why",
+    title: "Reason",
     value: ({ state }) => state,
     cell: ({ state }) => WHY_RESTING[state] ?? state,
   },
@@ -236,8 +241,8 @@ const BREAKERS: readonly Column<Breaker>[] = [
   },
 ];
 const WHY_RESTING: Readonly<Record<string, string>> = {
-  disabled: "refuses our key or the model's name",
-  overloaded: "asked to be left alone",
+  disabled: "rejects our key or the model's name",
+  overloaded: "rate limits us",
   open: "failed too often",
-  half_open: "is being tried again",
+  half_open: "being tried again",
 };

@@ -40,8 +40,8 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
         <p>
           {used
             ? `It made ${counted(used.requests, "request")} since yesterday.`
-            : "Whatever uses it stops."}{" "}
-          Every request with it is refused at once, in every region. There is no way back.
+            : "Clients using this key stop working."}{" "}
+          Every region immediately rejects its requests. You can't undo this.
         </p>
       </Confirm>
     );

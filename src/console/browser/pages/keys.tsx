@@ -28,7 +28,7 @@ export function Keys() {
       >
         {mayMake && (
           <button type="button" class="primary" onClick={() => setMaking(true)}>
-            New key
+            Create key
           </button>
         )}
       </Head>
@@ -78,7 +78,7 @@ function KeyList() {
                   checked={all !== ""}
                   onChange={(event) => update({ all: event.currentTarget.checked ? "1" : "" })}
                 />{" "}
-                revoked and expired ones too
+                Show revoked and expired
               </label>
             }
             empty={

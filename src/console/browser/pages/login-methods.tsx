@@ -14,9 +14,9 @@ export const WHY: Readonly<Record<string, string>> = {
   refused: "The answer of who knows you was not good. Try again.",
   unknown: "No account here. Sign up, look in the other region, or ask who runs your team.",
   unproven: "Your address is not confirmed there. Confirm it, or use another account.",
-  other_person: "That log-in is another person's.",
+  other_person: "This login belongs to another account.",
   too_many: "Too many sign up at the moment. Try again later.",
-  issuer_unreachable: "It does not answer. Nobody is logged out; try again, or another way.",
+  issuer_unreachable: "The login provider doesn't respond. Try again, or use another one.",
   other_address: "The invitation is for another address.",
   invitation_over: "The invitation was used, withdrawn, or is over.",
 };
@@ -62,7 +62,7 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
       ))}
       {purpose === "log_in" && ways.sign_up !== "off" && (
         <button type="button" class="quiet" onClick={() => setSignsUp(!signsUp)}>
-          {signsUp ? "I have an account: log in" : "No account yet: sign up"}
+          {signsUp ? "Log in instead" : "Create account"}
         </button>
       )}
       {purpose === "log_in" && !signsUp && ways.joins && (
@@ -89,7 +89,7 @@ function CompanyName({
   return (
     <>
       <label class="small">
-        To join your company's organization, its domain:{" "}
+        Company domain:{" "}
         <input
           value={company}
           placeholder="acme.example"

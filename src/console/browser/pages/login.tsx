@@ -20,7 +20,7 @@ export function Login() {
   return (
     <main class="login">
       <h1>Turnpike</h1>
-      <p>See what is left, who spent it and on what, and stop it.</p>
+      <p>See your balance and control spending.</p>
       {why !== null && (
         <p class="notice" role="status">
           {why}
@@ -38,7 +38,7 @@ export function Login() {
       >
         <Field
           label="API key or operator's token"
-          hint="It is exchanged for a session of 12 hours and not kept in the browser."
+          hint="We exchange it for a 12-hour session and don't store it."
         >
           <input
             type="password"

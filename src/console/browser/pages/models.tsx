@@ -138,7 +138,7 @@ const NAMES: readonly Column<ListedModel>[] = [
         <strong class="break" title={modelHint(model)}>
           {model.id}
         </strong>{" "}
-        <Copy text={model.id} label="Copy id" />
+        <Copy text={model.id} label="Copy ID" />
       </>
     ),
   },
@@ -152,7 +152,7 @@ const NAMES: readonly Column<ListedModel>[] = [
   },
   {
     id: "takes",
-    title: "Takes",
+    title: "Input types",
     wide: true,
     value: ({ kind, input_modalities }) =>
       kind === "chat" ? input_modalities.join(", ") : `text, for ${kind}`,

@@ -24,7 +24,7 @@ export function NewKey({
   }
   return (
     <FormDialog
-      title="New key"
+      title="Create key"
       verb="Create key"
       run={async () => {
         const body = { name: name.trim(), scope, ...bodyOf(terms) };

@@ -5,7 +5,7 @@ import { cardName, stateOf, wayOf } from "../lib/purchases.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Money, Panel, Time } from "../ui/basics.tsx";
-import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
     value: (purchase) => stateOf(purchase)[0],
     cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
   },
-  { id: "dollars", title: "Asked, $", align: "right", value: (one) => one.amount_dollars },
+  { id: "dollars", title: "Amount", align: "right", value: (one) => one.amount_dollars },
   {
     id: "credited",
     title: "Added",
@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
   },
   {
     id: "back",
-    title: "Gone back",
+    title: "Refunded",
     align: "right",
     value: ({ returned_micro }) => returned_micro,
     cell: ({ returned_micro: micros }) => (micros === 0 ? "" : <Money micros={micros} />),
@@ -73,7 +73,7 @@ export function OrganizationPayments({ id }: { id: string }) {
             <Badge tone="bad">{spent(owed)} owed</Badge>{" "}
             {mayForgive && (
               <button type="button" class="quiet" onClick={() => setForgiving(true)}>
-                Forgive…
+                Write off…
               </button>
             )}
           </span>
@@ -133,41 +133,88 @@ function Detail({ orgId, purchase, onClose }: Opened) {
   );
 }
 
+/** Asks for amount and reason, then shows both before the money moves. */
 function Refund({ orgId, purchase, onClose }: Opened) {
-  const [dollars, setDollars] = useState("");
-  const body = dollars === "" ? {} : { amount_cents: Math.round(Number(dollars) * 100) };
-  const idempotencyKey = useMemo(() => crypto.randomUUID(), [dollars]);
+  const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
+  const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));
+  const [reason, setReason] = useState<Reason>("requested_by_customer");
+  const [isChecked, setChecked] = useState(false);
+  const cents = Math.round(Number(dollars.replaceAll(/[$,\s]/g, "")) * 100);
+  const amount = spent(cents * 10_000);
+  const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
   const path = { id: orgId, purchase_id: purchase.id };
+  const body = { amount_cents: cents, reason };
+  if (isChecked) {
+    return (
+      <Confirm
+        title={`Refund ${amount}?`}
+        verb={`Refund ${amount}`}
+        run={() =>
+          change(
+            "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund",
+            { path, body, idempotencyKey },
+            TOUCHES,
+          )
+        }
+        onDone={onClose}
+        onClose={onClose}
+      >
+        <p>
+          {amount} of {spent(microsOf(purchase.amount_dollars))} return to the card. The customer
+          loses that amount of credits, and owes what is already spent. You can't undo this.
+        </p>
+        <Facts facts={[["Reason", REASONS[reason]]]} />
+      </Confirm>
+    );
+  }
   return (
-    <FormDialog
-      title={`Refund of ${purchase.amount_dollars} dollars`}
-      verb="Refund it"
-      run={() =>
-        change(
-          "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund",
-          { path, body, idempotencyKey },
-          TOUCHES,
-        )
-      }
-      onDone={onClose}
-      onClose={onClose}
-    >
-      <p>
-        The money goes back to the card, and the credits of that part are taken back. What of them
-        is spent already is owed.
-      </p>
-      <Field label="Dollars" param="amount_cents" hint="With their tax; empty: all that is left">
-        <input
-          type="number"
-          min="0.01"
-          step="0.01"
-          value={dollars}
-          onInput={(event) => setDollars(event.currentTarget.value)}
-        />
-      </Field>
-    </FormDialog>
+    <Dialog title="Refund" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          setChecked(cents > 0);
+        }}
+      >
+        <Field label="Amount [$]" param="amount_cents" hint={`At most ${spent(paid)}, plus tax`}>
+          <input
+            required
+            inputMode="decimal"
+            pattern="\$?[\d,]+(\.\d{1,2})?"
+            value={dollars}
+            onInput={(event) => setDollars(event.currentTarget.value)}
+          />
+        </Field>
+        <Field label="Reason" param="reason">
+          <select
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value as Reason)}
+          >
+            {Object.entries(REASONS).map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <div class="actions end">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary">
+            Continue
+          </button>
+        </div>
+      </form>
+    </Dialog>
   );
 }
+
+const REASONS = {
+  requested_by_customer: "Requested by the customer",
+  duplicate: "Duplicate payment",
+  fraudulent: "Fraudulent payment",
+} as const;
+type Reason = keyof typeof REASONS;
 
 function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () => void }) {
   const [dollars, setDollars] = useState(String(owed / 1_000_000));
@@ -175,8 +222,8 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
   const body = { forgive_micro: microsOf(Number(dollars)), reference };
   return (
     <FormDialog
-      title="Forgive what is owed"
-      verb="Forgive it"
+      title="Write off a debt"
+      verb={`Write off ${spent(microsOf(Number(dollars)))}`}
       run={() => change("POST /admin/v1/orgs/{id}/owed", { path: { id }, body }, TOUCHES)}
       onDone={onClose}
       onClose={onClose}

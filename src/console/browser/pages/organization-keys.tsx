@@ -107,7 +107,7 @@ function Revoke({ path, of: { name }, onClose }: Given) {
       onClose={onClose}
       onDone={onClose}
     >
-      <p>Every request with it is refused at once, in every region. There is no way back.</p>
+      <p>Every region immediately rejects its requests. You can't undo this.</p>
     </Confirm>
   );
 }

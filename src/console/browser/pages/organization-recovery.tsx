@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { useCell } from "../state/cell.ts";
-import { change, useRead } from "../state/reads.ts";
+import { change, readAside, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Panel } from "../ui/basics.tsx";
+import { Money, Panel } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -36,14 +36,14 @@ export function Recovery() {
               NOT_MINE
             )}
           </Panel>
-          <Panel title="Closing it">
+          <Panel title="Close customer">
             <p>
-              Its keys and sessions end, its people lose it and what it names of persons is
-              forgotten. Its ledger stays.
+              Its keys and sessions end, its members lose access, and names of people are erased.
+              Its ledger stays.
             </p>
             {may("DELETE /admin/v1/orgs/{id}") ? (
               <button type="button" class="danger" onClick={() => setDoing("close")}>
-                Close the organization…
+                Close customer…
               </button>
             ) : (
               NOT_MINE
@@ -87,10 +87,12 @@ const NOT_IT = {
 function Close({ id, slug, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [isGivenUp, setGivenUp] = useState(false);
+  const credits = readAside(useRead("GET /admin/v1/orgs/{id}", { path: { id } }));
+  const balance = credits?.credits_micro ?? undefined;
   return (
     <FormDialog
-      title={`Close ${slug} for good?`}
-      verb="Close it for good"
+      title={`Close ${slug} permanently?`}
+      verb="Close customer"
       run={async () => {
         if (typed.trim() !== slug) return NOT_IT;
         const query = { give_up_balance: isGivenUp };
@@ -102,13 +104,18 @@ function Close({ id, slug, onClose }: Props) {
       <Field label={`Type ${slug}`} param="slug">
         <input required value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
       </Field>
+      <p>
+        Keys and sessions stop working, members lose access, and{" "}
+        {balance === undefined ? "its credits" : <Money micros={balance} kind="left" />} are given
+        up. You can't undo this.
+      </p>
       <label class="check">
         <input
           type="checkbox"
           checked={isGivenUp}
           onChange={(event) => setGivenUp(event.currentTarget.checked)}
         />{" "}
-        Give up the credits that it has left
+        Give up the remaining credits
       </label>
     </FormDialog>
   );

@@ -71,7 +71,7 @@ function One({ id, webhook }: Of) {
         <>
           {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/test") && (
             <button type="button" disabled={busy} onClick={start}>
-              Test call
+              Send test event
             </button>
           )}{" "}
           {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/replay") && (

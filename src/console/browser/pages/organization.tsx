@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { OrganizationAndMoney } from "../api/types.ts";
-import { grouped, microsOf } from "../lib/money.ts";
+import { grouped, left, microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import type { Page } from "../pages.ts";
@@ -117,7 +117,7 @@ function Verbs({
       )}
       {one && may("POST /admin/v1/orgs/{id}/credits") && (
         <button type="button" class="primary" onClick={() => onDo("credit")}>
-          Credit
+          Add credits…
         </button>
       )}
     </>
@@ -131,7 +131,7 @@ function SeeAs({ id }: { id: string }) {
   );
   return (
     <button type="button" disabled={busy} onClick={start} title={failure?.message}>
-      See as customer
+      View as customer
     </button>
   );
 }
@@ -147,13 +147,13 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
     [
       "Balance",
       one.credits_micro === null ? (
-        "unknown"
+        "Unknown"
       ) : (
         <Money key="b" micros={one.credits_micro} kind="left" />
       ),
     ],
-    ["Held", one.held_micro === null ? "unknown" : <Money key="h" micros={one.held_micro} />],
-    ["Running requests", one.open_holds ?? "unknown"],
+    ["On hold", one.held_micro === null ? "Unknown" : <Money key="h" micros={one.held_micro} />],
+    ["Running requests", one.open_holds ?? "Unknown"],
     [
       "Rate limit, per 60 s",
       one.rpm_limit === null ? "no limit of its own" : grouped(one.rpm_limit),
@@ -168,14 +168,16 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
 function Credit({ id, onClose }: { id: string; onClose: () => void }) {
   const [dollars, setDollars] = useState("");
   const [reference, setReference] = useState("");
+  const micros = microsOf(Number(dollars));
+  const [isNegative, amount] = [micros < 0, left(Math.abs(micros))];
   return (
     <FormDialog
-      title="Credit"
-      verb="Credit it"
+      title="Add credits"
+      verb={isNegative ? `Take ${amount}` : `Add ${amount}`}
       run={() =>
         change(
           "POST /admin/v1/orgs/{id}/credits",
-          { path: { id }, body: { amount_micro: microsOf(Number(dollars)), reference } },
+          { path: { id }, body: { amount_micro: micros, reference } },
           TOUCHES,
         )
       }
@@ -183,9 +185,9 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
       onClose={onClose}
     >
       <Field
-        label="Dollars"
+        label="Amount [$]"
         param="amount_micro"
-        hint="With a minus to correct; never below what is held"
+        hint="Negative to take credits; credits on hold stay"
       >
         <input
           required
@@ -196,7 +198,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
           onInput={(event) => setDollars(event.currentTarget.value)}
         />
       </Field>
-      <Field label="Reference" param="reference" hint="Of the payment: the same one counts once">
+      <Field label="Reference" param="reference" hint="Each reference counts once">
         <input
           required
           value={reference}

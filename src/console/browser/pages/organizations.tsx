@@ -52,7 +52,7 @@ export function Organizations() {
   if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
     <>
-      <Head title="Organizations" text="Who lives and pays in this region.">
+      <Head title="Customers" text="Who lives and pays in this region.">
         {may("POST /admin/v1/orgs") && (
           <button type="button" class="primary" onClick={() => setMaking(true)}>
             New organization
@@ -73,7 +73,7 @@ export function Organizations() {
                 <input
                   type="search"
                   data-filter
-                  aria-label="Find an organization"
+                  aria-label="Search customers"
                   placeholder="Name, slug, address, key  ( / )"
                   value={found ?? ""}
                   onChange={({ currentTarget: { value } }) => update({ find: beginningOf(value) })}
@@ -220,7 +220,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New organization"
-      verb="Make organization"
+      verb="Create organization"
       run={run}
       onDone={setMade}
       onClose={onClose}

@@ -16,7 +16,8 @@ import { useNow } from "../state/now.ts";
 import { Swatch } from "../ui/chart.tsx";
 import { GroupChart } from "../ui/group-chart.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
-import { Empty, FirstSteps, Inline, ReadResult } from "../ui/states.tsx";
+import { Inline, ReadResult } from "../ui/states.tsx";
+import { GetStarted } from "./get-started.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
@@ -47,50 +48,56 @@ function Spending() {
   const totals = sums && totalsOf(sums, now);
   return (
     <>
-      <div class="cards">
-        <Card
+      <div class="figures">
+        <Figure
           title="Available"
+          isMain
           note={left && sums ? runway(left.available_micro, sums, now) : undefined}
         >
           <Inline read={balance}>
             {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
           </Inline>
-        </Card>
-        <Card title="Held" note="by running requests">
-          <Inline read={balance}>{({ held_micro: micros }) => <Money micros={micros} />}</Inline>
-        </Card>
-        <Card title="Today" note="since 00:00 UTC">
+        </Figure>
+        <Figure title="Today" note="since 00:00 UTC">
           <Inline read={read}>
             {({ rows: all }) => <Money micros={totalsOf(all, now).today} />}
           </Inline>
-        </Card>
-        <Card
+        </Figure>
+        <Figure
           title="This month"
           note={totals && `last month to this day: ${spent(totals.lastMonthToDate)}`}
         >
           <Inline read={read}>
             {({ rows: all }) => <Money micros={totalsOf(all, now).month} />}
           </Inline>
-        </Card>
+        </Figure>
+        <Figure title="On hold" note="for running requests">
+          <Inline read={balance}>{({ held_micro: micros }) => <Money micros={micros} />}</Inline>
+        </Figure>
       </div>
+      <GetStarted />
       {left?.available_micro === 0 && <NothingLeft />}
       <Alerts />
       <ErrorsToday />
-      <Panel title="Spend of 30 days, by model">
-        <ReadResult read={read} height={304}>
-          {() => (rows.length === 0 ? <FirstRequest /> : <SpendChart rows={rows} days={days} />)}
-        </ReadResult>
-      </Panel>
-      <div class="thirds">
-        <Top title="Models" by="model" read={read} from={range.from} />
-        <TopOf title="Keys" by="key" range={range} to={["Limit or revoke", hrefOf(["keys"])]} />
-        <TopOf
-          title="End users"
-          by="user"
-          range={range}
-          to={["Set quotas", hrefOf(["end-users"])]}
-        />
-      </div>
+      {sums?.length !== 0 && (
+        <Panel title="Spend of 30 days, by model">
+          <ReadResult read={read} height={304}>
+            {() => <SpendChart rows={rows} days={days} />}
+          </ReadResult>
+        </Panel>
+      )}
+      {sums?.length !== 0 && (
+        <div class="thirds">
+          <Top title="Models" by="model" read={read} from={range.from} />
+          <TopOf title="Keys" by="key" range={range} to={["Manage keys", hrefOf(["keys"])]} />
+          <TopOf
+            title="End users"
+            by="user"
+            range={range}
+            to={["Set quotas", hrefOf(["end-users"])]}
+          />
+        </div>
+      )}
     </>
   );
 }
@@ -116,7 +123,7 @@ function ErrorsToday() {
         {({ total, data }) => (
           <>
             {counted(total, "error")} today (UTC):{" "}
-            {data.slice(0, 4).map(({ group, count }) => (
+            {data.map(({ group, count }) => (
               <a key={group} href={hrefOf(["requests"], { status: "error", code: group ?? "" })}>
                 {count} {group}{" "}
               </a>
@@ -142,17 +149,19 @@ function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly st
   );
 }
 
-function Card({
+function Figure({
   title,
   note,
+  isMain = false,
   children,
 }: {
   title: string;
   note?: string | undefined;
+  isMain?: boolean;
   children: ComponentChildren;
 }) {
   return (
-    <div class="card">
+    <div class={isMain ? "figure main" : "figure"}>
       <h2 class="small muted">{title}</h2>
       <p class="big">{children}</p>
       <p class="small muted">{note}</p>
@@ -242,7 +251,7 @@ function Alerts() {
     return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
   }
   const open = alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY);
-  if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours.</p>;
+  if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours</p>;
   const [first] = open;
   return (
     <p class="notice" role="status">
@@ -265,17 +274,17 @@ function OwnShare() {
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const keys = useRead("GET /v1/keys");
   return (
-    <div class="cards">
-      <Card title="Available" note="of the organization">
+    <div class="figures">
+      <Figure title="Available" isMain note="of the organization">
         <Inline read={balance}>
           {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
         </Inline>
-      </Card>
-      <Card title="Your keys" note="that are not revoked">
+      </Figure>
+      <Figure title="Your keys" note="that are not revoked">
         <Inline read={keys}>
           {({ keys: all }) => <Count count={all.filter(({ revoked }) => !revoked).length} />}
         </Inline>
-      </Card>
+      </Figure>
     </div>
   );
 }
@@ -294,26 +303,12 @@ function Newest() {
       <ReadResult read={read} height={400}>
         {({ generations }) =>
           generations.length === 0 ? (
-            <p class="muted">None yet.</p>
+            <p class="muted">No requests yet</p>
           ) : (
             <RequestTable rows={generations} />
           )
         }
       </ReadResult>
     </Panel>
-  );
-}
-
-function FirstRequest() {
-  return (
-    <div class="chart">
-      <Empty
-        text="Nothing was asked yet. Put a key in place of $KEY; the first request shows here a moment after its answer:"
-        command={`curl ${location.origin}/v1/chat/completions \\
-  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
-  -d '{"model":"smart","messages":[{"role":"user","content":"Hello"}]}'`}
-        children={<FirstSteps />}
-      />
-    </div>
   );
 }

@@ -83,7 +83,7 @@ export function Playground() {
         }
       />
       <div class="halves">
-        <Panel title="Ask">
+        <Panel title="Request">
           <ReadResult read={read} height={480}>
             {() => (
               <Asking
@@ -97,7 +97,7 @@ export function Playground() {
             )}
           </ReadResult>
         </Panel>
-        <Panel title="Answer">
+        <Panel title="Response">
           <Shows answer={answer} busy={busy} />
         </Panel>
       </div>
@@ -150,7 +150,7 @@ function Asking({
           Stop
         </button>
         <button type="submit" class="primary" disabled={busy || !model || typeof body === "string"}>
-          Ask
+          Run
         </button>
       </div>
     </form>
@@ -190,7 +190,7 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
           checked={asked.stream}
           onChange={(event) => onChange({ ...asked, stream: event.currentTarget.checked })}
         />{" "}
-        as a stream
+        Stream response
       </label>
     </>
   );
@@ -299,7 +299,7 @@ function Broken({ why, isBilled }: { why: string; isBilled: boolean }) {
 }
 
 function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
-  if (answer === null) return <p class="muted">What the model says stands here, with its price.</p>;
+  if (answer === null) return <p class="muted">The response and its cost appear here.</p>;
   const { text, thought, calls, failure, broken, firstMs, tookMs, usage, route } = answer;
   const { granted, dropped } = answer;
   const seconds = tookMs === null || firstMs === null ? 0 : (tookMs - firstMs) / 1000;
@@ -342,7 +342,7 @@ function CopyAs({ body }: { body: object }) {
   const shown = copies.find(({ name }) => name === query["as"]) ?? copies[0];
   return (
     <Panel
-      title="The same from your program"
+      title="Code"
       aside={
         <select
           aria-label="Language"

@@ -53,12 +53,12 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
       >
         {may("POST /admin/v1/rerate") && (
           <button type="button" onClick={() => setDoing({ what: "rerate" })}>
-            Rerate…
+            Reprice requests…
           </button>
         )}
         {may("POST /admin/v1/prices") && (
           <button type="button" class="primary" onClick={() => setDoing({ what: "post" })}>
-            Post a price
+            Schedule price
           </button>
         )}
       </Head>
@@ -131,8 +131,8 @@ function Post({ onClose }: { onClose: () => void }) {
   const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
   return (
     <FormDialog
-      title="Post a price"
-      verb="Post it"
+      title="Schedule price"
+      verb="Schedule price"
       run={() => {
         const { list, item, from, input, output, percent } = typed;
         const price = { input: Number(input), output: Number(output) };
@@ -189,7 +189,7 @@ function Rerate({ onClose }: { onClose: () => void }) {
   const isCounted = found?.dry_run === true;
   return (
     <FormDialog
-      title="Rerate"
+      title="Reprice requests"
       verb={isCounted ? "Credit it" : "Count"}
       run={() => {
         const { id, model, from, to, input, output } = typed;

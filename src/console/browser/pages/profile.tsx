@@ -4,9 +4,9 @@ import type { Me } from "../api/types.ts";
 import { readLogIns, startLogIn } from "../api/people.ts";
 import type { LogIns } from "../api/people.ts";
 import { withFreshLogin } from "../state/confirming.ts";
-import { change, noteFailure, readOnce, useRead } from "../state/reads.ts";
+import { change, noteFailure, readAside, readOnce, useRead } from "../state/reads.ts";
 import { endSession, recallSession, session } from "../state/session.ts";
-import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Notifications } from "./notifications.tsx";
@@ -18,6 +18,7 @@ export function Profile() {
   const read = useRead("GET /console/api/people/me", {});
   const [doing, setDoing] = useState<"organization" | "delete" | null>(null);
   const close = (): void => setDoing(null);
+  const known = readAside(read);
   return (
     <>
       <Head title="Profile" text="You, in this region.">
@@ -46,23 +47,51 @@ export function Profile() {
         )}
       </ReadResult>
       {doing === "organization" && <NewOrganization onClose={close} />}
-      {doing === "delete" && (
-        <Confirm
-          title="Delete your account in this region?"
-          verb="Delete it"
-          run={() =>
-            change("DELETE /console/api/people/me", { body: { give_up_balance: true } }, [])
-          }
-          onClose={close}
-          onDone={() => endSession("Your account in this region is deleted.")}
-        >
-          <p>
-            You leave every organization here; those in which you are alone are closed, and what is
-            left of their credits is given up. Receipts stay without your name.
-          </p>
-        </Confirm>
-      )}
+      {doing === "delete" && known && <DeleteAccount me={known} onClose={close} />}
     </>
+  );
+}
+
+/** Names the organizations that close and the credits that are given up. */
+function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
+  const [givesUp, setGivesUp] = useState(false);
+  const current = session.get()?.organization;
+  const balance = readAside(useRead(current ? "GET /v1/balance" : null, {}));
+  return (
+    <Confirm
+      title="Delete your account in this region?"
+      verb="Delete account"
+      run={() =>
+        change("DELETE /console/api/people/me", { body: { give_up_balance: givesUp } }, [])
+      }
+      onClose={onClose}
+      onDone={() => endSession("Your account in this region is deleted.")}
+    >
+      <p>
+        You leave these organizations. The ones without other members are closed, and their credits
+        are given up. Receipts stay without your name. You can't undo this.
+      </p>
+      <ul>
+        {me.organizations.map(({ id, name, role }) => (
+          <li key={id}>
+            <strong>{name}</strong> ({role})
+            {id === current?.id && balance && (
+              <>
+                : <Money micros={balance.credits_micro} kind="left" /> of credits
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={givesUp}
+          onChange={(event) => setGivesUp(event.currentTarget.checked)}
+        />{" "}
+        Give up the credits of closed organizations
+      </label>
+    </Confirm>
   );
 }
 
@@ -175,7 +204,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New organization"
-      verb="Make organization"
+      verb="Create organization"
       run={() => change("POST /console/api/people/organizations", { body: { name } }, TOUCHES)}
       onDone={() => {
         session.set(undefined);

@@ -52,11 +52,13 @@ function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }
         <span>
           ▲ <strong>{dollars} dollars wait for you</strong>
           {isPage ? " on the payment page." : ": your bank wants to know whether it is you."}{" "}
-          {url !== null && <a href={url}>{isPage ? "Go on paying" : "Show your bank"}</a>}
+          {url !== null && (
+            <a href={url}>{isPage ? "Continue to payment" : "Confirm with your bank"}</a>
+          )}
         </span>
       )}
       {!isFinal(purchase) && state !== "needs_customer" && (
-        <span aria-busy="false">{dollars} dollars: asking the bank…</span>
+        <span aria-busy="false">{dollars} dollars: processing…</span>
       )}{" "}
       {state === "needs_customer" && <Cancel id={purchase.id} />}
       {isFinal(purchase) && (
@@ -78,7 +80,7 @@ function Cancel({ id }: { id: string }) {
     mayCancel && (
       <>
         <button type="button" disabled={busy} onClick={start}>
-          Do not pay
+          Cancel purchase
         </button>
         {failure && <Failed failure={failure} />}
       </>

@@ -87,15 +87,15 @@ function Bill({ of }: { of: Generation }) {
       <p class="said">{sentenceOf(of)}</p>
       <p>
         <Status of={of} /> <Time at={of.created_at} /> <code class="small">{of.request_id}</code>{" "}
-        <Copy text={of.request_id} label="Copy id" />{" "}
-        <Copy text={ticketOf(of)} label="Copy for a ticket" />
+        <Copy text={of.request_id} label="Copy ID" />{" "}
+        <Copy text={ticketOf(of)} label="Copy as Markdown" />
         {of.error !== null && <a href={`/docs/use/errors#${of.error.code}`}>About this error</a>}
       </p>
       <Attempts of={of} />
       <div class="table">
         <table class="bill">
           <tbody>
-            <BillRow what="Held before it was sent" micros={held} />
+            <BillRow what="Hold" micros={held} />
             {of.lines.map(({ what, tokens, price, micro }) => (
               <tr key={what}>
                 <td>{WORDS[what]}</td>
@@ -147,7 +147,7 @@ function ticketOf(of: Generation): string {
     .join("\n");
 }
 
-const OUTCOMES = { served: "served", failed: "failed", left: "its client left" } as const;
+const OUTCOMES = { served: "served", failed: "failed", left: "client disconnected" } as const;
 
 function Attempts({ of: { attempts, duration_ms } }: { of: Generation }) {
   if (attempts.length === 0) return null;
@@ -196,21 +196,21 @@ function BillRow({ what, micros }: { what: string; micros: number }) {
 
 function wayOf({ streamed }: Generation): string | null {
   if (streamed === null) return null;
-  return streamed ? "as a stream" : "as JSON";
+  return streamed ? "streamed" : "as JSON";
 }
 
 function RequestFacts({ of }: { of: Generation }) {
   const nameOfKey = useKeyNames();
   const facts = [
     ["Model", of.model],
-    ["Asked for", of.asked_model === of.model ? null : of.asked_model],
+    ["Requested model", of.asked_model === of.model ? null : of.asked_model],
     ["Path", of.door],
-    ["Client left after", of.client_left_ms === null ? null : took(of.client_left_ms)],
+    ["Client disconnected after", of.client_left_ms === null ? null : took(of.client_left_ms)],
     ["Served by", of.provider && `${of.provider}, ${(of.region ?? "").toUpperCase()}`],
     ["Price of", of.price_from?.slice(0, 10) ?? null],
     ["Price list", of.price_list],
     ["Answer", wayOf(of)],
-    ["Ended with", of.finish_reason],
+    ["Finish reason", of.finish_reason],
     ["TTFT", of.first_byte_ms === null ? null : took(of.first_byte_ms)],
     ["Duration", of.duration_ms === null ? null : took(of.duration_ms)],
     ["Reasoning tokens", of.reasoning_tokens ? counted(of.reasoning_tokens, "token") : null],

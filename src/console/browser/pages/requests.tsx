@@ -142,7 +142,7 @@ function Filters() {
         }
       />
       <ModelFilter />
-      <Choice name="key_id" label="Key" options={[["", "any key"], ...keys]} />
+      <Choice name="key_id" label="Key" options={[["", "All keys"], ...keys]} />
       <Text name="external_id" label="End user" />
       {query["provider"] !== undefined && <Text name="provider" label="Provider" />}
       {query["code"] !== undefined && <Text name="code" label="Error code" />}

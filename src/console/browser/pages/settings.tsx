@@ -75,7 +75,7 @@ function Naming({ organization, mayName }: { organization: Organization; mayName
 const FIELDS = [
   ["default_user_daily_quota_dollars", "Dollars a day for a new end user", "Empty: no quota"],
   ["default_user_monthly_quota_dollars", "Dollars a month for a new end user", "Empty: no quota"],
-  ["default_alert_threshold", "Alert at this share of a quota", "Between 0 and 1"],
+  ["default_alert_threshold", "Alert threshold [% of a quota]", "80: an alert at 80% of a quota"],
   ["low_balance_threshold_dollars", "Alert when the balance falls below, dollars", "Empty: never"],
   [
     "keep_responses_hours",
@@ -85,16 +85,23 @@ const FIELDS = [
 ] as const;
 
 function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {
-  const limits = useNumbers(FIELDS, settings);
+  const shown = {
+    ...settings,
+    default_alert_threshold: Number((100 * settings.default_alert_threshold).toFixed(6)),
+  };
+  const limits = useNumbers(FIELDS, shown);
+  const { default_alert_threshold: threshold, ...rest } = limits.body;
+  const body = {
+    ...rest,
+    ...(typeof threshold === "number" && { default_alert_threshold: threshold / 100 }),
+  };
   if (!useMay()("PATCH /v1/orgs/{org_id}/settings")) {
-    return <Facts facts={FIELDS.map(([name, label]) => [label, settings[name] ?? "none"])} />;
+    return <Facts facts={FIELDS.map(([name, label]) => [label, shown[name] ?? "none"])} />;
   }
   return (
     <Form
       verb="Save"
-      run={() =>
-        change("PATCH /v1/orgs/{org_id}/settings", { path, body: limits.body }, ["/v1/orgs"])
-      }
+      run={() => change("PATCH /v1/orgs/{org_id}/settings", { path, body }, ["/v1/orgs"])}
       onDone={() => undefined}
     >
       {limits.fields}

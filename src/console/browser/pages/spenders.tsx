@@ -53,7 +53,7 @@ function columnsOf(total: number, mayCap: boolean): readonly Column<Sum>[] {
   return [
     {
       id: "external_id",
-      title: "External id",
+      title: "End user ID",
       value: ({ group }) => group,
       csv: [["external_id", ({ group }) => group]],
       cell: ({ group }) => <strong class="break">{group}</strong>,

@@ -24,7 +24,7 @@ export function Team() {
   const columns = columnsOf(manages, who.member?.id ?? "", setRemoving);
   return (
     <>
-      <Head title="Team" text="Who is in, as what, and with how many keys.">
+      <Head title="Team" text="Members, their roles and open invitations.">
         {manages && (
           <button type="button" class="primary" onClick={() => setInviting(true)}>
             Invite
@@ -99,7 +99,7 @@ function columnsOf(
       id: "ways",
       title: "Logs in",
       wide: true,
-      value: ({ logs_in }) => (logs_in ? "yes" : "keys alone"),
+      value: ({ logs_in }) => (logs_in ? "yes" : "API keys only"),
     },
     { id: "keys", title: "Keys", align: "right", value: ({ keys }) => keys },
     {
@@ -149,7 +149,7 @@ function RoleOf({ member }: { member: TeamMember }) {
 function Invitations() {
   const read = useRead("GET /console/api/people/invitations", {});
   const columns: readonly Column<Invitation>[] = [
-    { id: "email", title: "For", value: ({ email }) => email ?? "whoever has the link" },
+    { id: "email", title: "For", value: ({ email }) => email ?? "Anyone with the link" },
     { id: "role", title: "As", value: ({ role }) => role },
     {
       id: "until",
@@ -169,7 +169,7 @@ function Invitations() {
             void change("DELETE /console/api/people/invitations/{id}", { path: { id } }, TOUCHES)
           }
         >
-          Withdraw
+          Cancel invitation
         </button>
       ),
     },
@@ -222,15 +222,18 @@ function Invite({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="Invite"
-      verb="Make the link"
+      verb="Create invitation"
       run={run}
       onDone={(done) => "link" in done && setMade(done)}
       onClose={onClose}
     >
       {organization?.is_personal === true && (
-        <p>This is your personal organization: with an invitation it becomes a team, for good.</p>
+        <p>
+          This is your personal organization: with an invitation it becomes a team. You can't undo
+          this.
+        </p>
       )}
-      <Field label="Address" param="email" hint="Empty: whoever has the link, as a member">
+      <Field label="Address" param="email" hint="Empty: anyone with the link joins as a member">
         <input type="email" value={email} onInput={(e) => setEmail(e.currentTarget.value)} />
       </Field>
       <Field label="Role" param="role">

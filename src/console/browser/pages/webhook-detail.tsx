@@ -42,7 +42,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
         {one && (
           <>
             {mayChange && button("edit", "Change")}
-            {mayChange && button("switch", one.enabled ? "Switch off…" : "Switch on…")}
+            {mayChange && button("switch", one.enabled ? "Disable webhook" : "Enable webhook")}
             {may("POST /v1/webhooks/{id}/rotate") && button("rotate", "Rotate secret…")}
             {one.enabled && may("POST /v1/webhooks/{id}/replay") && button("replay", "Replay…")}
             {may("DELETE /v1/webhooks/{id}") && (
@@ -52,7 +52,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
             )}
             {may("POST /v1/webhooks/{id}/test") && (
               <button type="button" class="primary" onClick={() => setDoing("test")}>
-                Test call
+                Send test event
               </button>
             )}
           </>
@@ -109,7 +109,7 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
   );
   useEffect(start, []);
   return (
-    <Dialog title="Test call" onClose={onClose}>
+    <Dialog title="Send test event" onClose={onClose}>
       <p class="break">
         <code>webhook.test</code> to {url}, once, signed as every message.
       </p>

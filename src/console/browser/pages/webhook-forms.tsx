@@ -24,7 +24,7 @@ export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string)
   return (
     <FormDialog
       title="New webhook"
-      verb="Make webhook"
+      verb="Create webhook"
       run={() => change("POST /v1/webhooks", { body: shape }, TOUCHES)}
       onDone={setFresh}
       onClose={onClose}

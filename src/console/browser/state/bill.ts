@@ -7,11 +7,12 @@ const EVERY_MS = 1000;
 const TRIES = 60;
 const TRIES_OF_NOTHING = 4;
 
-/** The newest requests of the session's key; undefined for a key that may not see them. */
+/** The newest requests of the session's key, or that a person sees; undefined for a key that may not see them. */
 export async function newestRequests(): Promise<readonly Generation[] | undefined> {
   const { key } = session.get() ?? {};
-  if (!key || key.limited) return undefined;
-  const read = await readOnce("GET /v1/generations", { query: { key_id: key.id, limit: 20 } });
+  if (key?.limited === true) return undefined;
+  const query = { limit: 20, ...(key && { key_id: key.id }) };
+  const read = await readOnce("GET /v1/generations", { query });
   return read.ok ? read.value.generations : undefined;
 }
 

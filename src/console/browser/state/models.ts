@@ -1,3 +1,4 @@
+import { spent } from "../lib/money.ts";
 import type { Model } from "../api/types.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
@@ -35,7 +36,7 @@ export function useModels(isRead = true): Read<{ readonly data: readonly ListedM
 
 /** Dollars for a million tokens. */
 export function perMillion(dollars: string): string {
-  return `$${Number((Number(dollars) * 1e6).toFixed(4))}`;
+  return spent(Math.round(Number(dollars) * 1e12));
 }
 
 /** The day on which a model's price changes, and to what; none: "". */

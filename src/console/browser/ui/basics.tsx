@@ -52,9 +52,15 @@ export function Time({
   if (at === null) return <span class="muted">{none}</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={exactly(at)}>
-      {when(at, Math.max(current, Date.now() - 10_000), withClock)}
+      {when(at, notBefore(at, current), withClock)}
     </time>
   );
+}
+
+/** Returns the time to measure from. The page's clock lags by seconds, and a past moment is never in the future. */
+function notBefore(at: string | number, current: number): number {
+  const past = new Date(at).getTime();
+  return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);
 }
 
 /** A state as a word, a shape and a color. */

@@ -55,7 +55,7 @@ export function ErrorChart({
               unit="count"
               onSelect={onSelect}
             />
-            {total === 0 && <p class="small muted">Nothing failed or was refused.</p>}
+            {total === 0 && <p class="small muted">No errors in this period.</p>}
           </>
         );
       }}

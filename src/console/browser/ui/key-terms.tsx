@@ -83,7 +83,7 @@ export function TermFields({
       <Field label="Budget in dollars" param="budget_dollars" hint="Empty: none">
         {input("budget_dollars", { type: "number", min: "0", step: "any", inputMode: "decimal" })}
       </Field>
-      <Field label="Budget of" param="budget_period">
+      <Field label="Budget period" param="budget_period">
         <select
           value={terms.budget_period}
           onChange={(event) => onChange({ ...terms, budget_period: event.currentTarget.value })}

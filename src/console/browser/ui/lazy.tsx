@@ -10,7 +10,7 @@ const views = new Map<Part, FunctionComponent>();
 const NO_SCRIPT = {
   status: 0,
   code: "no_script",
-  message: "This page's script did not come: the region is away, or newer than this tab.",
+  message: "This page couldn't load. The console may have been updated since you opened it.",
   param: null,
   requestId: null,
   docsUrl: null,
@@ -60,5 +60,7 @@ export function LazyPage({ page, height = 480 }: { page: Part; height?: number }
   useEffect(() => onRetry(() => (views.has(page) ? false : (load(), true))), [page]);
   const View = views.get(page);
   if (View !== undefined) return <View />;
-  return isLost ? <Failed failure={NO_SCRIPT} again={load} /> : <Skeleton height={height} />;
+  if (!isLost) return <Skeleton height={height} />;
+  // A browser remembers a failed import, so only a new document can load it.
+  return <Failed failure={NO_SCRIPT} again={() => location.reload()} verb="Reload" />;
 }

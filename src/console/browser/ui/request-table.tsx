@@ -18,17 +18,17 @@ export const STATUS_WORDS = {
   settled: "Succeeded",
   voided: "Failed",
   expired: "Expired",
-  refused: "Refused",
+  refused: "Rejected",
 } as const;
 
 /** A request's result and error. */
 export function Status({ of: { status, error } }: { of: Pick<Generation, "status" | "error"> }) {
+  if (status === "settled" && error !== null) return <Status of={{ status: "voided", error }} />;
   const [word, tone] = [STATUS_WORDS[status], TONES[status]];
   if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;
   return (
     <span title={error.message}>
-      <Badge tone={tone === "plain" ? "warn" : tone}>{word}</Badge>{" "}
-      <code class="small">{error.code}</code>
+      <Badge tone={tone}>{word}</Badge> <code class="small">{error.code}</code>
     </span>
   );
 }
@@ -120,7 +120,7 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
   ];
 }
 
-const LEFT_OUT = new Set(["cached", "took", "status"]);
+const LEFT_OUT = new Set(["cached", "took"]);
 
 /** A few requests, without sorting and filter; a row opens its receipt. */
 export function RequestTable({ rows }: { rows: readonly Row[] }) {

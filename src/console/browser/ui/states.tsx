@@ -6,6 +6,7 @@ import { useCell } from "../state/cell.ts";
 import { nextTry, tryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
+import { remedyOf } from "../lib/remedies.ts";
 import { Code, Copy } from "./basics.tsx";
 import { useNow } from "../state/now.ts";
 
@@ -64,41 +65,36 @@ export function FirstSteps() {
   );
 }
 
-function remedyOf({ status, code }: CallFailure): string {
-  if (status === 0) return "It is asked again by itself; what you see stays.";
-  if (status === 403) return "Ask an owner of the organization for a key that may do this.";
-  if (code === "payment_reversed") {
-    return "A payment went back after it was spent: what is owed is paid first. Credits says how much.";
-  }
-  if (status === 402) return "Add credits, or ask who runs this region for them; then repeat.";
-  if (status === 404) return "It may be deleted, too old to be kept, or not yet told: try again.";
-  if (status === 409) return "Somebody changed it meanwhile: look at it again, then repeat.";
-  if (code === "rate_limit_exceeded") return "Wait a minute and repeat.";
-  if (status >= 500) return "Repeat it. If it stays, tell who runs this region the request's id.";
-  return "Change what it names and repeat.";
-}
-
 /** A failure, its remedy and the ID to quote. */
-export function Failed({ failure, again }: { failure: CallFailure; again?: () => void }) {
+export function Failed({
+  failure,
+  again,
+  verb = "Try again",
+}: {
+  failure: CallFailure;
+  again?: () => void;
+  verb?: string;
+}) {
   const { message, requestId, docsUrl } = failure;
+  const [remedy, action] = remedyOf(failure);
   return (
     <div class="failed" role="alert">
       <p>
         <strong>{message}</strong>
       </p>
       <p class="muted">
-        {remedyOf(failure)} {failure.status === 402 && <a href={hrefOf(["credits"])}>Credits</a>}{" "}
+        {remedy} {action !== undefined && <a href={hrefOf(...action[1])}>{action[0]}</a>}{" "}
         {docsUrl !== null && <a href={docsUrl}>About this error</a>}
       </p>
       <p class="actions">
         {again !== undefined && (
           <button type="button" onClick={again}>
-            Try again
+            {verb}
           </button>
         )}
         {requestId !== null && (
           <>
-            <code class="small">{requestId}</code> <Copy text={requestId} label="Copy id" />
+            <code class="small">{requestId}</code> <Copy text={requestId} label="Copy ID" />
           </>
         )}
       </p>
@@ -187,9 +183,9 @@ export function ConnectionBar() {
   const seconds = Math.max(0, Math.ceil((at - Date.now()) / 1000));
   return (
     <div class="connection" role="status">
-      ■ The region does not answer.{" "}
+      ■ Can't reach this region.{" "}
       {at === 0 ? (
-        "Asking it again…"
+        "Retrying…"
       ) : (
         <>
           Next try in {seconds} s.{" "}

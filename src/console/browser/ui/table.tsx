@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../state/route.ts";
 import type { Pager } from "./pages.ts";
 import { Export } from "./export.tsx";
@@ -59,7 +59,7 @@ function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
         <Export name={name} columns={columns} rows={pager.all} />
       </div>
       <Grid {...props} isSorted={false} />
-      {rows.length === 0 && <p class="muted center">Nothing matches the filter.</p>}
+      {rows.length === 0 && <p class="muted center">No results</p>}
       {(pager.next ?? pager.previous) && <Turn at={pager} />}
     </>
   );
@@ -69,7 +69,8 @@ function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
 function Whole<T>(props: Props<T>) {
   const { name, columns, rows, filters } = props;
   const [query, update] = useQuery();
-  const [page, setPage] = useState(0);
+  const page = Number(query["page"] ?? 0);
+  const setPage = (next: number): void => update({ page: next === 0 ? "" : String(next) });
   const found = sorted(matching(rows, columns, query["q"] ?? ""), columns, query);
   const at = Math.min(page, lastPage(found.length));
   const first = at * PAGE_ROWS;
@@ -83,13 +84,13 @@ function Whole<T>(props: Props<T>) {
           aria-label="Filter"
           data-filter
           value={query["q"] ?? ""}
-          onInput={(event) => update({ q: event.currentTarget.value }, true)}
+          onInput={(event) => update({ q: event.currentTarget.value, page: "" }, true)}
         />
         {filters}
         <Export name={name} columns={columns} rows={() => [found]} />
       </div>
       <Grid {...props} rows={shown} />
-      {found.length === 0 && <p class="muted center">Nothing matches the filter.</p>}
+      {found.length === 0 && <p class="muted center">No results</p>}
       {found.length > PAGE_ROWS && (
         <Turn
           at={{
@@ -153,13 +154,13 @@ export function Grid<T>({
 }) {
   const [{ sort = "" }, update] = useQuery();
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => (box.current ? watchWidth(box.current) : undefined), []);
+  const shown = useFitting(box, columns);
   return (
     <div ref={box} class="table" role="region" aria-label={name} tabIndex={0}>
       <table onKeyDown={moveInRows}>
         <thead>
           <tr>
-            {columns.map((column) => (
+            {shown.map((column) => (
               <HeadCell
                 key={column.id}
                 column={column}
@@ -171,7 +172,7 @@ export function Grid<T>({
         </thead>
         <tbody>
           {rows.map((row) => (
-            <Row key={keyOf(row)} row={row} columns={columns} open={open} />
+            <Row key={keyOf(row)} row={row} columns={shown} open={open} />
           ))}
         </tbody>
       </table>
@@ -179,7 +180,37 @@ export function Grid<T>({
   );
 }
 
-/** Only what is too wide scrolls by itself; other headers stay visible under the top line. */
+/**
+ * Returns the columns that fit. The wide ones hide first, from the right; files and details still have them.
+ */
+function useFitting<T>(
+  box: { readonly current: HTMLDivElement | null },
+  columns: readonly Column<T>[],
+): readonly Column<T>[] {
+  const [dropped, setDropped] = useState(0);
+  const wide = columns.filter((column) => column.wide === true);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    let width = element.clientWidth;
+    const watch = new ResizeObserver(() => {
+      if (element.clientWidth > width) setDropped(0);
+      width = element.clientWidth;
+    });
+    watch.observe(element);
+    const stop = watchWidth(element);
+    return () => (watch.disconnect(), stop());
+  }, []);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const isCut = element !== null && element.scrollWidth > element.clientWidth;
+    if (isCut && dropped < wide.length) setDropped(dropped + 1);
+  });
+  const hidden = new Set(wide.slice(wide.length - dropped));
+  return columns.filter((column) => !hidden.has(column));
+}
+
+/** A table that is still too wide scrolls; other headers stay visible under the top line. */
 function watchWidth(box: HTMLElement): () => void {
   const watch = new ResizeObserver(() =>
     box.classList.toggle("fits", box.scrollWidth <= box.clientWidth),

@@ -1,0 +1,91 @@
+type Place = readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
+type Remedy = readonly [text: string, action?: readonly [text: string, place: Place]];
+
+const ADD_CREDITS = ["Add credits", [["credits"]]] as const;
+const KEYS = ["Manage keys", [["keys"]]] as const;
+const AT_PAYMENT_PAGE = ["Go to Credits", [["credits"]]] as const;
+
+/** The remedy of each error code, with the page that has it. */
+export const REMEDIES: Readonly<Record<string, Remedy>> = {
+  insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
+  insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],
+  key_budget_exceeded: ["The key's budget is used up. Raise it, or wait for its reset.", KEYS],
+  payment_reversed: ["A returned payment is due first.", ADD_CREDITS],
+  role_required: ["Your role doesn't allow this. Ask an owner of the organization."],
+  organization_suspended: ["The organization is suspended. Contact the operator."],
+  organization_closed: ["The organization is closed permanently."],
+  model_not_allowed: ["Add the model to the key's models.", KEYS],
+  key_is_limited: ["Use a key without limits."],
+  region_mismatch: ["This key belongs to another region. Open that region's console."],
+  read_only: ["You are viewing a customer. Leave the customer view to make changes."],
+  origin_not_allowed: ["Open the console at its own address."],
+  login_refused: ["Log in again, or use another account."],
+  login_too_old: ["Confirm your login to continue."],
+  not_found: ["It was deleted, or you don't have access."],
+  model_not_found: ["Choose another model.", ["Browse models", [["models"]]]],
+  conflict: ["Choose another value."],
+  price_exists: ["A price already starts at this time. Choose another time."],
+  price_in_force: ["Schedule another price."],
+  price_list_in_use: ["Customers use this price list. Schedule another price."],
+  idempotency_replay: ["This was already done. The original result applies."],
+  idempotency_mismatch: ["Reload the page and try again."],
+  idempotency_in_progress: ["The first attempt is in progress. Retry in a few seconds."],
+  replay_in_progress: ["The first attempt is in progress. Retry in a few seconds."],
+  no_saved_card: ["Pay on the payment page and save the card there.", AT_PAYMENT_PAGE],
+  no_purchases: ["Pay once on the payment page.", AT_PAYMENT_PAGE],
+  purchase_in_progress: ["Finish or cancel the open purchase.", ["View purchase", [["credits"]]]],
+  nothing_paid: ["Nothing was paid, so nothing can be refunded."],
+  refund_refused: ["The payment provider rejected the refund."],
+  balance_too_low: ["Refund at most the remaining balance."],
+  purchase_limit: ["Today's limit of purchases is reached. Try tomorrow."],
+  payments_off: ["Payments are off in this region. Contact the operator."],
+  too_many_keys: ["Revoke unused keys.", ["Show unused", [["keys"], { sort: "last" }]]],
+  too_many_webhooks: ["Delete unused webhooks.", ["Webhooks", [["events"], { tab: "Webhooks" }]]],
+  too_many_end_users: ["Delete unused end users.", ["End users", [["end-users"]]]],
+  too_many_domains: ["Remove unused domains."],
+  too_many_secrets: ["Shorten the overlap of the old secret."],
+  too_many_sessions: ["Rotate the key and end its sessions.", KEYS],
+  too_many_invitations: ["Cancel open invitations.", ["Team", [["team"]]]],
+  too_many_organizations: ["Delete an organization first."],
+  webhook_disabled: ["Enable the webhook first."],
+  other_organization: ["You switched organizations in another tab. Reload the page."],
+  personal_organization: ["Personal organizations have one member. Create a team."],
+  has_log_in: ["This member can already log in."],
+  invitation_over: ["The invitation was used, canceled or has expired. Ask for another one."],
+  other_address: ["Log in with the address of the invitation."],
+  domain_not_proven: ["Publish the TXT record, then check again."],
+  domain_taken: ["Another organization has this domain. Contact the operator."],
+  company_domains_off: ["Company domains are off. Contact the operator."],
+  no_proven_domain: ["Add a domain and confirm it first."],
+  not_by_company: ["Log in with your company first."],
+  company_log_in_required: ["Log in with your company."],
+  has_balance: ["Check the box to give up the remaining credits, or use them first."],
+  last_owner: ["Make another member owner first.", ["Team", [["team"]]]],
+  rate_limit_exceeded: ["Wait a minute and try again."],
+  tokens: ["Wait a minute and try again."],
+  end_user_quota_exceeded: [
+    "Raise the end user's quota, or wait for its reset.",
+    ["Set quota", [["end-users"]]],
+  ],
+  no_script: ["Reload the page."],
+};
+
+/** Returns what to do about a failure, and where. */
+export function remedyOf({
+  status,
+  code,
+}: {
+  readonly status: number;
+  readonly code: string;
+}): Remedy {
+  const known = REMEDIES[code];
+  if (known !== undefined) return known;
+  if (status === 0) return ["Retrying automatically."];
+  if (status === 402) return ["The balance doesn't cover this request.", ADD_CREDITS];
+  if (status === 403) return ["Your role doesn't allow this. Ask an owner of the organization."];
+  if (status === 404) return ["It was deleted, or you don't have access."];
+  if (status === 409) return ["It changed in the meantime. Reload the page and try again."];
+  if (status === 429) return ["Wait a minute and try again."];
+  if (status >= 500) return ["Try again. If it fails again, send the request ID to the operator."];
+  return ["Correct the field and try again."];
+}

@@ -1,0 +1,299 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { createKey, postCredits, postMember } from "../../scripts/admin-client.ts";
+import { exact, left, microsOf, spent } from "../../src/console/browser/lib/money.ts";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { logIn, openWindow, settled } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+/** Compares what pages show with the responses that they received. */
+const browser = openWindow();
+const admin = () => ({ url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN });
+let owner: { readonly orgId: string; readonly key: string };
+
+/** The largest and the smallest amount that the brief of the console names: $250,000 and $0.000001. */
+const LARGE = 250_000_000_000;
+
+beforeAll(async () => {
+  owner = await makeOrganization(admin().url, ADMIN_TOKEN, { rpmLimit: 1000, credits: LARGE });
+  await postCredits(admin(), owner.orgId, { amount_micro: -1, reference: "correction" });
+  await postCredits(admin(), owner.orgId, { amount_micro: 1, reference: "the smallest" });
+  const { id: memberId } = await postMember(admin(), owner.orgId, {
+    email: "member@example.com",
+    role: "member",
+  });
+  const terms = { orgId: owner.orgId, memberId, scope: "regional", rpmLimit: 100 } as const;
+  const ended = await createKey(admin(), { ...terms, name: "Ended key" });
+  await post("chat/completions", hello("ended"), ended);
+  const { keys } = (await (await call("GET", "keys")).json()) as { keys: Listed[] };
+  const endedId = keys.find(({ name }) => name === "Ended key")?.id ?? "";
+  expect((await call("DELETE", `keys/${endedId}`)).status).toBe(200);
+  await createKey(admin(), { ...terms, name: "Unused key" });
+  await post("users", { external_id: "quota", daily_quota_dollars: 0.000_001 });
+  await post("users", { external_id: "rich", monthly_quota_dollars: 250_000 });
+  for (const user of ["ann", "rich", "<b>bob</b>"]) await post("chat/completions", hello(user));
+  await post("chat/completions", { ...hello("ann"), model: "nope/none" }); // a rejection
+  await post("chat/completions", hello("quota")); // over its quota
+  await makeOrganization(admin().url, ADMIN_TOKEN, { credits: 0 });
+});
+
+type Listed = { readonly id: string; readonly name: string };
+const hello = (user: string) => ({
+  model: "sandbox/echo",
+  user,
+  messages: [{ role: "user", content: `Hello from ${user}` }],
+});
+
+function call(method: string, at: string, body?: object, key = owner.key): Promise<Response> {
+  return fetch(`${browser.origin}/v1/${at}`, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+const post = (at: string, body: object, key?: string) => call("POST", at, body, key);
+
+/** The newest JSON of each address that a page read. */
+type Responses = ReadonlyMap<string, unknown>;
+
+/** Opens a page and returns it with the responses that it received. */
+async function opened(secret: string, at: string): Promise<[WatchedPage, Responses]> {
+  const page = await logIn(browser, secret);
+  const responses = new Map<string, unknown>();
+  page.on("response", (response) => {
+    const { pathname, search } = new URL(response.url());
+    if (!pathname.startsWith("/console/api/") || response.request().method() !== "GET") return;
+    void response.json().then(
+      (json) => responses.set(pathname + search, json),
+      () => undefined,
+    );
+  });
+  await page.goto(`/console/#/${at}`);
+  await page.reload();
+  await page.locator("main h1").waitFor();
+  await page.waitForLoadState("networkidle");
+  await settled(page);
+  return [page, responses];
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Calls `take` with each field of the responses and the object that has it. */
+function eachField(value: unknown, take: (name: string, value: unknown) => void): void {
+  if (typeof value !== "object" || value === null) return;
+  for (const [name, field] of Object.entries(value)) {
+    take(Array.isArray(value) ? "" : name, field);
+    eachField(field, take);
+  }
+}
+
+/** Returns all rows below `name` of the responses. */
+function rowsOf(responses: Responses, name: string): readonly Json[] {
+  return [...responses.values()].flatMap((json) => ((json as Json)[name] ?? []) as Json[]);
+}
+
+/** Returns the sums by day and group, and the averages, that pages compute from usage. */
+function sumsOfUsage(responses: Responses): readonly number[] {
+  return [...responses].flatMap(([address, json]) => {
+    if (!/\/usage|\/margin/.test(address)) return [];
+    const rows = (json as { data: Json[] }).data;
+    const sums = new Map<string, [micros: number, requests: number]>();
+    for (const row of rows) {
+      for (const [name, by] of [
+        ["all", ""],
+        ["day", row["day"]],
+        ["group", row["group"]],
+      ] as const) {
+        for (const field of ["cost_micro", "charged_micro", "bought_micro", "margin_micro"]) {
+          const key = `${name} ${String(by)} ${field}`;
+          const [micros, requests] = sums.get(key) ?? [0, 0];
+          sums.set(key, [
+            micros + Number(row[field] ?? 0),
+            requests + Number(row["requests"] ?? 0),
+          ]);
+        }
+      }
+    }
+    return [...sums.values()].flatMap(([micros, requests]) => [
+      micros,
+      ...[requests, 1, 7, 30].map((count) => Math.ceil(micros / Math.max(1, count))),
+    ]);
+  });
+}
+
+/** Returns every form in which a page may show the responses' amounts. */
+function amountsOf(responses: Responses): ReadonlySet<string> {
+  const micros: number[] = [0, ...sumsOfUsage(responses)];
+  for (const json of responses.values()) {
+    eachField(json, (name, value) => {
+      if (typeof value === "number" && /micro$|^price$/.test(name)) micros.push(value);
+      if (typeof value === "number" && /dollars$/.test(name)) micros.push(microsOf(value));
+      if (/^pricing$|price$|^cost$/.test(name)) {
+        // Prices are dollars of a token as text, dollars of a million as numbers, or micro-credits.
+        eachField(value, (_, one) => {
+          micros.push(Number(one), Math.round(Number(one) * 1e12), microsOf(Number(one)));
+        });
+      }
+    });
+  }
+  return new Set(
+    micros.flatMap((one) => [one, -one].flatMap((m) => [left(m), spent(m), exact(m)])),
+  );
+}
+
+/** Returns the amounts and moments on the page that no response contains. */
+async function untrue(page: WatchedPage, responses: Responses): Promise<readonly string[]> {
+  const text = await page.locator("main").innerText();
+  const amounts = amountsOf(responses);
+  const times = new Set<number>();
+  for (const json of responses.values()) {
+    eachField(json, (_, value) => {
+      if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value))
+        times.add(Date.parse(value));
+      if (typeof value === "number" && value > 1e12) times.add(value);
+    });
+  }
+  const axis = new Set(await page.locator(".plot text.y").allTextContents());
+  const moments = await page
+    .locator("main time")
+    .evaluateAll((nodes) => nodes.map((node) => (node as HTMLTimeElement).dateTime));
+  return [
+    ...(text.match(/−?\$\d+(?:,\d{3})*(?:\.\d+)?/g) ?? []).filter(
+      (one) => !amounts.has(one) && !axis.has(one),
+    ),
+    ...moments.filter((one) => !times.has(Date.parse(one))),
+    ...(text.match(/\bundefined\b|\bNaN\b|\[object|Invalid Date|\bin \d+ s\b/g) ?? []),
+  ];
+}
+
+const OWNERS = [
+  "",
+  "activity",
+  "requests",
+  "keys",
+  "keys?all=1",
+  "end-users",
+  "models",
+  "credits",
+  "events",
+  "settings",
+];
+const OPERATORS = ["organizations", "business?range=1", "business?tab=Prices", "catalog", "health"];
+
+describe("the console shows only amounts and moments of its responses", () => {
+  it.each(OWNERS)("to an owner: %s", async (at) => {
+    const [page, responses] = await opened(owner.key, at);
+    expect(responses.size).toBeGreaterThan(0);
+    expect(await untrue(page, responses)).toEqual([]);
+    expect(page.faults).toEqual([]);
+  });
+
+  it.each(OPERATORS)("to an operator: %s", async (at) => {
+    const [page, responses] = await opened(ADMIN_TOKEN, at);
+    expect(await untrue(page, responses)).toEqual([]);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("to an operator: a customer's page", async () => {
+    const [page, responses] = await opened(ADMIN_TOKEN, `organizations/${owner.orgId}`);
+    expect(await untrue(page, responses)).toEqual([]);
+  });
+});
+
+describe("the console shows every object of its responses", () => {
+  it("requests, with status, model, cost and end user", async () => {
+    const [page, responses] = await opened(owner.key, "requests");
+    const rows = rowsOf(responses, "generations");
+    expect(rows.length).toBeGreaterThanOrEqual(6);
+    const shown = await page.getByRole("region", { name: "Requests" }).locator("tbody tr").all();
+    expect(shown).toHaveLength(rows.length);
+    for (const [i, row] of rows.entries()) {
+      const text = (await shown[i]?.innerText()) ?? "";
+      expect(text).toContain(spent(Number(row["cost_micro"])));
+      expect(text).toContain(String(row["external_id"] ?? ""));
+      const code = (row["error"] as Json | null)?.["code"];
+      expect(text).toContain(code === undefined ? "Succeeded" : String(code));
+      if (code !== undefined) expect(text).not.toContain("Succeeded");
+    }
+  });
+
+  it("keys, also ended ones", async () => {
+    const [page, responses] = await opened(owner.key, "keys?all=1");
+    const keys = rowsOf(responses, "keys");
+    expect(keys.map(({ name }) => name)).toEqual(expect.arrayContaining(["Ended key"]));
+    const text = await page.locator("main table").innerText();
+    for (const { name } of keys) expect(text).toContain(String(name));
+    expect(text).toContain("revoked");
+  });
+
+  it("end users with spend and quotas", async () => {
+    const [page, responses] = await opened(owner.key, "end-users");
+    const users = rowsOf(responses, "users");
+    expect(users.length).toBeGreaterThanOrEqual(4);
+    for (const user of users) {
+      const row = page.getByRole("row").filter({ hasText: String(user["external_id"]) });
+      const text = await row.innerText();
+      for (const field of ["daily_quota_dollars", "monthly_quota_dollars"]) {
+        const quota = user[field];
+        if (quota !== null) expect(text).toContain(left(microsOf(Number(quota))));
+      }
+    }
+  });
+
+  it("the balance, today's spend and the failures of today", async () => {
+    const [page, responses] = await opened(owner.key, "");
+    const json = (at: RegExp): Json =>
+      ([...responses].find(([address]) => at.test(address))?.[1] ?? {}) as Json;
+    const text = await page.locator("main").innerText();
+    expect(text).toContain(left(Number(json(/\/balance/)["available_micro"])));
+    const errors = json(/\/errors/) as { total: number; data: { count: number; group: string }[] };
+    expect(errors.total).toBeGreaterThanOrEqual(2);
+    expect(errors.data.reduce((sum, { count }) => sum + count, 0)).toBe(errors.total);
+    for (const { count, group } of errors.data) expect(text).toContain(`${count} ${group}`);
+  });
+
+  it("the balance of each day as the ledger has it", async () => {
+    const [page, responses] = await opened(owner.key, "credits");
+    await page.getByRole("button", { name: "View as table" }).click();
+    const balance = [...responses].find(([at]) => at.endsWith("/balance"))?.[1] as Json;
+    const newest = page.getByRole("region", { name: "Balance by day" }).getByRole("row").nth(1);
+    await newest.getByText(left(Number(balance["credits_micro"]))).waitFor();
+    const charged = rowsOf(responses, "data").reduce(
+      (sum, row) => sum + Number(row["cost_micro"] ?? 0),
+      0,
+    );
+    expect(charged).toBe(LARGE - Number(balance["credits_micro"]));
+    await page
+      .getByText(/At the pace of the last 7 days \(\$0\.\d+ a day\)|At the pace of yesterday/)
+      .first()
+      .waitFor();
+  });
+
+  it("an unknown cost as unknown, and no margin", async () => {
+    const page = await logIn(browser, ADMIN_TOKEN);
+    const row = { day: "2026-11-27", billed_micro: null, difference_micro: null };
+    const known = { requests: 8, charged_micro: 40, bought_micro: 30, unknown_requests: 0 };
+    const unknown = { requests: 524, charged_micro: LARGE, bought_micro: 0, unknown_requests: 524 };
+    const data = [
+      { ...row, ...known, group: "known", margin_micro: 10 },
+      { ...row, ...unknown, group: "without a price", margin_micro: LARGE },
+    ];
+    await page.route("**/admin/v1/margin?*", (route) =>
+      route.fulfill({ json: { data, complete_from: "2026-01-01T00:00:00.000Z" } }),
+    );
+    await page.goto("/console/#/business?range=1");
+    await page.getByText(/margin is unknown: 524 of 532 requests/).waitFor();
+    const text = await page.getByRole("row", { name: /without a price/ }).innerText();
+    expect(text.match(/Unknown/g)).toHaveLength(2);
+    expect(await page.getByRole("row", { name: /2026-11-27 known/ }).innerText()).toContain(
+      "$0.00001",
+    );
+    expect(await page.locator("main").innerText()).not.toContain(">99%");
+  });
+
+  it("organizations without members, balances and names", async () => {
+    const [page, responses] = await opened(ADMIN_TOKEN, "organizations");
+    const text = await page.locator("main table").innerText();
+    for (const { name } of rowsOf(responses, "organizations")) expect(text).toContain(String(name));
+  });
+});
