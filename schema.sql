@@ -348,6 +348,20 @@ CREATE TABLE company_issuers (
   required_at INTEGER -- nobody acts in the organisation but who came in by it; null: by any log-in
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE budgets (
+  org_id TEXT NOT NULL,
+  name TEXT NOT NULL, -- scope, subject and id, one per line
+  scope TEXT NOT NULL,
+  subject TEXT NOT NULL, -- the owner's id, '' for the organization
+  id TEXT NOT NULL,
+  place INTEGER NOT NULL, -- in its owner's list
+  budget TEXT NOT NULL, -- JSON
+  since INTEGER NOT NULL, -- counts since this time
+  tally TEXT NOT NULL, -- JSON: sums by bucket
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (org_id, name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE notification_preferences (
   member_id TEXT PRIMARY KEY NOT NULL REFERENCES members (id),
   types TEXT NOT NULL CHECK (json_valid(types)), -- array of event types

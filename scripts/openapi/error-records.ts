@@ -1,5 +1,8 @@
 import * as z from "zod";
+import { BUDGET_SCOPES } from "../../src/shared/budgets.ts";
 import { micros, record, time } from "./fields.ts";
+
+const count = z.int().optional();
 
 /** The numbers of an error, in OpenAI's format beside its four fields, in Anthropic's among its details. */
 const numbers = {
@@ -10,6 +13,18 @@ const numbers = {
   left_micro: micros.optional(),
   quota_micro: micros.optional(),
   budget_micro: micros.optional(),
+  scope: z.enum(BUDGET_SCOPES).optional().describe("The owner of the budget."),
+  budget_id: z.string().optional(),
+  window: z.string().optional().describe("The budget's time."),
+  limit_micro: micros.optional(),
+  limit_tokens: count,
+  left_tokens: count,
+  required_tokens: count,
+  held_tokens: count,
+  limit_requests: count,
+  left_requests: count,
+  required_requests: count,
+  held_requests: count,
   resets_at: time.optional(),
   generation_id: z.string().optional(),
   key_id: z.string().optional(),

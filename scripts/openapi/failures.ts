@@ -15,6 +15,16 @@ const code = (kind: "conflict" | "invalid_request", word?: string) =>
 const HELD = { requiredMicro: ONE, heldMicro: ONE, onlyHolds: true };
 const SPENT = { ...HELD, onlyHolds: false };
 const BUDGET = { period: "day", budgetMicro: ONE, leftMicro: ONE, resetsAt: 1 } as const;
+const LIMIT = {
+  scope: "organization",
+  budgetId: "lim_1",
+  unit: "dollars",
+  window: "60m",
+  limit: 1,
+  left: 1,
+  required: 2,
+  resetsAt: 1,
+} as const;
 const QUOTA = { period: "day", quotaMicro: ONE, leftMicro: ONE, resetsAt: 1 } as const;
 const minute = { limit: 1, retryAfterMs: 1000 };
 const tokens = { ...minute, remaining: 0, required: 2 };
@@ -40,6 +50,11 @@ const SAMPLES: Samples = {
   key_budget_exceeded: [
     { kind: "key_budget_exceeded", ...BUDGET, ...HELD },
     { kind: "key_budget_exceeded", ...BUDGET, ...SPENT },
+  ],
+  budget_exceeded: [
+    { kind: "budget_exceeded", ...LIMIT, held: 5, onlyHolds: true },
+    { kind: "budget_exceeded", ...LIMIT, held: 0, onlyHolds: false },
+    { kind: "budget_exceeded", ...LIMIT, scope: "end_user", held: 0, onlyHolds: false },
   ],
   model_not_allowed: [{ kind: "model_not_allowed", model: "m" }],
   region_mismatch: [{ kind: "region_mismatch", home: "eu" }],
@@ -109,6 +124,7 @@ export const PAID = [
   "insufficient_balance",
   "payment_reversed",
   "key_budget_exceeded",
+  "budget_exceeded",
   "organization_suspended",
   "model_not_allowed",
   "model_not_found",

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { TERMS } from "../../src/shared/key-terms.ts";
 import { keyData } from "./openrouter-records.ts";
+import { budget, budgetStatus, effectiveBudget } from "./budget-records.ts";
 import { dollars, record, time, uuid } from "./fields.ts";
 
 /** Descriptions of limits beyond their schemas. */
@@ -9,6 +10,7 @@ const SAID: Readonly<Record<string, z.ZodType>> = {
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
   allowed_models: z.array(z.string()).nullable(),
   expires_at: time.nullable(),
+  budgets: z.array(budget).nullable().describe("Further budgets; null for none."),
 };
 const terms = Object.fromEntries(
   Object.values(TERMS).map(({ field, said }) => [
@@ -57,6 +59,7 @@ const sessionFields = {
   spent_dollars: dollars,
   held_dollars: dollars,
   allowed_models: z.array(z.string()).nullable(),
+  budgets: z.array(budget).describe("Further budgets of the session."),
   rpm_limit: z.int().nullable(),
   origins: z.array(z.string()).nullable(),
 };
@@ -68,9 +71,14 @@ export const freshSession = record("FreshSession", {
 export const sessions = z.looseObject({ sessions: z.array(session) }).meta({ id: "Sessions" });
 export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
 /** The calling key or session, and what is left of each limit of the key. */
+const standing = {
+  limits,
+  budgets: z.array(budgetStatus).describe("In the order in which they are checked."),
+  effective_budget: effectiveBudget,
+};
 export const ownKey = z.union([
-  record("OwnKey", { ...keyFields, limits, data: keyData }),
-  record("OwnSession", { ...sessionFields, limits, data: keyData }),
+  record("OwnKey", { ...keyFields, ...standing, data: keyData }),
+  record("OwnSession", { ...sessionFields, ...standing, data: keyData }),
 ]);
 /** A revoked key. While the database is unavailable, only its register's data. */
 export const revokedKey = record("RevokedKey", {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { budgetStatus } from "./budget-records.ts";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { freshMemberKey } from "./key-records.ts";
 import { autoTopUp } from "./payment-records.ts";
@@ -140,6 +141,7 @@ export const endUser = record("EndUser", {
   alert_threshold: z.number(),
   monthly_spend_dollars: dollars,
   daily_spend_dollars: dollars,
+  budgets: z.array(budgetStatus),
   created_at: time,
 });
 export const endUsers = record("EndUsers", {
@@ -168,6 +170,7 @@ export const settings = record("Settings", {
     .array(z.string())
     .max(4)
     .describe("The tag keys whose daily sums `GET /v1/usage` returns."),
+  budgets: z.array(budgetStatus).describe("Budgets of the organization."),
 });
 
 const alert = record("Alert", {

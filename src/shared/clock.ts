@@ -11,6 +11,7 @@ export function now(bindings: ClockBindings): number {
   return Date.now() + (Number.isSafeInteger(offsetMs) ? offsetMs : 0);
 }
 
+export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const WEEK_MS = 7 * DAY_MS;

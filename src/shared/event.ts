@@ -25,6 +25,8 @@ export const EVENT_TYPES = [
   "key.revoked",
   "key.expiring",
   "key.budget_reached",
+  "budget.reached",
+  "budget.alert",
   "session.ended",
   "session.budget_reached",
   "member.created",

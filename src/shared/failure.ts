@@ -1,4 +1,6 @@
 import * as z from "zod/mini";
+import { BUDGET_SCOPES, BUDGET_UNITS } from "./budgets.ts";
+import type { BudgetScope, BudgetUnit } from "./budgets.ts";
 import { BUDGET_PERIODS } from "./key-terms.ts";
 import type { BudgetPeriod } from "./key-terms.ts";
 import { micros } from "./money.ts";
@@ -57,6 +59,20 @@ type Kinds =
       readonly resetsAt: number | null;
       readonly session?: true;
     } & Shortage)
+  /** Amounts are in the budget's unit. `left` includes holds. `resetsAt` is Unix ms; null for a total. */
+  | {
+      readonly kind: "budget_exceeded";
+      readonly scope: BudgetScope;
+      readonly budgetId: string;
+      readonly unit: BudgetUnit;
+      readonly window: string;
+      readonly limit: number;
+      readonly left: number;
+      readonly held: number;
+      readonly required: number;
+      readonly resetsAt: number | null;
+      readonly onlyHolds: boolean;
+    }
   | { readonly kind: "model_not_allowed"; readonly model: string }
   | { readonly kind: "region_mismatch"; readonly home: string }
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
@@ -236,6 +252,18 @@ const SHAPES = {
     resetsAt: z.nullable(whole),
     session: yes,
     ...shortage,
+  }),
+  budget_exceeded: of("budget_exceeded", {
+    scope: z.enum(BUDGET_SCOPES),
+    budgetId: word,
+    unit: z.enum(BUDGET_UNITS),
+    window: word,
+    limit: whole,
+    left: whole,
+    held: whole,
+    required: whole,
+    resetsAt: z.nullable(whole),
+    onlyHolds: flag,
   }),
   model_not_allowed: of("model_not_allowed", { model: z.string() }),
   organization_suspended: of("organization_suspended", {}),

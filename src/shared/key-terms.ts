@@ -1,4 +1,6 @@
 import * as z from "zod/mini";
+import { BUDGETS_MAX, budgetsSchema, budgetsView, readBudgets } from "./budgets.ts";
+import type { Budget, BudgetStatus } from "./budgets.ts";
 import { timestamp } from "./clock.ts";
 import { externalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
@@ -23,6 +25,8 @@ type Limits = {
   readonly endUser: string;
   /** Unix ms by the home region's clock. The key is invalid from then on. */
   readonly expiresAt: number;
+  /** Further budgets, besides `budgetMicro`. */
+  readonly budgets: readonly Budget[];
 };
 export type TermName = keyof Limits;
 
@@ -39,6 +43,7 @@ export const NO_TERMS: KeyTerms = {
   allowedModels: null,
   endUser: null,
   expiresAt: null,
+  budgets: null,
 };
 
 type Stored = string | number;
@@ -133,6 +138,13 @@ export const TERMS = {
     show: timestamp,
     store: same<number>,
     recall: Number,
+  }),
+  budgets: term("budgets", "budgets", {
+    said: budgetsSchema(BUDGETS_MAX),
+    read: (list) => (list.length === 0 ? null : readBudgets(list)),
+    show: budgetsView,
+    store: (list) => JSON.stringify(list),
+    recall: (stored) => storedJson<readonly Budget[]>(String(stored)),
   }),
 };
 type Rows = typeof TERMS;
@@ -264,6 +276,8 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
+  /** The budgets that its requests count in, in the order in which they are checked; a session's own only. */
+  readonly budgets: readonly BudgetStatus[];
   /** Creation time of the wallet (Unix ms). Sessions belong to one wallet. */
   readonly madeAt: number;
   /** Number of the rotation that last ended the key's sessions; 0 for none. */

@@ -1,3 +1,4 @@
+import type { Budget } from "./budgets.ts";
 import type { Micros } from "./money.ts";
 
 /** A session's limits, all contained in its token. Null means no own limit. Times are Unix ms. */
@@ -13,6 +14,8 @@ export type Session = {
   readonly endUser: string | null;
   /** Total micro-credits it may spend of its key's. */
   readonly budgetMicro: Micros | null;
+  /** Further budgets; absent without any. */
+  readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
   /** Requests in any 60 s, in all regions together. */
   readonly rpmLimit: number | null;

@@ -38,6 +38,9 @@ const call = (method: string, path: string, body: object): Promise<void> =>
 const operator = (method: string, path: string, body?: object): Promise<void> =>
   done(admin(method, `/orgs/${account.orgId}${path}`, body));
 
+const setBudgets = (budgets: readonly object[]): Promise<void> =>
+  call("PATCH", `/v1/orgs/${account.orgId}/settings`, { budgets });
+
 /** What tells an event of each type. */
 const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "balance.credited": () => addCredits(account.orgId, 5),
@@ -103,6 +106,16 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
     await addCredits(account.orgId, 1_000_000);
     const { key } = await createKey(account.key, { budget_dollars: 0.000001 });
     expect((await chat(key)).status).toBe(402);
+  },
+  "budget.reached": async () => {
+    await addCredits(account.orgId, 1_000_000);
+    await setBudgets([{ limit_dollars: 0.000001, window: "60m" }]);
+    expect((await chat(account.key)).status).toBe(402);
+  },
+  "budget.alert": async () => {
+    await addCredits(account.orgId, 1_000_000);
+    await setBudgets([{ limit_dollars: 1, window: "day", alert_at: 0 }]);
+    expect((await chat(account.key)).status).toBe(200);
   },
   "session.ended": async () => {
     await addCredits(account.orgId, 1_000_000);

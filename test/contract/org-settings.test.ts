@@ -19,6 +19,7 @@ const AT_FIRST = {
   keep_responses_hours: 0,
   auto_top_up: null,
   tag_keys: [],
+  budgets: [],
 };
 /** The settings that are dollars, and their columns. */
 const MONEY = [
@@ -77,6 +78,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
       keep_responses_hours: 24,
       auto_top_up: { below_dollars: 2.5, amount_dollars: 10, most_per_month_dollars: 30 },
       tag_keys: ["team", "run"],
+      budgets: [],
     };
     expect(await (await patch(own, all)).json()).toEqual(all);
     const one = { default_user_daily_quota_dollars: null };

@@ -46,6 +46,7 @@ describe("POST /v1/users: 201", () => {
       ...given,
       monthly_spend_dollars: 0,
       daily_spend_dollars: 0,
+      budgets: [],
       created_at: expect.stringMatching(ISO),
     });
   });
@@ -94,7 +95,7 @@ describe("POST /v1/users: 201", () => {
       daily_spend_dollars: 0,
     });
     expect(made.created_at > "2020").toBe(true);
-    expect(Object.keys(made)).toHaveLength(8);
+    expect(Object.keys(made)).toHaveLength(9);
   });
 
   it("ids that differ in Unicode form, case or spaces are different end users", async () => {

@@ -127,6 +127,15 @@ it("every header of ours stands in a page for clients", () => {
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts COUNT_BYTES_MAX"],
+  "Budgets of an owner; of a session; models in one": [
+    "shared/budgets.ts BUDGETS_MAX",
+    "shared/budgets.ts SESSION_BUDGETS_MAX",
+    "shared/budgets.ts MODELS_MAX",
+  ],
+  "Window of a budget; tokens or requests in one": [
+    "shared/budgets.ts MINUTES_MAX",
+    "shared/budgets.ts COUNT_MAX",
+  ],
   "Stripe event": ["money/payments/webhook.route.ts EVENT_BYTES_MAX"],
   "Any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
   "JSON depth; values": [

@@ -1,4 +1,5 @@
 import { micros } from "../../src/shared/money.ts";
+import { BUDGET_CASES } from "./budget-cases.ts";
 import type { Cases } from "./failure-cases.ts";
 
 const nulls = { param: null, code: null };
@@ -51,6 +52,7 @@ export const LIMIT_CASES = {
       soon,
     ],
   ],
+  ...BUDGET_CASES,
   key_budget_exceeded: [
     [
       {

@@ -209,14 +209,15 @@ it("random damage never throws, and what is accepted is what JSON.parse reads", 
       const { request } = arriving([bytes.subarray(0, cut), bytes.subarray(cut)]);
       if (cut % 2 === 0) request.headers.set("content-length", String(bytes.length));
       const result = await readJson(request, limits);
-      const read = result.ok ? JSON.stringify(result.value) : result.failure.kind;
-      const expected = result.ok ? reparsed(bytes) : "invalid_request";
+      // Numbers keep their digits, so both sides are compared by value.
+      const read = result.ok ? reparsed(JSON.stringify(result.value)) : result.failure.kind;
+      const expected = result.ok ? reparsed(new TextDecoder().decode(bytes)) : "invalid_request";
       expect(read).toBe(expected);
     }),
     { numRuns: 500 },
   );
 });
 
-function reparsed(bytes: Uint8Array): string {
-  return JSON.stringify(JSON.parse(new TextDecoder().decode(bytes)));
+function reparsed(text: string): string {
+  return JSON.stringify(JSON.parse(text));
 }

@@ -8,6 +8,7 @@ import {
 } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/shared/key-term-rows.ts";
+import { readBudgets } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
 
 const FULL: KeyTerms = {
@@ -17,6 +18,7 @@ const FULL: KeyTerms = {
   allowedModels: [],
   endUser: "u",
   expiresAt: 5,
+  budgets: readBudgets([{ limit_dollars: 1, window: "60m" }]),
 };
 
 /** What comes back from a row with these columns. */

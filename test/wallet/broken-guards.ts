@@ -27,6 +27,7 @@ const inFile =
   });
 const rare = (one: BrokenGuard): BrokenGuard => ({ ...one, isRare: true });
 const ledger = inFile("src/money/wallet/rules/ledger.ts");
+const holds = inFile("src/money/wallet/rules/open-holds.ts");
 const credit = inFile("src/money/wallet/rules/credit.ts");
 const quota = inFile("src/money/wallet/rules/quota.ts");
 const limits = inFile("src/money/wallet/rules/key-limits.ts");
@@ -67,7 +68,7 @@ export const MONEY: readonly BrokenGuard[] = [
     "",
     /I6/,
   ),
-  ledger("a grant fits what is free", "allowances.push(balanceAllowance(books, ask));", ""),
+  ledger("a grant fits what is free", "    balanceAllowance(books, ask),\n  ];", "  ];"),
   ledger(
     "a charge is at most what is held and free",
     CHARGE,
@@ -90,8 +91,8 @@ export const MONEY: readonly BrokenGuard[] = [
     "amount < 0 && balance < books.held",
     "amount < 0 && balance < 0",
   ),
-  ledger("a closed hold is no longer held", "books.held = micros(books.held - hold.granted);", ""),
-  ledger(
+  holds("a closed hold is no longer held", "books.held = micros(books.held - hold.granted);", ""),
+  holds(
     "a hold ends when its time is up",
     "filter((hold) => hold.expiresAt <= nowMs)",
     "filter((hold) => hold.expiresAt + 60_000 <= nowMs)",
@@ -113,7 +114,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ledger("a grant fits the month's quota", MONTH, ""),
   ledger("held counts for the day", DAY, DAY.replace("held.daily", "NOTHING.daily")),
   ledger("held counts for the month", MONTH, MONTH.replace("held.monthly", "NOTHING.monthly")),
-  ledger(
+  holds(
     "holds of a user count by their day",
     "if (hold.period.day === period.day) daily += hold.granted;",
     "",
@@ -191,7 +192,7 @@ export const MONEY: readonly BrokenGuard[] = [
     "return budgetMicro - held;",
     /K1|S1|half/,
   ),
-  ledger(
+  holds(
     "open holds count against their key's budget",
     "held += hold.granted;\n    }",
     "}",
@@ -253,19 +254,19 @@ export const MONEY: readonly BrokenGuard[] = [
     'budgetPeriod: "day", spend };',
     /S1|half/,
   ),
-  ledger(
+  holds(
     "open holds of a session count against its budget",
     HOLDS_OF_KEY,
     `${HOLDS_OF_KEY}\n    if (keyId.startsWith("ses_")) continue;`,
     /S1|half/,
   ),
-  ledger(
+  holds(
     "open holds of a session count against its key's budget",
     HOLDS_OF_KEY,
     `${HOLDS_OF_KEY}\n    if (!keyId.startsWith("ses_") && (hold.session ?? null) !== null) continue;`,
     /K1|S1|half/,
   ),
-  ledger(
+  holds(
     "open holds of one session do not count against another",
     HOLDS_OF_KEY,
     'for (const hold of books.holdsByPayer.get("key_limited") ?? []) {',

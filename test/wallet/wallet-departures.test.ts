@@ -80,6 +80,7 @@ describe("an end user that is deleted and comes back", () => {
       alertThreshold: 0.8,
       monthlySpendMicro: 90,
       dailySpendMicro: 90,
+      budgets: [],
       createdAt: expect.any(Number) as number,
     });
     expect(endUser.id).not.toBe(first.id);

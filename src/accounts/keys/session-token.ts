@@ -4,6 +4,8 @@ import { requestCredential } from "../../shared/caller.ts";
 import type { RequestCredential, VerifiedKey } from "../../shared/caller.ts";
 import { ID_CHARACTERS, mintId, mintedAt } from "../../shared/id.ts";
 import { keyHashSchema } from "../../shared/key.ts";
+import type { Budget } from "../../shared/budgets.ts";
+import { storedJson } from "../../shared/stored-json.ts";
 import { micros } from "../../shared/money.ts";
 import { regionNamed, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
@@ -34,6 +36,8 @@ const wire = z.object({
   budget: z.nullable(at),
   models: texts,
   rpm: z.nullable(at),
+  /** Further budgets as one text; absent without any. */
+  budgets: z.optional(z.string()),
   origins: texts,
 });
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
@@ -52,6 +56,7 @@ function sessionToWire(session: Session): z.infer<typeof wire> {
     budget: budgetMicro,
     models: session.allowedModels === null ? null : [...session.allowedModels],
     rpm: rpmLimit,
+    ...(session.budgets !== undefined && { budgets: JSON.stringify(session.budgets) }),
     origins: session.origins === null ? null : [...session.origins],
   };
 }
@@ -67,6 +72,7 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
     budgetMicro: said.budget === null ? null : micros(said.budget),
     allowedModels: said.models,
     rpmLimit: said.rpm,
+    ...(said.budgets !== undefined && { budgets: storedJson<readonly Budget[]>(said.budgets) }),
     origins: said.origins,
   };
 }

@@ -5,6 +5,12 @@ import { created, readFields } from "../../shared/http/endpoint.ts";
 import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { actorOf } from "../../shared/caller.ts";
+import {
+  budgetsSchema,
+  budgetsView,
+  readBudgets,
+  SESSION_BUDGETS_MAX,
+} from "../../shared/budgets.ts";
 import { now, timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
@@ -36,6 +42,7 @@ export const newSessionSchema = z.object({
   budget_dollars: termFields.budget_dollars,
   expires_in: z._default(z.int().check(z.minimum(1), z.maximum(SESSION_MAX_S)), 3600),
   allowed_models: termFields.allowed_models,
+  budgets: z.nullish(budgetsSchema(SESSION_BUDGETS_MAX)),
   rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
   origins: z.nullish(
     z
@@ -118,6 +125,7 @@ function termsOf(
     allowedModels: fields.allowed_models ?? null,
     rpmLimit: fields.rpm_limit ?? null,
     origins: fields.origins ?? null,
+    ...((fields.budgets ?? []).length > 0 && { budgets: readBudgets(fields.budgets ?? []) }),
   };
 }
 
@@ -254,6 +262,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
     spent_dollars: dollarsOf(spentMicro),
     held_dollars: dollarsOf(heldMicro),
     allowed_models: session.allowedModels,
+    budgets: budgetsView(session.budgets ?? []),
     rpm_limit: session.rpmLimit,
     origins: session.origins,
   };
@@ -265,11 +274,12 @@ export function ownSessionView(c: AppContext, session: Session, standing: KeySta
   const spend = standing.session ?? nothing;
   const { budgetMicro } = session;
   const leftMicro = micros(Math.max(0, (budgetMicro ?? 0) - spend.spentMicro - spend.heldMicro));
-  const { limits } = keyStatusView({
-    ...standing,
-    terms: { ...standing.terms, budgetPeriod: null },
-    budget: budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null },
-  });
+  const budget = budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null };
+  const terms = { ...standing.terms, budgetMicro, budgetPeriod: null };
+  const { limits, budgets, effective_budget } = keyStatusView(
+    { ...standing, terms, budget },
+    "session",
+  );
   const { keyId } = c.var.admitted.caller;
-  return { ...sessionView({ keyId, session, ...spend }), limits };
+  return { ...sessionView({ keyId, session, ...spend }), limits, budgets, effective_budget };
 }

@@ -1,3 +1,4 @@
+import { areTighter, budgetStatusView } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -9,7 +10,7 @@ import type {
   TermFields,
   TermName,
 } from "../../shared/key-terms.ts";
-import { dollarsOf } from "../../shared/money.ts";
+import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 
 /**
@@ -83,6 +84,7 @@ function isNoWider(
   if (name === "budgetPeriod") {
     return before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod;
   }
+  if (name === "budgets") return areTighter(before.budgets ?? [], after.budgets ?? []);
   const [known, given] = [before[name], after[name]];
   if (known === null) return true;
   if (typeof known === "string") return given === known;
@@ -101,13 +103,12 @@ export function isWithin(
 }
 
 /** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
-export function keyStatusView({
-  terms,
-  requests,
-  tokens,
-  budget,
-}: KeyStatus): Readonly<Record<"limits", object>> {
+export function keyStatusView(
+  { terms, requests, tokens, budget, budgets }: KeyStatus,
+  scope: "key" | "session" = "key",
+) {
   return {
+    ...budgetsOfStatus(terms, { scope, budget, budgets }),
     ...(budget !== null && { spent_dollars: dollarsOf(budget.spentMicro) }),
     limits: {
       requests: minuteView(requests),
@@ -121,6 +122,43 @@ export function keyStatusView({
       })),
     },
   };
+}
+
+/** Returns the budgets in the order in which they are checked, and the one with the least dollars left. */
+function budgetsOfStatus(
+  { budgetMicro, budgetPeriod }: KeyTerms,
+  {
+    scope,
+    budget,
+    budgets,
+  }: Pick<KeyStatus, "budget" | "budgets"> & { readonly scope: "key" | "session" },
+) {
+  const views = budgets.map(budgetStatusView);
+  const own = orNull(budget, ({ spentMicro, leftMicro, resetsAt }) => ({
+    scope,
+    limit_dollars: dollarsOf(budgetMicro ?? micros(0)),
+    window: budgetPeriod ?? "total",
+    limit_remaining: dollarsOf(leftMicro),
+    resets_at: orNull(resetsAt, timestamp),
+    usage: dollarsOf(spentMicro),
+  }));
+  const all = [
+    ...(own === null ? [] : [own]),
+    ...views.flatMap((one) => ("limit_dollars" in one ? [one] : [])),
+  ];
+  const [least] = all.toSorted((one, other) => one.limit_remaining - other.limit_remaining);
+  const effective =
+    least === undefined
+      ? null
+      : {
+          scope: least.scope,
+          limit: least.limit_dollars,
+          window: least.window,
+          limit_remaining: least.limit_remaining,
+          limit_reset: least.resets_at,
+          usage: least.usage,
+        };
+  return { budgets: views, effective_budget: effective };
 }
 
 function minuteView({ limit, remaining, resetMs }: RateState): object {

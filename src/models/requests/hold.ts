@@ -96,13 +96,14 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
 }
 
 /** Returns the routes that a grant pays for, with their caps. The most expensive one is always among them. */
-function paidFor({ request, services }: Run, { granted, tokens }: HoldGrant): PaidRoute[] {
+function paidFor(
+  { request, services }: Run,
+  { granted, tokens, tokensGranted }: HoldGrant,
+): PaidRoute[] {
   const { routes, prompt, cap, native } = request;
-  // the key limit's tokens that remain for each choice after the prompt
-  const tokensLeft =
-    tokens === undefined
-      ? Infinity
-      : Math.floor((tokens.granted - prompt.estimate) / (cap?.choices ?? 1));
+  // the granted tokens that remain for each choice after the prompt
+  const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
+  const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / (cap?.choices ?? 1));
   return routes.flatMap((route) => {
     const { upstreamId } = route;
     const provider = services.providers.get(route.provider);

@@ -47,7 +47,7 @@ export type SnapshotPage =
       readonly table: keyof typeof TABLES | keyof typeof APPENDED;
       readonly rows: readonly SnapshotRow[];
     }
-  | { readonly table: "deleted_end_users"; readonly rows: readonly string[] };
+  | { readonly table: keyof typeof REMOVED; readonly rows: readonly string[] };
 
 /** Rows per page: about 800 KB of JSON with the longest names. */
 export const PAGE_ROWS = 500;
@@ -101,6 +101,10 @@ const TABLES = {
       "total_spend_micro",
     ],
   },
+  budgets: {
+    key: ["name"],
+    columns: ["scope", "subject", "id", "place", "budget", "since", "tally"],
+  },
 } as const;
 
 /** Columns of tables whose rows never change. The first is the key. */
@@ -117,6 +121,13 @@ const APPENDED = {
   ],
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
+
+/** Removals: the table and the column that names a row. */
+const REMOVED = {
+  deleted_end_users: ["end_users", "id"],
+  removed_budgets: ["budgets", "name"],
+} as const;
+const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
 
 /** A condition that holds for the whole batch: the database is at this publish of this wallet. */
 const CURRENT =
@@ -166,7 +177,7 @@ export async function writePublication(
         .bind(orgId, alertsFrom, epoch, revision),
     );
   }
-  if (everything) batch.push(leftoverStatement(db, publication));
+  if (everything) batch.push(...leftoverStatements(db, publication));
   if (batch.length > 0) await send();
   return publishedBy(db, publication, first ?? []);
 }
@@ -193,6 +204,7 @@ const PAGED = {
   end_users: "id",
   daily_usage: "day",
   key_spend: "key_id",
+  budgets: "name",
   alerts: "id",
   credits: "reference",
   payments: "id",
@@ -298,20 +310,23 @@ function pageStatement(
 
 function pageSql(table: SnapshotPage["table"]): string {
   if (table === "alerts" || table === "credits") return append(table);
-  if (table !== "deleted_end_users") return upsert(table);
-  return `DELETE FROM end_users WHERE org_id = ?1
-    AND id IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`;
+  if (!isRemoval(table)) return upsert(table);
+  const [from, name] = REMOVED[table];
+  return `DELETE FROM ${from} WHERE org_id = ?1
+    AND ${name} IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`;
 }
 
-function leftoverStatement(
+function leftoverStatements(
   db: D1Database,
   { orgId, epoch, revision }: Publication,
-): D1PreparedStatement {
-  return db
-    .prepare(
-      `DELETE FROM end_users WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${CURRENT}`,
-    )
-    .bind(orgId, 0, epoch, revision);
+): D1PreparedStatement[] {
+  return ["end_users", "budgets"].map((table) =>
+    db
+      .prepare(
+        `DELETE FROM ${table} WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${CURRENT}`,
+      )
+      .bind(orgId, 0, epoch, revision),
+  );
 }
 
 function upsert(table: keyof typeof TABLES): string {

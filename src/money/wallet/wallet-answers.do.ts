@@ -18,6 +18,9 @@ import { readCosts } from "./object/costs.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
 import { readUsageOfRows } from "./object/usage-rows.do.ts";
+import { budgetsOf } from "./object/budget-status.do.ts";
+import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
+import type * as Contract from "../../shared/contracts/wallet.ts";
 import type * as Reports from "../../shared/contracts/reports.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
@@ -52,6 +55,25 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     asked: Parameters<WalletPaymentCalls["forgive"]>[0],
   ): ReturnType<WalletPaymentCalls["forgive"]> {
     return this.deciding().decide((desk) => payments.forgiveOwed(desk, asked));
+  }
+
+  async budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>> {
+    return this.deciding().decide((desk) => success(budgetsOf(desk, owner)));
+  }
+
+  async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
+    return this.deciding().decide((desk) => reads.readLedger(desk, afterSeq, limit));
+  }
+
+  async newestLedger(
+    beforeSeq: number,
+    limit: number,
+  ): Promise<Result<readonly Contract.LedgerRow[]>> {
+    return this.deciding().decide((desk) => reads.readNewestLedger(desk, beforeSeq, limit));
+  }
+
+  async holds(asked: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
+    return this.deciding().decide((desk) => reads.readHolds(desk, asked));
   }
 
   async payments(): Promise<Result<PaymentsStatus>> {

@@ -1,6 +1,7 @@
 import { assert } from "../../shared/assert.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { RequestCredential, PresentedSecret } from "../../shared/caller.ts";
+import type { BudgetStatus } from "../../shared/budgets.ts";
 import { now } from "../../shared/clock.ts";
 import { SYSTEM } from "../../shared/event.ts";
 import type { Actor, EventRecord } from "../../shared/event.ts";
@@ -25,8 +26,11 @@ import {
 import type { Gate } from "./object/admission.do.ts";
 import { Decisions, unavailable } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
+import * as settings from "./object/settings.do.ts";
 import { balanceOf, isUnpublished, touchStorage } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
+import { budgetsOf } from "./object/budget-status.do.ts";
+import { setBudgets } from "./object/budgets.do.ts";
 import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
@@ -43,7 +47,7 @@ import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "../../shared/contracts/reconciliation.ts";
-import type { SettingsChange, SettingsRecord } from "../../shared/contracts/settings.ts";
+import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/settings.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
 
 /** Ms between alarms of a wallet that can't be read. Without them, the platform would stop retrying. */
@@ -173,6 +177,16 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return runGroup(this.#gate, this, parts);
   }
 
+  async setBudgets(
+    change: Contract.BudgetsChange,
+    by?: RequestCredential,
+  ): Promise<Result<readonly BudgetStatus[]>> {
+    return changeBy(this.#gate, by, (desk) => {
+      setBudgets(desk, change.owner, change.budgets);
+      return success(budgetsOf(desk, change.owner));
+    });
+  }
+
   async credit(request: Contract.CreditRequest): Promise<Result<Contract.BalanceAnswer>> {
     return this.#decisions.decide((desk) => credit(desk, request));
   }
@@ -185,7 +199,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   async configure(change: Contract.ConfigurationChange): Promise<Result<Contract.Configuration>> {
-    return this.#decisions.decide((desk) => endUsers.configure(desk, change));
+    return this.#decisions.decide((desk) => settings.configure(desk, change));
   }
 
   async putEndUser(
@@ -224,27 +238,16 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return changeBy(this.#gate, by, (desk) => endUsers.deleteEndUser(desk, externalId));
   }
 
-  async readSettings(): Promise<Result<SettingsRecord>> {
-    return this.#decisions.decide((desk) => endUsers.readSettings(desk));
+  async readSettings(): Promise<Result<SettingsAnswer>> {
+    return this.#decisions.decide((desk) => settings.readSettings(desk));
   }
 
   async patchSettings(
     change: SettingsChange,
     by?: RequestCredential,
     actor?: Actor,
-  ): Promise<Result<SettingsRecord>> {
-    return changeBy(this.#gate, by, (desk) => endUsers.patchSettings(desk, change, actor));
-  }
-
-  async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
-    return this.#decisions.decide((desk) => reads.readLedger(desk, afterSeq, limit));
-  }
-
-  async newestLedger(
-    beforeSeq: number,
-    limit: number,
-  ): Promise<Result<readonly Contract.LedgerRow[]>> {
-    return this.#decisions.decide((desk) => reads.readNewestLedger(desk, beforeSeq, limit));
+  ): Promise<Result<SettingsAnswer>> {
+    return changeBy(this.#gate, by, (desk) => settings.patchSettings(desk, change, actor));
   }
 
   async request(id: string): Promise<Result<Contract.RequestRecord>> {
@@ -265,10 +268,6 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
 
   async failures(asked: FailureQuery): Promise<Result<FailureReport>> {
     return this.#decisions.decide((desk) => readFailures(desk, asked));
-  }
-
-  async holds(asked: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
-    return this.#decisions.decide((desk) => reads.readHolds(desk, asked));
   }
 
   async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {

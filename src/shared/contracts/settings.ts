@@ -1,3 +1,4 @@
+import type { Budget, BudgetStatus } from "../budgets.ts";
 import type { Micros } from "../money.ts";
 import type { AutoTopUp } from "./payments.ts";
 
@@ -17,9 +18,12 @@ export type SettingsRecord = {
   /** Tag keys with daily sums. */
   readonly tagKeys: readonly string[];
 };
+/** A change of settings; absent keeps. */
 export type SettingsChange = {
   readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
-};
+} & { readonly budgets?: readonly Budget[] | undefined };
+/** The settings, and the organization's budgets with their counts now. */
+export type SettingsAnswer = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
 /** The settings in the wallet's memory. */
 export type Settings = {

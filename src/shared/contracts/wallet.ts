@@ -1,5 +1,6 @@
 import type { PartAnswer } from "../call-groups.ts";
 import type { RequestCredential, PresentedSecret } from "../caller.ts";
+import type { Budget, BudgetOwner, BudgetStatus } from "../budgets.ts";
 import type { Actor, EventRecord } from "../event.ts";
 import type {
   FailedBatch,
@@ -89,6 +90,8 @@ export type HoldGrant = {
   readonly keepHours?: number;
   readonly priceList?: string;
   readonly tokens?: RateState & { readonly granted: number };
+  /** Tokens granted by budgets in tokens, of a key without a token limit. */
+  readonly tokensGranted?: number;
 };
 /** An admission and its hold. The admission counts even if the hold fails. */
 export type AdmittedHold = {
@@ -134,6 +137,7 @@ export type EndUserChange = {
   readonly dailyQuotaMicro?: Micros | null | undefined;
   /** From 0 to 1. */
   readonly alertThreshold?: number | undefined;
+  readonly budgets?: readonly Budget[] | undefined;
 };
 export type EndUserRecord = {
   readonly id: string;
@@ -143,6 +147,7 @@ export type EndUserRecord = {
   readonly alertThreshold: number;
   readonly monthlySpendMicro: Micros;
   readonly dailySpendMicro: Micros;
+  readonly budgets: readonly BudgetStatus[];
   readonly createdAt: number;
 };
 export type PutEndUserAnswer = { readonly created: boolean; readonly endUser: EndUserRecord };
@@ -201,6 +206,11 @@ export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly expiresAt: number;
   readonly isOwn: boolean;
   readonly actor: Actor;
+};
+/** New budgets of an owner. */
+export type BudgetsChange = {
+  readonly owner: BudgetOwner;
+  readonly budgets: readonly Budget[];
 };
 export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
 export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
@@ -262,6 +272,13 @@ export type WalletCalls = WalletPaymentCalls & {
    * it needs a key lookup, so nothing was done.
    */
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
+  /** Returns the budgets of an organization, member, key, session or end user, with their counts now. */
+  budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
+  /** Replaces an owner's budgets from this transaction on. An entry with the same ID keeps its count. */
+  setBudgets(
+    change: BudgetsChange,
+    by?: RequestCredential,
+  ): Promise<Result<readonly BudgetStatus[]>>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
   balance(): Promise<Result<BalanceAnswer>>;
   discard(): Promise<boolean>;
@@ -286,12 +303,12 @@ export type WalletCalls = WalletPaymentCalls & {
     externalId: string,
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>>;
-  readSettings(): Promise<Result<own.SettingsRecord>>;
+  readSettings(): Promise<Result<own.SettingsAnswer>>;
   patchSettings(
     change: own.SettingsChange,
     by?: RequestCredential,
     actor?: Actor,
-  ): Promise<Result<own.SettingsRecord>>;
+  ): Promise<Result<own.SettingsAnswer>>;
   /** Returns rows with `seq > afterSeq` in order. `nextAfterSeq` continues. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;

@@ -1,20 +1,11 @@
 import type { Charged, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
 import { modelMessage, orList, shortened } from "../issue-text.ts";
+import type { ErrorResponse } from "./error-response.ts";
+import { BUDGET_ERRORS } from "./budget-errors.ts";
 import { LOGIN_ERRORS } from "./login-errors.ts";
 import { PAYMENT_ERRORS, remedyOf } from "./payment-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
-
-/** The HTTP form of a failure. `extra` goes inside `error`, where SDKs find it. */
-export type ErrorResponse = {
-  readonly status: number;
-  readonly type: string;
-  readonly message: string;
-  readonly code?: string;
-  readonly param?: string | null;
-  readonly extra?: Readonly<Record<string, number | string>>;
-  readonly headers?: Readonly<Record<string, string>>;
-};
 
 type Kind = Failure["kind"];
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
@@ -91,7 +82,7 @@ const WIRES: Wires = {
   }),
   balance_too_low: balanceTooLow,
   ...PAYMENT_ERRORS,
-  key_budget_exceeded: keyBudgetExceeded,
+  ...BUDGET_ERRORS,
   model_not_allowed: ({ model }) => ({
     status: 403,
     type: "permission_denied",
@@ -176,7 +167,6 @@ const WIRES: Wires = {
     ),
     code: "tokens",
   }),
-  quota_exceeded: quotaExceeded,
   too_many_end_users: () => ({
     status: 429,
     type: "api_error",
@@ -261,44 +251,6 @@ function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorRespon
   };
 }
 
-function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): ErrorResponse {
-  const { period, budgetMicro, resetsAt } = failure;
-  const whose = failure.session === true ? "session" : "API key";
-  const name = period === null ? "budget" : `budget of the ${period}`;
-  const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
-  const { left, extra, headers } = shortage(failure, resetsAt);
-  return {
-    status: 402,
-    type: "insufficient_balance",
-    code: "key_budget_exceeded",
-    message: failure.onlyHolds
-      ? `This ${whose} has ${left}, of its ${name}. Please retry after 1s.`
-      : `Insufficient credits: this ${whose} has ${left}, of its ${name}. ${end}`,
-    extra: { budget_micro: budgetMicro, balance_micro: failure.leftMicro, ...extra },
-    headers,
-  };
-}
-
-type Short = FailureOf["key_budget_exceeded"] | FailureOf["quota_exceeded"];
-
-function shortage(
-  { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
-  resetsAt: number | null,
-): { readonly left: string } & Required<Pick<ErrorResponse, "extra" | "headers">> {
-  const whole = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
-  const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
-  return {
-    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
-    extra: {
-      left_micro: leftMicro,
-      required_micro: requiredMicro,
-      ...(resetsAt !== null && { resets_at: timestamp(resetsAt) }),
-      ...(onlyHolds && { held_micro: heldMicro }),
-    },
-    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
-  };
-}
-
 const LIMITED = {
   key: "this API key",
   session: "this session",
@@ -351,25 +303,6 @@ function tokensLimited(failure: FailureOf["tokens_limited"]): ErrorResponse {
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
       ...rateHeaders({ limit, remaining, resetMs: seconds * 1000 }, "tokens"),
     },
-  };
-}
-
-/**
- * "You exceeded your current ... quota" makes clients stop, so rejections caused by holds must not use it.
- */
-function quotaExceeded(failure: FailureOf["quota_exceeded"]): ErrorResponse {
-  const { period, quotaMicro, onlyHolds, resetsAt } = failure;
-  const name = period === "day" ? "daily" : "monthly";
-  const { left, extra, headers } = shortage(failure, resetsAt);
-  return {
-    status: 429,
-    type: "api_error",
-    code: "end_user_quota_exceeded",
-    message: onlyHolds
-      ? `This end user has ${left}, of its ${name} quota. Please retry after 1s.`
-      : `You exceeded your current ${name} quota for this end user: it has ${left}. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
-    extra: { quota_micro: quotaMicro, ...extra },
-    headers,
   };
 }
 

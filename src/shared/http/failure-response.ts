@@ -1,6 +1,6 @@
 import type { Dialect, ErrorAnswer } from "./dialect.ts";
 import { anchorOf, errorResponseOf } from "./failure-mapping.ts";
-import type { ErrorResponse } from "./failure-mapping.ts";
+import type { ErrorResponse } from "./error-response.ts";
 import type { Failure } from "../failure.ts";
 
 type ErrorObject = {

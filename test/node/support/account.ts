@@ -126,7 +126,9 @@ export class Account {
 
   /** Sets the organization's defaults, in plain micros. */
   async settings(change: {
-    readonly [K in Exclude<keyof SettingsChange, "tagKeys" | "autoTopUp">]?: number | null;
+    readonly [K in Exclude<keyof SettingsChange, "tagKeys" | "autoTopUp" | "budgets">]?:
+      | number
+      | null;
   }): Promise<void> {
     const wallet = await this.wallet();
     assert.ok((await wallet.patchSettings(change as SettingsChange)).ok);

@@ -94,6 +94,10 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "key.expiring": ({ what, time }) => `${what} expires${after(" ", time("expires_at"))}`,
   "key.budget_reached": ({ what, text, money, left: rest }) =>
     `${what} reached its budget${after(" of ", money("budget_micro"))}${ofPeriod(text("period"))}${after("; ", rest("left_micro"), " is left")}`,
+  "budget.reached": ({ text }) =>
+    `The budget of ${ownerOf(text("scope"))} ${spanOf(text("window"))} is used up`,
+  "budget.alert": ({ text }) =>
+    `The budget of ${ownerOf(text("scope"))} ${spanOf(text("window"))} has reached its alert threshold`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
     `The session ${what} reached its budget${after(" of ", money("budget_micro"))}`,
@@ -122,6 +126,23 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "webhook.disabled": ({ what, text }) =>
     `The webhook ${what} is off: ${text("reason") === "gone" ? "it returned 410" : "no successful delivery for five days"}`,
 };
+
+const OWNERS: Readonly<Record<string, string>> = {
+  organization: "the organization",
+  member: "a member",
+  key: "a key",
+  session: "a session",
+  end_user: "an end user",
+};
+
+function ownerOf(scope: string): string {
+  return OWNERS[scope] ?? scope;
+}
+
+function spanOf(window: string): string {
+  if (window === "total") return "in total";
+  return window.endsWith("m") ? `for any ${window.slice(0, -1)} minutes` : `for the ${window}`;
+}
 
 function after(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;

@@ -10,6 +10,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],
   key_budget_exceeded: ["The key's budget is used up. Raise it, or wait for its reset.", KEYS],
+  budget_exceeded: ["A budget is used up. Raise it, or wait until it has room again."],
   payment_reversed: ["A returned payment is due first.", ADD_CREDITS],
   role_required: ["Your role doesn't allow this. Ask an owner of the organization."],
   organization_suspended: ["The organization is suspended. Contact the operator."],

@@ -1,6 +1,6 @@
 import type { Dialect, ErrorAnswer } from "../../../shared/http/dialect.ts";
 import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
-import type { ErrorResponse } from "../../../shared/http/failure-mapping.ts";
+import type { ErrorResponse } from "../../../shared/http/error-response.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
 import type { RateState } from "../../../shared/key-terms.ts";
 import type { Failure } from "../../../shared/failure.ts";

@@ -243,6 +243,7 @@ function errorOf(failure: Failure): ErrorOfResponse {
 const SPENT: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",
+  "budget_exceeded",
   "quota_exceeded",
 ]);
 

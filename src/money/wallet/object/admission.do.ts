@@ -7,6 +7,8 @@ import type { Period } from "../../../shared/period.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { budgetsOfKey } from "./budget-status.do.ts";
+import { followTerms } from "./budgets.do.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
@@ -145,8 +147,11 @@ export function keyStanding(
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
     const session = budgetOfSession(desk, shown?.session ?? null);
     const { books, row } = desk.memory;
+    const { keyId, terms } = live.value;
+    followTerms(desk, { scope: "key", subject: keyId }, terms.budgets);
     return success({
       ...keyStatus(desk, live.value),
+      budgets: budgetsOfKey(desk, keyId, shown?.session),
       requests,
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(desk, keyHash),

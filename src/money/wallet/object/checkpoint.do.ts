@@ -7,6 +7,7 @@ import { putBudget } from "../tables/key-rows.do.ts";
 import { storeSessionSpend } from "../tables/session-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
+import { countsStored, storeCounts } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
@@ -22,11 +23,12 @@ export function takeCheckpoint(desk: Tx): void {
     updateWalletRow(sql, row);
     for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
     for (const keyId of memory.unsavedKeys) {
-      const budget = memory.budgets.get(keyId);
+      const budget = memory.keyBudgets.get(keyId);
       if (budget !== undefined) putBudget(sql, budget, row.revision);
     }
     storeSessionSpend(sql, memory.sessions);
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
+    storeCounts(sql, memory, { revision: row.revision, floorId });
     thinCheckpoints(sql);
     sql.exec(
       `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
@@ -45,6 +47,7 @@ export function takeCheckpoint(desk: Tx): void {
   memory.unsavedKeys.clear();
   memory.sessions.spent.clear();
   memory.usage.clear();
+  countsStored(memory);
 }
 
 /**

@@ -13,6 +13,7 @@ import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
+import { pullBuckets } from "./budgets.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { endTransaction, needsEndOfTransaction } from "./payments.do.ts";
@@ -321,6 +322,7 @@ function followClock(desk: Tx): void {
   const { memory, nowMs, sql, storage } = desk;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
   // A checkpoint newer than every row, so a start doesn't take an old row's time for the wallet's.
+  pullBuckets(desk);
   takeCheckpoint(desk);
   // No later hold has an older ID, because IDs carry the real clock.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);

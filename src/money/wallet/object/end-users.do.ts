@@ -1,13 +1,8 @@
-import { assert } from "../../../shared/assert.ts";
-import { changesOf, SYSTEM } from "../../../shared/event.ts";
-import type { Actor } from "../../../shared/event.ts";
 import { externalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { DOLLARS_MAX } from "../../../shared/money.ts";
-import type { Micros } from "../../../shared/money.ts";
 import { sha256 } from "../../../shared/hash.ts";
-import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
+import { quotaCrossings } from "../rules/alerts.ts";
 import { moveHolds } from "../rules/open-holds.ts";
 import { spentIn, noSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -23,29 +18,20 @@ import {
   selectDepartedEndUser,
   updateDeparted,
 } from "../tables/end-user-rows.do.ts";
-import { addEvent, eraseName } from "./event-rows.do.ts";
-import { enableTopUp } from "../rules/top-up.ts";
-import { putTopUp } from "../tables/payment-rows.do.ts";
-import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
-import { updateSettings } from "../tables/wallet-row.do.ts";
-import type {
-  Configuration,
-  ConfigurationChange,
-  Settings,
-  SettingsChange,
-  SettingsRecord,
-} from "../../../shared/contracts/settings.ts";
+import { eraseName } from "./event-rows.do.ts";
 import type {
   EndUserChange,
   EndUserPage,
   EndUserRecord,
   PutEndUserAnswer,
 } from "../../../shared/contracts/wallet.ts";
+import type { BudgetOwner } from "../../../shared/budgets.ts";
+import { budgetsOf } from "./budget-status.do.ts";
+import { setBudgets } from "./budgets.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { changeRow, findEndUser, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
+import { refuseLimits } from "./settings.do.ts";
+import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-
-const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 
 /** Creates an end user with defaults for missing fields, or changes the given fields. */
 export function putEndUser(
@@ -62,7 +48,10 @@ export function putEndUser(
   const fresh = newEndUser(desk, externalId);
   if (fresh === null) return refuse({ kind: "too_many_end_users" });
   const made = { ...fresh, user: { ...fresh.user, ...changedLimits(fresh.user, change) } };
-  desk.storage.transactionSync(() => storeEndUser(desk, made));
+  desk.storage.transactionSync(() => {
+    storeEndUser(desk, made);
+    if (change.budgets !== undefined) setBudgets(desk, ownerOf(made.user), change.budgets);
+  });
   madeEndUser(desk, made);
   return success({ created: true, endUser: recordOf(desk, made.user) });
 }
@@ -105,21 +94,6 @@ export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId
   return success({ externalId });
 }
 
-function refuseLimits(limits: {
-  readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
-  readonly threshold: readonly [name: string, value: number | undefined];
-}): Refusal | null {
-  for (const [param, quota] of Object.entries(limits.quotas)) {
-    if (quota === undefined || quota === null) continue;
-    if (!Number.isSafeInteger(quota) || quota < 0 || quota > QUOTA_MAX) {
-      return invalid(`${param} must be null or from 0 to ${DOLLARS_MAX}.`, param);
-    }
-  }
-  const [param, value] = limits.threshold;
-  const fits = value === undefined || (typeof value === "number" && value >= 0 && value <= 1);
-  return fits ? null : invalid(`${param} must be from 0 to 1.`, param);
-}
-
 function refuseChange(change: EndUserChange): Refusal | null {
   return refuseLimits({
     quotas: {
@@ -152,12 +126,15 @@ function alter(desk: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
   const crossings = quotaCrossings(null, user, desk.period);
   desk.storage.transactionSync(() => {
     updateEndUserLimits(sql, user, nextRevision(desk));
+    if (change.budgets !== undefined) setBudgets(desk, ownerOf(user), change.budgets);
     raiseAlerts(desk, crossings, memory.books.seq);
   });
   if (memory.unsaved.has(user.id)) memory.unsaved.set(user.id, user);
   told(desk, user);
   return recordOf(desk, user);
 }
+
+const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });
 
 function told(desk: Tx, user: EndUser): void {
   desk.memory.unpublished.add(user.id);
@@ -174,99 +151,13 @@ function recordOf(desk: Tx, user: EndUser): EndUserRecord {
     alertThreshold: user.alertThreshold,
     monthlySpendMicro: spent.monthly,
     dailySpendMicro: spent.daily,
+    budgets: desk.memory.budgets.scopes.has("end_user") ? budgetsOf(desk, ownerOf(user)) : [],
     createdAt: user.createdAt,
   };
 }
 
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such end user." });
-}
-
-export function readSettings(desk: Tx): Result<SettingsRecord> {
-  touchStorage(desk);
-  return success(settingsRecordOf(desk.memory.row.settings));
-}
-
-/** Changes the given settings. Quotas apply to new end users; the alert threshold applies immediately. */
-export function patchSettings(
-  desk: Tx,
-  change: SettingsChange,
-  actor: Actor = SYSTEM,
-): Result<SettingsRecord> {
-  const wrong = refuseLimits({
-    quotas: {
-      default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
-      default_user_daily_quota_dollars: change.defaultUserDailyQuotaMicro,
-      low_balance_threshold_dollars: change.lowBalanceThresholdMicro,
-    },
-    threshold: ["default_alert_threshold", change.defaultAlertThreshold],
-  });
-  if (wrong !== null) return wrong;
-  const { memory, sql } = desk;
-  const before = settingsRecordOf(memory.row.settings);
-  const given = Object.fromEntries(
-    Object.entries(change).filter(([, value]) => value !== undefined),
-  );
-  const after: SettingsRecord = { ...before, ...given };
-  const settings = settingsOf(after);
-  const changes = changesOf(before, after);
-  const low = balanceCrossing(memory.books.balance, settings.lowBalance);
-  const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
-  const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
-  desk.storage.transactionSync(() => {
-    updateSettings(sql, settings, nextRevision(desk));
-    if (topUp !== memory.topUp) putTopUp(sql, topUp);
-    if (change.tagKeys !== undefined) putTagKeys(sql, memory.books.seq + 1, change.tagKeys);
-    if (changes !== null) {
-      addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
-    }
-    if (low !== null) raiseAlerts(desk, [low], memory.books.seq + 1);
-  });
-  memory.row = { ...memory.row, settings };
-  memory.topUp = topUp;
-  if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
-  memory.changed = true;
-  return success(after);
-}
-
-/** Changes operator settings: rate limit, price list and status. */
-export function configure(desk: Tx, change: ConfigurationChange): Result<Configuration> {
-  const { row } = desk.memory;
-  const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
-  const suspended = change.suspended ?? row.suspended;
-  const priceList = change.priceList === undefined ? row.priceList : change.priceList;
-  assert(
-    rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
-    "an organization's rpm limit is null or a whole number above 0",
-  );
-  const wasCounting = row.rpmLimit !== null;
-  changeRow(desk, { rpmLimit, suspended, priceList });
-  if (!wasCounting) desk.memory.rateLog = selectRateLog(desk.sql, rpmLimit, desk.nowMs);
-  return success({ rpmLimit, suspended, priceList });
-}
-
-function settingsRecordOf(settings: Settings): SettingsRecord {
-  return {
-    defaultUserMonthlyQuotaMicro: settings.monthlyQuota,
-    defaultUserDailyQuotaMicro: settings.dailyQuota,
-    defaultAlertThreshold: settings.alertThreshold,
-    lowBalanceThresholdMicro: settings.lowBalance,
-    keepResponsesHours: settings.keepHours,
-    autoTopUp: settings.autoTopUp,
-    tagKeys: settings.tagKeys,
-  };
-}
-
-function settingsOf(record: SettingsRecord): Settings {
-  return {
-    monthlyQuota: record.defaultUserMonthlyQuotaMicro,
-    dailyQuota: record.defaultUserDailyQuotaMicro,
-    alertThreshold: record.defaultAlertThreshold,
-    lowBalance: record.lowBalanceThresholdMicro,
-    keepHours: record.keepResponsesHours,
-    autoTopUp: record.autoTopUp,
-    tagKeys: record.tagKeys,
-  };
 }
 
 const END_USERS_MAX = 100_000;
@@ -345,6 +236,7 @@ function depart(desk: Tx, user: EndUser): void {
     }
     updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(desk) });
     eraseName(desk, user);
+    setBudgets(desk, ownerOf(user), []);
     return before;
   });
   for (const id of gone) memory.unsaved.delete(id);

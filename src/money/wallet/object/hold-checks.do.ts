@@ -155,20 +155,20 @@ export function budgetOf(
   keyId: string,
   { budgetMicro, budgetPeriod }: KeyTerms,
 ): Budget | null {
-  const known = desk.memory.budgets.get(keyId);
+  const known = desk.memory.keyBudgets.get(keyId);
   if (known === undefined) {
     return budgetMicro === null ? null : beginBudget(desk, { keyId, budgetMicro, budgetPeriod });
   }
   if (known.budgetMicro === budgetMicro && known.budgetPeriod === budgetPeriod) return known;
   const budget = { ...known, budgetMicro, budgetPeriod };
   updateBudget(desk.sql, budget);
-  desk.memory.budgets.set(keyId, budget);
+  desk.memory.keyBudgets.set(keyId, budget);
   return budget;
 }
 
 /** Returns a key's spend, with or without a budget. */
 export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend {
-  const known = memory.budgets.get(keyId);
+  const known = memory.keyBudgets.get(keyId);
   if (known !== undefined) return known.spend;
   const later = [...memory.usage.values()].filter(
     ({ dimension, name }) => dimension === "key" && name === keyId,
@@ -197,7 +197,7 @@ function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
     memory.unsavedKeys.add(keyId);
   }
   const budget = { ...terms, spend };
-  memory.budgets.set(keyId, budget);
+  memory.keyBudgets.set(keyId, budget);
   memory.changed = true;
   return budget;
 }
@@ -215,7 +215,7 @@ export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
 export function keyStatus(
   desk: Tx,
   { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },
-): Omit<KeyStatus, "requests" | "madeAt" | "sessionsCut"> {
+): Omit<KeyStatus, "requests" | "budgets" | "madeAt" | "sessionsCut"> {
   const { memory, nowMs, period } = desk;
   const budget = budgetOf(desk, keyId, terms);
   const tokens =

@@ -18,6 +18,16 @@ import {
   updateVoided,
 } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
+import {
+  checkRequests,
+  dollarLimits,
+  modelsOf,
+  requestMeters,
+  tokensWithin,
+} from "./budget-checks.do.ts";
+import { reserve } from "./budget-memory.do.ts";
+import { followTerms } from "./budgets.do.ts";
+import type { Meter } from "./budget-memory.do.ts";
 import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
   budgetOf,
@@ -40,6 +50,8 @@ import {
 } from "./sessions.do.ts";
 import { topUpIfDue } from "./top-up.do.ts";
 import { reachedByRefusal, emitReached } from "./alerts.do.ts";
+import { emitRejection } from "./budget-events.do.ts";
+import { findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** The result of a hold. `isRepeat`: the ID was known and the first response is returned. */
@@ -87,24 +99,35 @@ function guarded(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<Grant
   const limited =
     checkDebts(desk, session) ?? refuseAnotherSession(desk, session) ?? checkRates(desk, terms);
   if (limited !== null) return limited;
-  const tokens = tokensFor(desk, request, terms);
-  if (!tokens.ok) return tokens;
+  const amounts = amountsFor(desk, request, terms);
+  return amounts.ok ? success({ ...amounts.value, lapsed: lapsed.value }) : amounts;
+}
+
+/** Returns what a request is granted of its limits: tokens, budgets, quotas and balance. */
+function amountsFor(
+  desk: Tx,
+  request: HoldRequest,
+  terms: HeldTerms,
+): Result<Omit<Grant, "lapsed">> {
+  const ofKey = tokensFor(desk, request, terms);
+  if (!ofKey.ok) return ofKey;
   const payer = endUserFor(desk, userOf(request, terms));
   if (!payer.ok) return payer;
+  const meters = requestMeters(desk, request, { terms, endUserId: payer.value?.user.id ?? null });
+  const overRequests = checkRequests(meters, desk);
+  if (overRequests !== null) return overRequests;
+  const tokens = tokensWithin(meters, desk, { request, granted: ofKey.value });
+  if (!tokens.ok) return tokens;
   const amount = decideHold(desk.memory.books, {
     ...request,
     endUser: payer.value?.counted ?? null,
     budget: budgetOf(desk, request.keyId, terms),
-    session: budgetOfSession(desk, session),
+    session: budgetOfSession(desk, terms.session),
+    limits: dollarLimits(meters, desk),
     period: desk.period,
   });
   if (!amount.ok) return amount;
-  return success({
-    payer: payer.value,
-    granted: amount.value,
-    tokens: tokens.value,
-    lapsed: lapsed.value,
-  });
+  return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
 }
 
 /** Returns the first response to a request, or null if it is new. */
@@ -142,31 +165,18 @@ function grantOf(
 ): HoldGrant {
   const { keepHours } = desk.memory.row.settings;
   const grant = { granted: amount, ...(keepHours > 0 && { keepHours }) };
-  if (tokens === null || terms.tpmLimit === null) return grant;
+  if (tokens === null) return grant;
+  if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
   const state = tokensOf(desk, keyId).state(terms.tpmLimit, desk.nowMs);
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
 /** Stores and applies a grant. Returns null and changes nothing if the ID is known. */
-function granted(
-  desk: Tx,
-  request: HoldRequest,
-  { payer, granted: amount, tokens, lapsed, terms }: Grant & { readonly terms: HeldTerms },
-): Result<HoldGrant> | null {
+function granted(desk: Tx, request: HoldRequest, grant: GrantBy): Result<HoldGrant> | null {
+  const { payer, granted: amount, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = desk;
-  const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   const { id, keyId } = request;
-  const open: OpenHold = {
-    id,
-    granted: amount,
-    externalId: payer?.user.externalId ?? null,
-    endUserId: payer?.user.id ?? null,
-    keyId,
-    session: terms.session?.id ?? null,
-    admittedAt: nowMs,
-    period: desk.period,
-    expiresAt: nowMs + ttlSeconds * 1000,
-  };
+  const open = openHoldOf(desk, request, grant);
   const floorId = floorFor(desk, id);
   const firstUse = firstUseOf(desk, terms);
   const beside = { payer, lapsed, floorId, firstUse };
@@ -174,10 +184,34 @@ function granted(
   memory.floorId = floorId;
   if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
   openHold(memory.books, open);
-  if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
+  reserve(desk.sql, memory, open, 1);
+  if (tokens !== null && terms.tpmLimit !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
   noteRates(desk, terms, firstUse);
   memory.routine++;
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
+}
+
+type GrantBy = Grant & { readonly terms: HeldTerms };
+
+function openHoldOf(
+  { env, memory, nowMs, period }: Tx,
+  request: HoldRequest,
+  { payer, granted: amount, tokens, terms }: GrantBy,
+): OpenHold {
+  const ttlSeconds = numberVar(env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
+  return {
+    id: request.id,
+    granted: amount,
+    externalId: payer?.user.externalId ?? null,
+    endUserId: payer?.user.id ?? null,
+    keyId: request.keyId,
+    session: terms.session?.id ?? null,
+    tokens,
+    models: memory.budgets.scopes.size === 0 ? null : modelsOf(request),
+    admittedAt: nowMs,
+    period,
+    expiresAt: nowMs + ttlSeconds * 1000,
+  };
 }
 
 function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
@@ -212,7 +246,13 @@ function storeGrant(
 ): boolean {
   const { memory, nowMs, sql } = desk;
   const { id, keyId, idempotency } = request;
-  const row = { key: numberOf(sql, memory.names, keyId), tokens, failure: null };
+  const { models = null } = open;
+  const row = {
+    key: numberOf(sql, memory.names, keyId),
+    tokens,
+    failure: null,
+    models: models === null ? null : numberOf(sql, memory.names, JSON.stringify(models)),
+  };
   const made = payer?.made ?? null;
   const write = (): boolean => {
     // Must precede the first request, which refers to its number.
@@ -221,7 +261,10 @@ function storeGrant(
       storeEndUser(desk, made);
     }
     if (!insertRequest(sql, { ...row, state: "held" }, request, open)) return false;
-    if (firstUse !== null) insertSession(sql, firstUse, keyId);
+    if (firstUse !== null) {
+      insertSession(sql, firstUse, keyId);
+      followTerms(desk, { scope: "session", subject: firstUse.id }, firstUse.budgets);
+    }
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
@@ -246,14 +289,24 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
 function refused(
   desk: Tx,
   request: HoldRequest,
-  { terms: { session }, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
+  { terms, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
 ): Refusal | null {
+  const { session } = terms;
   const failure = toppedUp(desk, refusal.failure, withOwnAmounts(desk, refusal.failure, session));
   const answer = remember(desk, request, refuse(failure));
   const asked = { ...request, sessionId: session?.id ?? null };
   const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, asked);
   if (reached !== null) emitReached(desk, reached);
+  if (answer !== null && refusal.failure.kind === "budget_exceeded") {
+    emitRejection(desk, refusal.failure, rejectedMeters(desk, request, terms));
+  }
   return answer;
+}
+
+function rejectedMeters(desk: Tx, request: HoldRequest, terms: HeldTerms): readonly Meter[] {
+  const { externalId } = request;
+  const endUser = externalId === null ? null : findEndUser(desk, "external_id", externalId);
+  return requestMeters(desk, request, { terms, endUserId: endUser?.id ?? null });
 }
 
 /** Requests an automatic top-up after a rejection for lack of balance. A session isn't told. */

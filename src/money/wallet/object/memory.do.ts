@@ -8,7 +8,10 @@ import { addKeySpend } from "../rules/key-limits.ts";
 import type { Budget, TokenWindow } from "../rules/key-limits.ts";
 import type { Debts } from "../rules/debts.ts";
 import { emptyTotals, openHold } from "../rules/open-holds.ts";
-import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
+import type { HoldTotals } from "../rules/open-holds.ts";
+import { applyCounts, countsOf, loadBudgets, reserve } from "./budget-memory.do.ts";
+import type { BudgetMemory } from "./budget-memory.do.ts";
+import { selectCounted } from "./counted-requests.do.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { columnsOfTokens, tokensBy } from "../../../shared/usage-sums.ts";
@@ -20,7 +23,13 @@ import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end
 import type { DepartedUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
-import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
+import {
+  END_USER_ID,
+  KEY_ID,
+  MODEL,
+  periodOfRow,
+  selectOpenHolds,
+} from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { TAGS_IN_ROW } from "../tables/generation-text.ts";
 import { selectTagKeys, tagKeysAt } from "../tables/tag-rows.do.ts";
@@ -54,8 +63,9 @@ export type Memory = {
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
   /** Budgets of keys that ever had one, and of keys with spend after the checkpoint, by ID. */
-  readonly budgets: Map<string, Budget>;
+  readonly keyBudgets: Map<string, Budget>;
   readonly unsavedKeys: Set<string>;
+  readonly budgets: BudgetMemory;
   /** Tokens of the last minute of keys with a token limit, by ID. */
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
@@ -109,7 +119,8 @@ export function loadMemory(sql: SqlStorage): Memory {
     floorId: checkpoint.floor_id,
     unsaved: new Map(),
     unpublished: new Set(),
-    budgets: selectBudgets(sql),
+    keyBudgets: selectBudgets(sql),
+    budgets: loadBudgets(sql),
     unsavedKeys: new Set(),
     tokens: new Map(),
     sessions: loadSessions(sql),
@@ -139,7 +150,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   addLaterRows(sql, memory, checkpoint.seq);
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
   memory.newest = Math.max(memory.newest, memory.clock);
-  for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) openHold(memory.books, hold);
+  openStoredHolds(sql, memory, checkpoint.floor_id);
   for (const user of sql.exec<{ id: string }>(
     "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
     row.acknowledged,
@@ -155,6 +166,13 @@ export function loadMemory(sql: SqlStorage): Memory {
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
   loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
+}
+
+function openStoredHolds(sql: SqlStorage, memory: Memory, floorId: string): void {
+  for (const hold of selectOpenHolds(sql, floorId)) {
+    openHold(memory.books, hold);
+    reserve(sql, memory, hold, 1);
+  }
 }
 
 /** Reports whether anything is unpublished. */
@@ -186,16 +204,19 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     chargeKey(memory, posted);
     addSessionSpend(sql, memory.sessions, posted);
   }
+  for (const request of selectCounted(sql, memory.budgets, { seq, floorId: memory.floorId })) {
+    applyCounts(memory, countsOf(sql, memory, request));
+  }
 }
 
 /** Adds a charge to the spend of a key with a budget. */
 export function chargeKey(
-  { budgets, unsavedKeys }: Memory,
+  { keyBudgets, unsavedKeys }: Memory,
   { keyId, period, charged }: Pick<PostedUsage, "keyId" | "period" | "charged">,
 ): void {
-  const budget = budgets.get(keyId);
+  const budget = keyBudgets.get(keyId);
   if (budget === undefined) return;
-  budgets.set(keyId, { ...budget, spend: addKeySpend(budget.spend, period, charged) });
+  keyBudgets.set(keyId, { ...budget, spend: addKeySpend(budget.spend, period, charged) });
   unsavedKeys.add(keyId);
 }
 
@@ -262,39 +283,6 @@ function postedOf(row: PostedRow, tagKeys: readonly string[]): PostedUsage {
   };
 }
 
-type HoldRow = {
-  id: string;
-  granted: number;
-  external_id: string | null;
-  end_user_id: string | null;
-  key_id: string;
-  session: string | null;
-  admitted_at: number;
-  period_day: string | null;
-  expires_at: number;
-};
-
-function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
-  return sql
-    .exec<HoldRow>(
-      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, admitted_at, period_day, expires_at
-      FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
-      floorId,
-    )
-    .toArray()
-    .map((row) => ({
-      id: row.id,
-      granted: micros(row.granted),
-      externalId: row.external_id,
-      endUserId: row.end_user_id,
-      keyId: row.key_id,
-      session: row.session,
-      admittedAt: row.admitted_at,
-      period: periodOfRow(row),
-      expiresAt: row.expires_at,
-    }));
-}
-
 /** Returns the granted holds of the organization's last minute. None is later than `nowMs`. */
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
   if (limit === null) return [];
@@ -330,6 +318,7 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
         + (SELECT count(*) FROM deleted_end_users)
         + (SELECT count(*) FROM payments WHERE changed > ?1)
         + (SELECT count(*) FROM debts WHERE changed > ?1)
+        + EXISTS (SELECT 1 FROM budgets WHERE changed > ?1 AND scope <> 'session')
         + EXISTS (SELECT 1 FROM entries WHERE seq > ?2 AND kind = 'credit') AS n`,
       memory.row.acknowledged,
       memory.row.creditsSeq,

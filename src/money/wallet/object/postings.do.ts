@@ -21,6 +21,10 @@ import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import { raiseAlerts, rearmedAt, reachedByCharge, emitReached } from "./alerts.do.ts";
+import { applyCounts, countsOf, metersOf, reserve } from "./budget-memory.do.ts";
+import type { CountedRequest } from "./budget-memory.do.ts";
+import { freeForCharge } from "./budget-checks.do.ts";
+import { crossingsOf, emitCrossings } from "./budget-events.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
   insertEntry,
@@ -78,10 +82,11 @@ function post(
 ): SettleAnswer {
   const { memory } = desk;
   const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
-  const budget = memory.budgets.get(known.keyId) ?? null;
+  const budget = memory.keyBudgets.get(known.keyId) ?? null;
   const session = budgetOfSession(desk, known.session);
   const { cost } = settlement;
-  const posting = decideSettle(memory.books, { known, cost, endUser, budget, session });
+  const limitFree = limitFreeOf(desk, known, settlement.generation.model);
+  const posting = decideSettle(memory.books, { known, cost, endUser, budget, session, limitFree });
   const charged = spentBy(endUser, posting, known.period);
   const balance = micros(memory.books.balance - posting.charged);
   const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
@@ -94,19 +99,23 @@ function post(
     { endUser: charged, amount: posting.charged, period: known.period },
   );
   const byHand = chargeEvents(settlement, posting, actor);
+  const counts = countsOf(desk.sql, memory, countedBy(desk, settlement, { known, posting }));
+  const crossed = crossingsOf(counts);
   const sold = numberOf(desk.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
     store(desk, settlement, { posting, sold });
     raiseAlerts(desk, crossings, seq);
     for (const one of reached) emitReached(desk, one);
+    emitCrossings(desk, crossed, { period: known.period, nowMs: desk.nowMs });
     for (const event of byHand) addEvent(desk, event);
   };
-  const tells = crossings.length + reached.length + byHand.length > 0;
+  const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
   const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
   // A single statement is a transaction. A savepoint around it would cost two more statements.
   if (isOneRow) write();
   else desk.storage.transactionSync(write);
-  closeHold(memory.books, known.id);
+  release(desk, known.id);
+  applyCounts(memory, counts);
   memory.books.balance = balance;
   memory.books.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
@@ -186,7 +195,7 @@ export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
     return success({ kind: "settled", charged: known.charged });
   }
   if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
-  closeHold(memory.books, id);
+  release(desk, id);
   if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
   return success({ kind: "voided" });
 }
@@ -202,11 +211,53 @@ export function expire(desk: Tx): void {
       updateExpired(desk.sql, one.id, { seq, balance: books.balance, at: desk.nowMs });
     }
   });
-  for (const one of due) closeHold(books, one.id);
-  books.seq += due.length;
+  for (const one of due) {
+    books.seq++;
+    release(desk, one.id);
+    applyCounts(desk.memory, countsOf(desk.sql, desk.memory, expiredBy(one, books.seq)));
+  }
   if (due.length === 0) return;
   desk.memory.changed = true;
   logWarning("holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
+}
+
+/** Ends an open hold in memory. */
+function release({ memory, sql }: Tx, id: string): void {
+  const open = memory.books.holds.get(id);
+  if (open === undefined) return;
+  reserve(sql, memory, open, -1);
+  closeHold(memory.books, id);
+}
+
+function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, model: string) {
+  const at = { period: known.period, nowMs };
+  return freeForCharge(metersOf(sql, memory, known), at, model);
+}
+
+/** Returns how budgets count a charge. A late charge was counted as a request when its hold expired. */
+function countedBy(
+  { memory, nowMs }: Tx,
+  { generation }: Settlement,
+  { known, posting }: { readonly known: KnownHold | OpenHold; readonly posting: Posting },
+): CountedRequest {
+  const { promptTokens, completionTokens } = tokensOf(generation.usage);
+  return {
+    ...known,
+    seq: memory.books.seq + 1,
+    atMs: nowMs,
+    models: [generation.model],
+    amounts: {
+      dollars: posting.charged,
+      tokens: promptTokens + completionTokens,
+      requests: posting.late ? 0 : 1,
+    },
+  };
+}
+
+/** Returns how budgets count an expired hold: as a request. Its charge may still come. */
+function expiredBy(hold: OpenHold, seq: number): CountedRequest {
+  const amounts = { dollars: 0, tokens: 0, requests: 1 };
+  return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };
 }
 
 const REFERENCE_MAX = 200;

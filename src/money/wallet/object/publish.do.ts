@@ -12,6 +12,11 @@ import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
+import {
+  forgetRemovedBudgets,
+  selectBudgetPage,
+  selectRemovedBudgets,
+} from "../tables/budget-rows.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { addUse, changeRow } from "./memory.do.ts";
@@ -129,9 +134,10 @@ function acknowledge(
     });
     return "again";
   }
-  desk.storage.transactionSync(() =>
-    desk.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision),
-  );
+  desk.storage.transactionSync(() => {
+    desk.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision);
+    forgetRemovedBudgets(desk.sql, publication.revision);
+  });
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
   changeRow(desk, { acknowledged, creditsSeq, publishAll, conflict: null });
@@ -191,6 +197,7 @@ function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPa
   for (const rows of rowPages((last) => selectKeySpend(sql, since, last?.["key_id"] ?? ""))) {
     yield { table: "key_spend", rows };
   }
+  yield* budgetPages(sql, since);
   for (const rows of rowPages((last) =>
     selectAlertsAfter(sql, last ?? { changed: since, id: "~" }),
   )) {
@@ -223,6 +230,15 @@ function* creditPages(
   if (!publishAll) return;
   for (const rows of rowPages((last) => selectAdopted(sql, last?.["reference"] ?? ""))) {
     yield { table: "credits", rows };
+  }
+}
+
+function* budgetPages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
+  for (const rows of rowPages((last) => selectBudgetPage(sql, since, last?.["name"] ?? ""))) {
+    yield { table: "budgets", rows };
+  }
+  for (const rows of rowPages((last) => selectRemovedBudgets(sql, last?.["name"] ?? ""))) {
+    yield { table: "removed_budgets", rows: rows.map(({ name }) => String(name)) };
   }
 }
 

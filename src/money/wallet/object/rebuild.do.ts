@@ -123,12 +123,25 @@ function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void
       value ->> 'total_spend_micro', ? FROM ${PAGES("key_spend")}`,
     changed,
   );
+  adoptBudgets(sql, changed);
   sql.exec(
     `INSERT OR IGNORE INTO alerts (id, kind, external_id, period, threshold, limit_micro,
       value_micro, created_at, seq, changed)
     SELECT value ->> 'id', value ->> 'kind', value ->> 'external_id', value ->> 'period',
       value ->> 'threshold', value ->> 'limit_micro', value ->> 'value_micro',
       value ->> 'created_at', 0, ? FROM ${PAGES("alerts")}`,
+    changed,
+  );
+}
+
+/** Replaces the budgets. They count ledger rows from the rebuild on. */
+function adoptBudgets(sql: SqlStorage, changed: number): void {
+  sql.exec("DELETE FROM budgets");
+  sql.exec(
+    `INSERT INTO budgets (scope, subject, id, place, budget, since_seq, since, tally, changed)
+    SELECT value ->> 'scope', value ->> 'subject', value ->> 'id', value ->> 'place',
+      value ->> 'budget', (SELECT max(seq) FROM entries), value ->> 'since', value ->> 'tally', ?
+    FROM ${PAGES("budgets")}`,
     changed,
   );
 }

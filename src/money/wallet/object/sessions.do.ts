@@ -100,6 +100,7 @@ export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | un
   if (session === undefined) return failure;
   const isOthers =
     failure.kind === "balance_too_low" ||
+    (failure.kind === "budget_exceeded" && !["session", "end_user"].includes(failure.scope)) ||
     (failure.kind === "key_budget_exceeded" && failure.session !== true);
   if (!isOthers) return failure;
   const budget = budgetOfSession(desk, session);
@@ -113,7 +114,7 @@ export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | un
     session: true,
     balanceMicro: micros(Math.max(0, left)),
     heldMicro: held,
-    requiredMicro: failure.requiredMicro,
+    requiredMicro: failure.kind === "budget_exceeded" ? micros(0) : failure.requiredMicro,
     onlyHolds: failure.onlyHolds,
   };
 }

@@ -6,6 +6,12 @@ import { created, readFields } from "../../../shared/http/endpoint.ts";
 import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import { once, pageQuery, parseQuery } from "../../../shared/http/parse-body.ts";
 import { assert } from "../../../shared/assert.ts";
+import {
+  BUDGETS_MAX,
+  budgetsSchema,
+  budgetStatusView,
+  readBudgets,
+} from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -22,7 +28,7 @@ import { readObject } from "../../../shared/reach-object.ts";
 import { KEEP_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
-import type { SettingsRecord } from "../../../shared/contracts/settings.ts";
+import type { SettingsAnswer } from "../../../shared/contracts/settings.ts";
 import type { EndUserChange, EndUserRecord } from "../../../shared/contracts/wallet.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
 import { askOwnWallet } from "./reads.route.ts";
@@ -53,6 +59,7 @@ const limits = {
   monthly_quota_dollars: z.optional(dollarsOrNull),
   daily_quota_dollars: z.optional(dollarsOrNull),
   alert_threshold: z.optional(fraction),
+  budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 };
 const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
 export const changeBody = z.object(limits);
@@ -136,6 +143,7 @@ function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
     monthlyQuotaMicro: given.monthly_quota_dollars,
     dailyQuotaMicro: given.daily_quota_dollars,
     alertThreshold: given.alert_threshold,
+    budgets: given.budgets === undefined ? undefined : readBudgets(given.budgets),
   };
 }
 
@@ -148,6 +156,7 @@ function endUserView(endUser: EndUserRecord): View {
     alert_threshold: endUser.alertThreshold,
     monthly_spend_dollars: shownDollars(endUser.monthlySpendMicro),
     daily_spend_dollars: shownDollars(endUser.dailySpendMicro),
+    budgets: endUser.budgets.map(budgetStatusView),
     created_at: timestamp(endUser.createdAt),
   };
 }
@@ -187,6 +196,7 @@ export const settingsBody = z.object({
   keep_responses_hours: z.optional(keepHours),
   auto_top_up: z.optional(z.nullable(autoTopUp)),
   tag_keys: z.optional(tagKeysSchema),
+  budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 });
 
 /** GET /v1/orgs/{id}/settings: the current settings. */
@@ -216,6 +226,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
     keepResponsesHours: given.keep_responses_hours,
     tagKeys: given.tag_keys,
+    budgets: given.budgets === undefined ? undefined : readBudgets(given.budgets),
   };
   const actor = actorOf(c.var.admitted.caller);
   const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
@@ -253,7 +264,7 @@ function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
-function settingsView(settings: SettingsRecord): View {
+function settingsView(settings: SettingsAnswer): View {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),
     default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),
@@ -262,5 +273,6 @@ function settingsView(settings: SettingsRecord): View {
     keep_responses_hours: settings.keepResponsesHours,
     auto_top_up: autoTopUpView(settings.autoTopUp),
     tag_keys: settings.tagKeys,
+    budgets: settings.budgets.map(budgetStatusView),
   };
 }

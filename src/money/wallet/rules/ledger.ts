@@ -1,6 +1,7 @@
 import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Result } from "../../../shared/failure.ts";
+import type { BudgetScope } from "../../../shared/budgets.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { budgetLeft } from "./key-limits.ts";
@@ -69,16 +70,26 @@ export type HoldRequestFacts = {
   /** The key's budget; null without one. */
   readonly budget: Budget | null;
   readonly session?: Budget | null;
+  /** The other budgets in micro-credits that the request counts in. */
+  readonly limits?: readonly Limit[];
   readonly period: Period;
 };
 
-/** An amount that a request must fit into: the rest, and the open holds on it. */
+/** An amount that a request must fit into: what isn't spent, and what open holds reserve of that. */
 type Allowance = {
   readonly left: number;
-  readonly held: Micros;
+  readonly held: number;
   /** A zero quota or budget also blocks free requests. */
   readonly blocksAtZero: boolean;
   readonly refuse: (onlyHolds: boolean) => Failure;
+};
+
+/** A budget in micro-credits of one of the request's parties. */
+export type Limit = {
+  readonly scope: BudgetScope;
+  readonly left: number;
+  readonly held: number;
+  readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
 /** Grants between minimum and maximum, or returns the limit in the way: month, day, key budget or balance. */
@@ -86,8 +97,7 @@ export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Mic
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
   const needed = neededOf(ask);
-  const allowances = [...userAllowances(books, ask), ...budgetAllowances(books, ask)];
-  allowances.push(balanceAllowance(books, ask));
+  const allowances = allowancesOf(books, ask);
   const fits = ({ blocksAtZero }: Allowance, amount: number): boolean =>
     amount >= needed && (amount > 0 || !blocksAtZero);
   const short = allowances.find((allowance) => !fits(allowance, allowance.left - allowance.held));
@@ -98,9 +108,39 @@ export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Mic
   return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
+/** Returns what a request must fit into, in the order in which it is checked. */
+function allowancesOf(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
+  const { budget, session = null, limits = [] } = ask;
+  const of = (scope: BudgetScope): Allowance[] =>
+    limits.filter((limit) => limit.scope === scope).map((limit) => limitAllowance(limit, ask));
+  return [
+    ...userAllowances(books, ask),
+    ...of("end_user"),
+    ...budgetAllowance(books, ask, budget),
+    ...of("key"),
+    ...budgetAllowance(books, ask, session),
+    ...of("session"),
+    ...of("member"),
+    ...of("organization"),
+    balanceAllowance(books, ask),
+  ];
+}
+
+function limitAllowance(
+  { left, held, refuse: failureOf }: Limit,
+  ask: HoldRequestFacts,
+): Allowance {
+  return {
+    left,
+    held,
+    blocksAtZero: true,
+    refuse: (onlyHolds) => failureOf({ required: neededOf(ask), onlyHolds }),
+  };
+}
+
 /** Returns the amount that every limit must have room for. Budgets don't rely on an estimate. */
 const neededOf = (ask: HoldRequestFacts): Micros =>
-  budgetsOf(ask).length === 0 ? ask.least : ask.sure;
+  budgetsOf(ask).length === 0 && (ask.limits ?? []).length === 0 ? ask.least : ask.sure;
 
 /** Returns the budgets that a request must fit into. */
 function budgetsOf({
@@ -150,20 +190,25 @@ function userAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   });
 }
 
-function budgetAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
+function budgetAllowance(
+  books: HoldTotals,
+  ask: HoldRequestFacts,
+  budget: Budget | null,
+): Allowance[] {
   const { period } = ask;
-  return budgetsOf(ask).map((budget) => {
-    const { budgetMicro, budgetPeriod, isSession } = budget;
-    const left = budgetLeft(budget, period, micros(0));
-    const held = heldOfKey(books, budget, period);
-    return {
+  if (budget === null || budget.budgetMicro === null) return [];
+  const { budgetMicro, budgetPeriod, isSession } = budget;
+  const left = budgetLeft(budget, period, micros(0));
+  const held = heldOfKey(books, budget, period);
+  return [
+    {
       left,
       held,
       blocksAtZero: true,
       refuse: (onlyHolds) => ({
         kind: "key_budget_exceeded",
         period: budgetPeriod,
-        budgetMicro: budgetMicro ?? micros(0),
+        budgetMicro,
         leftMicro: notBelowZero(left),
         heldMicro: held,
         requiredMicro: neededOf(ask),
@@ -171,8 +216,8 @@ function budgetAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[]
         onlyHolds,
         ...(isSession === true && { session: true }),
       }),
-    };
-  });
+    },
+  ];
 }
 
 function notBelowZero(amount: number): Micros {
@@ -204,6 +249,8 @@ export function decideSettle(
     readonly endUser: EndUser | null;
     readonly budget: Budget | null;
     readonly session?: Budget | null;
+    /** The free amount of the other budgets that the charge counts in; Infinity without any. */
+    readonly limitFree?: number;
   },
 ): Posting {
   const { known, cost, endUser } = settled;
@@ -212,7 +259,7 @@ export function decideSettle(
   const ofBudget = budgetsOf(settled).reduce((least, budget) => {
     const held = heldOfKey(books, budget, period);
     return Math.min(least, budgetLeft(budget, period, held));
-  }, Infinity);
+  }, settled.limitFree ?? Infinity);
   const open = books.holds.get(known.id);
   if (open !== undefined) {
     const charged = chargeOf(cost, open.granted, Math.min(freeOf(books), ofBudget));

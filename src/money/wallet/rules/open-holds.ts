@@ -15,6 +15,10 @@ export type OpenHold = {
   readonly keyId: string;
   /** The session that spends; absent or null without one. */
   readonly session?: string | null;
+  /** Tokens that it reserves of token limits; absent or null without one. */
+  readonly tokens?: number | null;
+  /** The models that may serve it; absent or null if no budget depended on the model when it was granted. */
+  readonly models?: readonly string[] | null;
   readonly admittedAt: number;
   /** The day and month of admission, in which its spend counts. */
   readonly period: Period;

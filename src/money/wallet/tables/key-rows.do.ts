@@ -138,6 +138,11 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
     secretsText(record.secrets),
     record.checkedAt,
   );
+  sql.exec(
+    "INSERT OR IGNORE INTO key_members (key_id, member_id) VALUES (?, ?)",
+    record.keyId,
+    record.memberId,
+  );
 }
 
 /** Stores a revocation, known key or not. The first revocation time stays. */

@@ -39,7 +39,48 @@ export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
 export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
     (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
 /** The SQL column of a settled request's model. */
+/** The models that may serve a request, as JSON; null if unknown. */
+export const MODELS = "(SELECT text FROM names WHERE number = models) AS models";
 export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
+
+type HoldRow = {
+  id: string;
+  granted: number;
+  external_id: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  session: string | null;
+  tokens: number | null;
+  models: string | null;
+  admitted_at: number;
+  period_day: string | null;
+  expires_at: number;
+};
+
+/** Returns the open holds in the order of their IDs, from `floorId` on. */
+export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
+  return sql
+    .exec<HoldRow>(
+      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, tokens, ${MODELS}, admitted_at,
+        period_day, expires_at
+      FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
+      floorId,
+    )
+    .toArray()
+    .map((row) => ({
+      id: row.id,
+      granted: micros(row.granted),
+      externalId: row.external_id,
+      endUserId: row.end_user_id,
+      keyId: row.key_id,
+      session: row.session,
+      tokens: row.tokens,
+      models: modelsOfText(row.models),
+      admittedAt: row.admitted_at,
+      period: periodOfRow(row),
+      expiresAt: row.expires_at,
+    }));
+}
 
 /** Returns the stored state of an ID, or null. */
 export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
@@ -71,6 +112,11 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   };
 }
 
+/** Reads the models of a row. */
+export function modelsOfText(text: string | null): readonly string[] | null {
+  return text === null ? null : storedJson<readonly string[]>(text);
+}
+
 /** Returns the period of a request's spend: that of admission, or a later one the wallet had seen. */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
@@ -82,6 +128,8 @@ type NewRequest = {
   /** Tokens reserved from the key's token limit. */
   readonly tokens: number | null;
   readonly failure: Failure | null;
+  /** The number of its possible models in `names`; absent or null if no budget depends on them. */
+  readonly models?: number | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
   Partial<Pick<HoldRequest, "idempotency">>;
@@ -112,8 +160,8 @@ function selectName(sql: SqlStorage, text: string): { readonly number: number } 
 
 const insertOf = (endUser: string): string =>
   `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
-    end_user, key, detail, period_day, named, tokens, session)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
+    end_user, key, detail, period_day, named, tokens, session, models)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
 const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
@@ -143,6 +191,7 @@ export function insertRequest(
       (asked.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
       opened.session ?? null,
+      made.models ?? null,
     ).rowsWritten > 0
   );
 }

@@ -240,6 +240,32 @@ const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // the organ
 
 const EVENTS_OF_MEMBERS = `CREATE INDEX events_by_member ON events (actor_id) WHERE actor_kind = 'member';
   CREATE INDEX events_of_members ON events (subject) WHERE type GLOB 'member.*'`;
+const BUDGETS = `CREATE TABLE budgets ( -- of organization, members, keys, sessions and end users
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL, -- the owner's id, '' for the organization
+    id TEXT NOT NULL,
+    place INTEGER NOT NULL, -- in its owner's list
+    budget TEXT CHECK (json_valid(budget)), -- null: removed, which the database doesn't know yet
+    since_seq INTEGER NOT NULL, -- counts ledger rows after this one
+    since INTEGER NOT NULL,
+    tally TEXT NOT NULL CHECK (json_valid(tally)), -- sums by bucket, as of the newest checkpoint
+    changed INTEGER NOT NULL,
+    PRIMARY KEY (scope, subject, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE budgets_counted ( -- the ledger row up to which the tallies count
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    seq INTEGER NOT NULL,
+    floor_id TEXT NOT NULL -- later rows of requests are >= this
+  ) STRICT;
+  CREATE TABLE key_members ( -- whose each key is, also after it was forgotten
+    key_id TEXT PRIMARY KEY NOT NULL,
+    member_id TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX key_members_by_member ON key_members (member_id);
+  INSERT INTO key_members (key_id, member_id)
+    SELECT key_id, member_id FROM keys WHERE key_id IS NOT NULL AND member_id IS NOT NULL;
+  -- names: JSON list of the models that may serve it
+  ALTER TABLE requests ADD COLUMN models INTEGER`;
 
 export const WALLET_TABLES: Tables = {
   name: "wallet",
@@ -252,6 +278,7 @@ export const WALLET_TABLES: Tables = {
     { sql: PRICE_LIST, readableBy: 1 },
     { sql: TAG_KEYS, readableBy: 1 },
     { sql: EVENTS_OF_MEMBERS, readableBy: 1 },
+    { sql: BUDGETS, readableBy: 1 },
   ],
 };
 

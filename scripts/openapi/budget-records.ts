@@ -1,0 +1,43 @@
+import * as z from "zod";
+import { BUDGET_SCOPES } from "../../src/shared/budgets.ts";
+import { dollars, record, time } from "./fields.ts";
+
+const budgetFields = {
+  id: z.string().describe("Stays while unit, window and models stay."),
+  limit_dollars: dollars.optional(),
+  limit_tokens: z.int().optional().describe("Prompt and output tokens."),
+  limit_requests: z.int().optional(),
+  window: z
+    .string()
+    .describe("`1m` to `1440m` for any so many minutes, `day`, `week`, `month` (UTC) or `total`."),
+  models: z.array(z.string()).nullable().describe("Model IDs and `author/*`; null for all."),
+  on_exceeded: z.enum(["reject"]),
+  alert_at: z.number().nullable().describe("Fraction of the limit that emits `budget.alert`."),
+};
+
+/** A budget as it was set. */
+export const budget = record("Budget", budgetFields);
+
+/** A budget with its counts now. */
+export const budgetStatus = record("BudgetStatus", {
+  scope: z.enum(BUDGET_SCOPES),
+  ...budgetFields,
+  usage: z.number().describe("Dollars, tokens or requests in the window now."),
+  held: z.number().describe("Reserved by running requests."),
+  limit_remaining: z.number(),
+  resets_at: time.nullable().describe("When the window has more room; null if it doesn't reset."),
+  counting_since: time,
+});
+
+/** The budget with the least dollars left. */
+export const effectiveBudget = z
+  .strictObject({
+    scope: z.enum(BUDGET_SCOPES),
+    limit: dollars,
+    window: z.string(),
+    limit_remaining: dollars,
+    limit_reset: time.nullable(),
+    usage: dollars,
+  })
+  .nullable()
+  .describe("The budget with the least dollars left; null without one.");

@@ -1,0 +1,135 @@
+import type { Budget } from "../../../shared/budgets.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import type { Session } from "../../../shared/session.ts";
+import { shareOf } from "../rules/ledger.ts";
+import type { Limit } from "../rules/ledger.ts";
+import { roomAt } from "../rules/meter.ts";
+import type { Moment } from "../rules/meter.ts";
+import { selectSession } from "../tables/session-rows.do.ts";
+import { amountsOf, metersOf, reservesIn } from "./budget-memory.do.ts";
+import type { Meter } from "./budget-memory.do.ts";
+import { followTerms } from "./budgets.do.ts";
+import type { HeldTerms } from "./hold-checks.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** Returns the models that may serve a request; null if the other region didn't say. */
+export function modelsOf({ model }: HoldRequest): readonly string[] | null {
+  return model === null ? null : [model.id];
+}
+
+/** Returns the budgets that a request must fit into, in the order in which they are checked. */
+export function requestMeters(
+  desk: Tx,
+  request: HoldRequest,
+  { terms, endUserId }: { readonly terms: HeldTerms; readonly endUserId: string | null },
+): readonly Meter[] {
+  const { memory, sql } = desk;
+  const { keyId } = request;
+  const { session } = terms;
+  followTerms(desk, { scope: "key", subject: keyId }, terms.budgets);
+  const isNew = session !== undefined && selectSession(sql, session.id) === null;
+  const parties = { keyId, endUserId, session: isNew ? null : (session?.id ?? null) };
+  const meters = metersOf(sql, memory, parties);
+  if (isNew) meters.push(...unusedMeters(session));
+  const models = modelsOf(request);
+  return meters.filter(({ budget }) => reservesIn(budget, models));
+}
+
+/** Returns the budgets of a session that was never used. They are stored with its first grant. */
+function unusedMeters({ id, budgets }: Session): Meter[] {
+  return (budgets ?? []).map((budget) => ({
+    scope: "session",
+    subject: id,
+    budget,
+    sinceSeq: 0,
+    sinceMs: 0,
+    tally: [],
+    held: new Map(),
+  }));
+}
+
+/** Returns the budgets in micro-credits as limits of the hold. */
+export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
+  return meters
+    .filter(({ budget }) => budget.unit === "dollars")
+    .map((meter) => {
+      const { left, held } = amountsOf(meter, at);
+      return {
+        scope: meter.scope,
+        left,
+        held,
+        refuse: ({ required, onlyHolds }) => exceeded(meter, at, { required, onlyHolds }),
+      };
+    });
+}
+
+/** Checks the budgets in requests. */
+export function checkRequests(meters: readonly Meter[], at: Moment): Refusal | null {
+  for (const meter of meters) {
+    if (meter.budget.unit !== "requests") continue;
+    // A running request counts when it ends, so waiting for it doesn't help.
+    const short = { required: 1, onlyHolds: false };
+    if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
+  }
+  return null;
+}
+
+/** Returns the tokens granted by the budgets in tokens, at most `granted`; null without any. */
+export function tokensWithin(
+  meters: readonly Meter[],
+  at: Moment,
+  { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
+): Result<number | null> {
+  const { least: leastOutput, most } = request.tokens;
+  const least = request.hasCap ? most : leastOutput; // a cap that the client set isn't lowered
+  let tokens = granted;
+  for (const meter of meters) {
+    if (meter.budget.unit !== "tokens") continue;
+    const { left, free } = amountsOf(meter, at);
+    if (free < Math.max(least, 1)) {
+      return refuse(
+        exceeded(meter, at, { required: least, onlyHolds: left >= Math.max(least, 1) }),
+      );
+    }
+    const share = least + shareOf(free - least, request.hasCap);
+    tokens = Math.min(tokens ?? most, share);
+  }
+  return success(tokens);
+}
+
+function exceeded(
+  meter: Meter,
+  at: Moment,
+  { required, onlyHolds }: { readonly required: number; readonly onlyHolds: boolean },
+): Failure {
+  const { budget, scope, tally } = meter;
+  const { left, held, free } = amountsOf(meter, at);
+  const missing = Math.max(1, required - free);
+  return {
+    kind: "budget_exceeded",
+    scope,
+    budgetId: budget.id,
+    unit: budget.unit,
+    window: budget.window,
+    limit: budget.amount,
+    left: Math.max(0, left),
+    held,
+    required,
+    resetsAt: roomAt(budget.window, tally, { at, missing }),
+    onlyHolds,
+  };
+}
+
+/** Returns the least free amount of the budgets in micro-credits that a model's charge counts in. */
+export function freeForCharge(meters: readonly Meter[], at: Moment, model: string): number {
+  let least = Infinity;
+  for (const meter of meters) {
+    if (meter.budget.unit !== "dollars" || !counts(meter.budget, model)) continue;
+    least = Math.min(least, amountsOf(meter, at).free);
+  }
+  return least;
+}
+
+const counts = (budget: Budget, model: string): boolean => reservesIn(budget, [model]);

@@ -1,0 +1,85 @@
+import type { BudgetOwner, BudgetUnit } from "../../../shared/budgets.ts";
+import { minutesOf } from "../../../shared/budgets.ts";
+import { MINUTE_MS } from "../../../shared/clock.ts";
+import { SYSTEM } from "../../../shared/event.ts";
+import type { Failure } from "../../../shared/failure.ts";
+import { bucketOf } from "../rules/meter.ts";
+import type { Moment } from "../rules/meter.ts";
+import type { Count, Meter } from "./budget-memory.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** Returns the counts that reach a budget's amount or its alert threshold. */
+export function crossingsOf(counts: readonly Count[]): Count[] {
+  return counts.filter((count) => reaches(count, 1) || reaches(count, alertOf(count)));
+}
+
+const alertOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
+
+/** Divided, not multiplied, because 0.55 x 100 is 55.00000000000001. */
+function reaches({ meter, before, after }: Count, threshold: number): boolean {
+  const { amount } = meter.budget;
+  return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
+}
+
+/** Emits an event per budget that a charge reaches, inside the charge's transaction. */
+export function emitCrossings(desk: Tx, crossings: readonly Count[], at: Moment): void {
+  for (const count of crossings) {
+    const { meter, after } = count;
+    if (reaches(count, alertOf(count))) emitAlert(desk, { meter, after, at });
+    if (reaches(count, 1)) emitReached(desk, { meter, left: 0, at });
+  }
+}
+
+/** Emits an event for the budget that rejects a request, unless only holds are in the way. */
+export function emitRejection(desk: Tx, failure: Failure, meters: readonly Meter[]): void {
+  if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
+  const meter = meters.find(
+    ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
+  );
+  // A session that was never used isn't stored, so its events would be unbounded.
+  if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
+  emitReached(desk, { meter, left: failure.left, at: desk });
+}
+
+type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };
+
+function emitReached(desk: Tx, { meter, left, at }: Reached): void {
+  const { scope, budget } = meter;
+  const { id, window } = budget;
+  const amounts = named(budget.unit, { limit: budget.amount, left });
+  const data = { scope, budget_id: id, window, ...amounts };
+  const subject = subjectOf(desk, meter);
+  const once = [scope, subject, id, budget.amount, turnOf(window, at)];
+  addEvent(desk, { type: "budget.reached", actor: SYSTEM, subject, data }, once);
+}
+
+type Alert = { readonly meter: Meter; readonly after: number; readonly at: Moment };
+
+function emitAlert(desk: Tx, { meter, after, at }: Alert): void {
+  const { scope, budget } = meter;
+  const { alertAt, id, window } = budget;
+  const amounts = named(budget.unit, { limit: budget.amount, spent: after });
+  const data = { scope, budget_id: id, window, threshold: alertAt, ...amounts };
+  const subject = subjectOf(desk, meter);
+  const once = [scope, subject, id, budget.amount, alertAt, turnOf(window, at)];
+  addEvent(desk, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
+}
+
+/** An end user is named by its ID, not by its external ID, which may be a person's name. */
+function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
+  return scope === "organization" ? memory.row.orgId : subject;
+}
+
+/** A rolling window is reported at most once per window length. */
+function turnOf(window: string, at: Moment): number {
+  const minutes = minutesOf(window);
+  return minutes === null ? bucketOf(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));
+}
+
+function named(unit: BudgetUnit, amounts: Readonly<Record<string, number>>) {
+  const suffix = unit === "dollars" ? "micro" : unit;
+  return Object.fromEntries(
+    Object.entries(amounts).map(([name, amount]) => [`${name}_${suffix}`, amount]),
+  );
+}

@@ -1,0 +1,196 @@
+import { countsModel } from "../../../shared/budgets.ts";
+import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
+import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
+import { addTo, bucketOf, settledIn } from "../rules/meter.ts";
+import type { Moment } from "../rules/meter.ts";
+import {
+  putCountedUpTo,
+  selectBudgets,
+  selectBudgetScopes,
+  selectMemberOfKey,
+  updateTally,
+} from "../tables/budget-rows.do.ts";
+import type { BudgetRow } from "../tables/budget-rows.do.ts";
+
+/** A budget with what counts in it now and what open holds reserve of it. */
+export type Meter = BudgetRow & {
+  /** Reserved amounts by bucket. A rolling window and `total` have one bucket, because every open hold counts. */
+  readonly held: Map<number, number>;
+};
+
+/** The budgets in a wallet's memory. */
+export type BudgetMemory = {
+  /** Scopes in which anything has a budget. Requests without one cost no lookup. */
+  readonly scopes: Set<BudgetScope>;
+  /** Budgets of the owners met so far, by owner. */
+  readonly meters: Map<string, readonly Meter[]>;
+  /** Budgets that counted something after the newest checkpoint, by owner and ID. */
+  readonly unsaved: Map<string, Meter>;
+};
+
+/** The part of a wallet's memory that budgets need. */
+export type WithBudgets = { readonly books: HoldTotals; readonly budgets: BudgetMemory };
+
+export function loadBudgets(sql: SqlStorage): BudgetMemory {
+  return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };
+}
+
+/** The parties of a request. */
+type Parties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
+
+/** Owners in memory beyond which those without unsaved counts and holds may be forgotten. */
+const OWNERS_MAX = 2000;
+
+/** Returns the owners of budgets that a request counts in, in the order in which they are checked. */
+function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): BudgetOwner[] {
+  if (scopes.size === 0) return [];
+  const { endUserId, keyId, session = null } = parties;
+  const memberId = scopes.has("member") ? selectMemberOfKey(sql, keyId) : null;
+  const subjects = { end_user: endUserId, key: keyId, session, member: memberId, organization: "" };
+  return CHECKED.flatMap((scope) => {
+    const subject = subjects[scope];
+    return subject === null || !scopes.has(scope) ? [] : [{ scope, subject }];
+  });
+}
+const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
+
+/** Returns the budgets that a request counts in, in the order in which they are checked. */
+export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
+  return ownersOf(sql, memory.budgets, parties).flatMap((owner) =>
+    metersOfOwner(sql, memory, owner),
+  );
+}
+
+/** Returns the name of an owner in memory. */
+export const nameOf = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
+
+/** Returns an owner's budgets, which are read on its first request. */
+export function metersOfOwner(
+  sql: SqlStorage,
+  memory: WithBudgets,
+  owner: BudgetOwner,
+): readonly Meter[] {
+  const { meters } = memory.budgets;
+  const known = meters.get(nameOf(owner));
+  if (known !== undefined) return known;
+  const read = selectBudgets(sql, owner).map((row) => meterOf(sql, memory, row));
+  meters.set(nameOf(owner), read);
+  return read;
+}
+
+/** Returns a meter with the reservations of the open holds. */
+export function meterOf(sql: SqlStorage, memory: WithBudgets, row: BudgetRow): Meter {
+  const meter: Meter = { ...row, held: new Map() };
+  for (const hold of memory.books.holds.values()) {
+    const owners = ownersOf(sql, { ...memory.budgets, scopes: new Set([row.scope]) }, hold);
+    if (owners.some(({ subject }) => subject === row.subject)) reserveIn(meter, hold, 1);
+  }
+  return meter;
+}
+
+/** Reserves an opened hold in its budgets, or releases an ended one with -1. */
+export function reserve(sql: SqlStorage, memory: WithBudgets, hold: OpenHold, sign: 1 | -1): void {
+  for (const owner of ownersOf(sql, memory.budgets, hold)) {
+    for (const meter of memory.budgets.meters.get(nameOf(owner)) ?? []) {
+      reserveIn(meter, hold, sign);
+    }
+  }
+}
+
+function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
+  if (!reservesIn(budget, hold.models ?? null)) return;
+  const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
+  const bucket = heldBucket(budget.window, hold);
+  const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];
+  if (sum === 0) held.delete(bucket);
+  else held.set(bucket, sum);
+}
+
+/** A calendar window counts a hold in the period of its admission; others count every open hold. */
+function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
+  const isCalendar = window === "day" || window === "week" || window === "month";
+  return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
+}
+
+/** Reports whether a request reserves in a budget: any of its possible models counts. */
+export function reservesIn(budget: Budget, models: readonly string[] | null): boolean {
+  return models === null || models.some((model) => countsModel(budget, model));
+}
+
+/** Returns what open holds reserve of a budget now. */
+export function heldIn({ budget, held }: Meter, at: Pick<Moment, "period">): number {
+  return held.get(heldBucket(budget.window, at)) ?? 0;
+}
+
+/** What a settled or expired request counts. */
+export type CountedRequest = Parties & {
+  readonly seq: number;
+  readonly period: Moment["period"];
+  /** When it was settled or expired, Unix ms. */
+  readonly atMs: number;
+  /** The model that served it, or the possible ones; null if unknown. */
+  readonly models: readonly string[] | null;
+  readonly amounts: Readonly<Record<BudgetUnit, number>>;
+};
+
+/** A meter and what it counts after a request. */
+export type Count = {
+  readonly meter: Meter;
+  readonly before: number;
+  readonly after: number;
+  readonly counted: Meter;
+};
+
+/** Returns the counts after a request, without applying them. */
+export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedRequest): Count[] {
+  const at = { period: request.period, nowMs: request.atMs };
+  return metersOf(sql, memory, request).flatMap((meter) => {
+    const { budget, sinceSeq, tally } = meter;
+    const amount = request.amounts[budget.unit];
+    if (amount === 0 || request.seq <= sinceSeq || !reservesIn(budget, request.models)) return [];
+    const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };
+    const before = settledIn(budget.window, tally, at);
+    return { meter, before, after: settledIn(budget.window, counted.tally, at), counted };
+  });
+}
+
+/** Returns a meter's amounts now, in the budget's unit. */
+export function amountsOf(meter: Meter, at: Moment) {
+  const { budget, tally } = meter;
+  const settled = settledIn(budget.window, tally, at);
+  const held = heldIn(meter, at);
+  return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
+}
+
+/** Applies counts to memory. The next checkpoint writes them. */
+export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
+  for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
+}
+
+/** Replaces a meter by its next state, which the next checkpoint writes. */
+export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
+  const name = nameOf(before);
+  const list = meters.get(name) ?? [];
+  meters.set(
+    name,
+    list.map((one) => (one.budget.id === before.budget.id ? after : one)),
+  );
+  unsaved.set(`${name}\n${before.budget.id}`, after);
+}
+
+/** Writes the counts since the last checkpoint, inside its transaction. */
+export function storeCounts(
+  sql: SqlStorage,
+  { books, budgets }: WithBudgets,
+  { revision, floorId }: { readonly revision: number; readonly floorId: string },
+): void {
+  if (budgets.scopes.size === 0) return;
+  for (const meter of budgets.unsaved.values()) updateTally(sql, meter, revision);
+  putCountedUpTo(sql, { seq: books.seq, floorId });
+}
+
+/** Updates memory after a checkpoint. */
+export function countsStored({ budgets }: WithBudgets): void {
+  budgets.unsaved.clear();
+  if (budgets.meters.size > OWNERS_MAX) budgets.meters.clear();
+}

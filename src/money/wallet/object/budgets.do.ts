@@ -1,0 +1,147 @@
+import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
+import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { addTo, bucketOf, pulledBack } from "../rules/meter.ts";
+import type { UsageTotals } from "../rules/usage-totals.ts";
+import {
+  putBudgetRow,
+  putCountedUpTo,
+  removeBudget,
+  selectKeysOfMember,
+  selectPeriodUsage,
+} from "../tables/budget-rows.do.ts";
+import type { BudgetRow, UsageOf } from "../tables/budget-rows.do.ts";
+import { meterOf, metersOfOwner, nameOf, replaceMeter } from "./budget-memory.do.ts";
+import type { BudgetMemory, Meter } from "./budget-memory.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+/**
+ * Replaces an owner's budgets. An entry whose unit, window and models stay keeps its count. A new calendar
+ * window without models starts with the usage of its period, all others at zero; open holds always count.
+ */
+export function setBudgets(desk: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
+  const { memory, sql, storage } = desk;
+  const before = metersOfOwner(sql, memory, owner);
+  if (isSameList(before, budgets)) return;
+  const after = budgets.map((budget): Meter => {
+    const known = before.find((meter) => meter.budget.id === budget.id);
+    if (known === undefined) return newMeter(desk, owner, budget);
+    return { ...known, budget, sinceSeq: memory.books.seq }; // its tally counts up to here
+  });
+  const changed = memory.row.revision + 1;
+  storage.transactionSync(() => {
+    for (const { budget } of before) removeBudget(sql, { ...owner, id: budget.id }, changed);
+    for (const [place, meter] of after.entries()) putBudgetRow(sql, meter, { place, changed });
+    const { floorId, seq } = { floorId: memory.floorId, seq: memory.books.seq };
+    if (memory.budgets.scopes.size === 0) putCountedUpTo(sql, { seq, floorId });
+  });
+  const { meters, scopes, unsaved } = memory.budgets;
+  for (const { budget } of before) unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
+  meters.set(nameOf(owner), after);
+  if (after.length > 0) scopes.add(owner.scope);
+  memory.changed = true;
+}
+
+/** Brings a key's or session's budgets in memory and tables in line with its terms. */
+export function followTerms(
+  desk: Tx,
+  owner: BudgetOwner,
+  budgets: readonly Budget[] | null | undefined,
+): void {
+  const list = budgets ?? [];
+  if (list.length === 0 && !desk.memory.budgets.scopes.has(owner.scope)) return;
+  setBudgets(desk, owner, list);
+}
+
+function isSameList(meters: readonly Meter[], budgets: readonly Budget[]): boolean {
+  return (
+    meters.length === budgets.length &&
+    meters.every(({ budget }, at) => JSON.stringify(budget) === JSON.stringify(budgets[at]))
+  );
+}
+
+function newMeter(desk: Tx, owner: BudgetOwner, budget: Budget): Meter {
+  const { memory, nowMs, period, sql } = desk;
+  const at = { period, nowMs };
+  const usage = seedOf(desk, owner, budget);
+  const row: BudgetRow = {
+    ...owner,
+    budget,
+    sinceSeq: memory.books.seq,
+    sinceMs: usage === null ? nowMs : DAY_MS * bucketOf(budget.window, at),
+    tally: usage === null ? [] : addTo(budget.window, [], { at, amount: usage }),
+  };
+  return meterOf(sql, { ...memory, budgets: withScope(memory.budgets, owner.scope) }, row);
+}
+
+function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
+  return { ...budgets, scopes: new Set([...budgets.scopes, scope]) };
+}
+
+/** Returns the usage of the current calendar period that a new budget starts with; null to start at zero. */
+function seedOf(desk: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
+  const isCalendar = window === "day" || window === "week" || window === "month";
+  const of = isCalendar && models === null ? usageOf(desk, owner) : null;
+  if (of === null) return null;
+  const at = { period: desk.period, nowMs: desk.nowMs };
+  const days: string[] = [];
+  for (let day = bucketOf(window, at); day * DAY_MS <= desk.memory.newest; day++) {
+    days.push(timestamp(day * DAY_MS).slice(0, 10));
+  }
+  const stored = selectPeriodUsage(desk.sql, { ...of, days })[unit];
+  return stored + laterUsage(desk.memory.usage, { ...of, days }, unit);
+}
+
+/** Returns the daily totals of an owner; null for a session, which has none. */
+function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
+  switch (scope) {
+    case "organization":
+      return { dimension: "day", names: [""] };
+    case "key":
+      return { dimension: "key", names: [subject] };
+    case "member":
+      return { dimension: "key", names: selectKeysOfMember(sql, subject) };
+    case "end_user":
+      return { dimension: "user", names: externalIdsOf(sql, subject) };
+    case "session":
+      return null;
+  }
+}
+
+function externalIdsOf(sql: SqlStorage, endUserId: string): string[] {
+  return sql
+    .exec<{ name: string }>("SELECT external_id AS name FROM end_users WHERE id = ?", endUserId)
+    .toArray()
+    .map(({ name }) => name);
+}
+
+/** Returns the usage that the newest checkpoint doesn't have yet. */
+function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number {
+  let sum = 0;
+  for (const total of totals.values()) {
+    if (total.dimension !== of.dimension || !of.names.includes(total.name)) continue;
+    if (!of.days.includes(total.day)) continue;
+    const tokens = total.promptTokens + total.completionTokens;
+    sum += { dollars: total.cost, tokens, requests: total.requests }[unit];
+  }
+  return sum;
+}
+
+/** Counts later buckets of rolling windows as of now, after the clock stepped back. */
+export function pullBuckets(desk: Tx): void {
+  const at = { period: desk.period, nowMs: desk.nowMs };
+  for (const owner of storedOwners(desk)) {
+    for (const meter of metersOfOwner(desk.sql, desk.memory, owner)) {
+      const { budget, tally } = meter;
+      const pulled = pulledBack(budget.window, tally, at);
+      replaceMeter(desk.memory.budgets, meter, { ...meter, tally: pulled });
+    }
+  }
+}
+
+function storedOwners({ sql }: Tx): BudgetOwner[] {
+  return sql
+    .exec<{ scope: BudgetScope; subject: string }>(
+      "SELECT DISTINCT scope, subject FROM budgets WHERE budget ->> '$.window' LIKE '%m'",
+    )
+    .toArray();
+}

@@ -1,0 +1,73 @@
+import { micros } from "../../../shared/money.ts";
+import {
+  END_USER_ID,
+  KEY_ID,
+  MODEL,
+  MODELS,
+  modelsOfText,
+  periodOfRow,
+} from "../tables/request-rows.do.ts";
+import { selectCountedUpTo } from "../tables/budget-rows.do.ts";
+import type { CountedUpTo } from "../tables/budget-rows.do.ts";
+import type { BudgetMemory, CountedRequest } from "./budget-memory.do.ts";
+
+type CountedRow = {
+  seq: number;
+  at: number;
+  requests: number;
+  /** 1 if the charge is of the model that served. */
+  served: number;
+  charged: number;
+  tokens: number;
+  admitted_at: number;
+  period_day: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  session: string | null;
+  model: string | null;
+  models: string | null;
+};
+
+const PARTIES = `admitted_at, period_day, ${END_USER_ID}, ${KEY_ID}, session, ${MODEL}, ${MODELS}`;
+const TOKENS = "prompt_tokens + completion_tokens";
+
+/**
+ * Returns the requests of the ledger that the stored tallies don't count yet, in order: those after the newest
+ * checkpoint, and those of an earlier release without budgets. An expired hold counts as a
+ * request at its expiry, whatever follows. A late charge counts when it comes, but not as a request again.
+ */
+export function selectCounted(
+  sql: SqlStorage,
+  { scopes }: BudgetMemory,
+  checkpoint: CountedUpTo,
+): CountedRequest[] {
+  if (scopes.size === 0) return [];
+  const { seq, floorId } = selectCountedUpTo(sql) ?? checkpoint;
+  return sql
+    .exec<CountedRow>(
+      `SELECT seq, settled_at AS at, 1 AS requests, 1 AS served, charged, ${TOKENS} AS tokens, ${PARTIES}
+      FROM requests WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
+      UNION ALL SELECT seq, expires_at, 1, 0, 0, 0, ${PARTIES}
+      FROM requests WHERE id >= ?1 AND seq > ?2 AND (state IN ('expired', 'voided') OR late = 1)
+      UNION ALL SELECT entries.seq, entries.created_at, 0, 1, charged, ${TOKENS}, ${PARTIES}
+      FROM entries JOIN requests ON requests.id = entries.request_id
+      WHERE entries.seq > ?2 AND kind = 'usage' ORDER BY 1`,
+      floorId,
+      seq,
+    )
+    .toArray()
+    .map(countedOf);
+}
+
+function countedOf(row: CountedRow): CountedRequest {
+  return {
+    seq: row.seq,
+    period: periodOfRow(row),
+    atMs: row.at,
+    keyId: row.key_id,
+    endUserId: row.end_user_id,
+    session: row.session,
+    models: row.served === 1 && row.model !== null ? [row.model] : modelsOfText(row.models),
+    amounts: { dollars: micros(row.charged), tokens: row.tokens, requests: row.requests },
+  };
+}

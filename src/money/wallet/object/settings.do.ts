@@ -1,0 +1,143 @@
+import { assert } from "../../../shared/assert.ts";
+import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
+import { changesOf, SYSTEM } from "../../../shared/event.ts";
+import type { Actor } from "../../../shared/event.ts";
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { DOLLARS_MAX } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import type {
+  Configuration,
+  ConfigurationChange,
+  Settings,
+  SettingsAnswer,
+  SettingsChange,
+  SettingsRecord,
+} from "../../../shared/contracts/settings.ts";
+import { balanceCrossing } from "../rules/alerts.ts";
+import { enableTopUp } from "../rules/top-up.ts";
+import { putTopUp } from "../tables/payment-rows.do.ts";
+import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
+import { updateSettings } from "../tables/wallet-row.do.ts";
+import { raiseAlerts } from "./alerts.do.ts";
+import { budgetsOf } from "./budget-status.do.ts";
+import { setBudgets } from "./budgets.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { changeRow, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
+const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
+
+export function readSettings(desk: Tx): Result<SettingsAnswer> {
+  touchStorage(desk);
+  return success(settingsAnswer(desk));
+}
+
+function settingsAnswer(desk: Tx): SettingsAnswer {
+  const budgets = budgetsOf(desk, ORGANIZATION);
+  return { ...settingsRecordOf(desk.memory.row.settings), budgets };
+}
+
+/** Changes the given settings. Quotas apply to new end users; the alert threshold applies immediately. */
+export function patchSettings(
+  desk: Tx,
+  { budgets, ...change }: SettingsChange,
+  actor: Actor = SYSTEM,
+): Result<SettingsAnswer> {
+  const wrong = refuseLimits({
+    quotas: {
+      default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
+      default_user_daily_quota_dollars: change.defaultUserDailyQuotaMicro,
+      low_balance_threshold_dollars: change.lowBalanceThresholdMicro,
+    },
+    threshold: ["default_alert_threshold", change.defaultAlertThreshold],
+  });
+  if (wrong !== null) return wrong;
+  const { memory, sql } = desk;
+  const before = settingsRecordOf(memory.row.settings);
+  const given = Object.fromEntries(
+    Object.entries(change).filter(([, value]) => value !== undefined),
+  );
+  const after: SettingsRecord = { ...before, ...given };
+  const settings = settingsOf(after);
+  const budgetsBefore = budgetsOf(desk, ORGANIZATION).map(({ budget }) => budget);
+  const changes = changesOf<SettingsRecord & { readonly budgets: readonly Budget[] }>(
+    { ...before, budgets: budgetsBefore },
+    { ...after, budgets: budgets ?? budgetsBefore },
+  );
+  const low = balanceCrossing(memory.books.balance, settings.lowBalance);
+  const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
+  const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
+  desk.storage.transactionSync(() => {
+    updateSettings(sql, settings, nextRevision(desk));
+    if (budgets !== undefined) setBudgets(desk, ORGANIZATION, budgets);
+    if (topUp !== memory.topUp) putTopUp(sql, topUp);
+    if (change.tagKeys !== undefined) putTagKeys(sql, memory.books.seq + 1, change.tagKeys);
+    if (changes !== null) {
+      addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
+    }
+    if (low !== null) raiseAlerts(desk, [low], memory.books.seq + 1);
+  });
+  memory.row = { ...memory.row, settings };
+  memory.topUp = topUp;
+  if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
+  memory.changed = true;
+  return success(settingsAnswer(desk));
+}
+
+/** Changes operator settings: rate limit, price list and status. */
+export function configure(desk: Tx, change: ConfigurationChange): Result<Configuration> {
+  const { row } = desk.memory;
+  const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
+  const suspended = change.suspended ?? row.suspended;
+  const priceList = change.priceList === undefined ? row.priceList : change.priceList;
+  assert(
+    rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
+    "an organization's rpm limit is null or a whole number above 0",
+  );
+  const wasCounting = row.rpmLimit !== null;
+  changeRow(desk, { rpmLimit, suspended, priceList });
+  if (!wasCounting) desk.memory.rateLog = selectRateLog(desk.sql, rpmLimit, desk.nowMs);
+  return success({ rpmLimit, suspended, priceList });
+}
+
+function settingsRecordOf(settings: Settings): SettingsRecord {
+  return {
+    defaultUserMonthlyQuotaMicro: settings.monthlyQuota,
+    defaultUserDailyQuotaMicro: settings.dailyQuota,
+    defaultAlertThreshold: settings.alertThreshold,
+    lowBalanceThresholdMicro: settings.lowBalance,
+    keepResponsesHours: settings.keepHours,
+    autoTopUp: settings.autoTopUp,
+    tagKeys: settings.tagKeys,
+  };
+}
+
+function settingsOf(record: SettingsRecord): Settings {
+  return {
+    monthlyQuota: record.defaultUserMonthlyQuotaMicro,
+    dailyQuota: record.defaultUserDailyQuotaMicro,
+    alertThreshold: record.defaultAlertThreshold,
+    lowBalance: record.lowBalanceThresholdMicro,
+    keepHours: record.keepResponsesHours,
+    autoTopUp: record.autoTopUp,
+    tagKeys: record.tagKeys,
+  };
+}
+
+/** Returns the failure of a quota or threshold out of range, or null. */
+export function refuseLimits(limits: {
+  readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
+  readonly threshold: readonly [name: string, value: number | undefined];
+}): Refusal | null {
+  for (const [param, quota] of Object.entries(limits.quotas)) {
+    if (quota === undefined || quota === null) continue;
+    if (!Number.isSafeInteger(quota) || quota < 0 || quota > QUOTA_MAX) {
+      return invalid(`${param} must be null or from 0 to ${DOLLARS_MAX}.`, param);
+    }
+  }
+  const [param, value] = limits.threshold;
+  const fits = value === undefined || (typeof value === "number" && value >= 0 && value <= 1);
+  return fits ? null : invalid(`${param} must be from 0 to 1.`, param);
+}

@@ -1,0 +1,94 @@
+import { minutesOf } from "../../../shared/budgets.ts";
+import { DAY_MS } from "../../../shared/clock.ts";
+import { endOf } from "../../../shared/period.ts";
+import type { Period } from "../../../shared/period.ts";
+
+/**
+ * What counts in a budget's window, as sums by bucket. A calendar window or `total` has one bucket, the day it
+ * starts. A rolling window of N minutes has buckets of N seconds.
+ */
+export type Tally = readonly (readonly [bucket: number, sum: number])[];
+
+/** When something is counted: the period of its admission, and its time (Unix ms). */
+export type Moment = { readonly period: Period; readonly nowMs: number };
+
+/** With 61 buckets, the newest 60 of them are whole, so a sum never covers less than the window. */
+const BUCKETS = 61;
+
+/** Returns the bucket that counts now. */
+export function bucketOf(window: string, { period, nowMs }: Moment): number {
+  const minutes = minutesOf(window);
+  if (minutes !== null) return Math.floor(nowMs / (minutes * 1000));
+  if (window === "total") return 0;
+  return Math.floor(startOf(window, period) / DAY_MS);
+}
+
+function startOf(window: string, period: Period): number {
+  if (window === "month") return Date.parse(`${period.month}-01`);
+  return Date.parse(window === "week" ? period.week : period.day);
+}
+
+/**
+ * Returns what counts in the window now. After the clock stepped back, later buckets of a rolling window still
+ * count.
+ */
+export function settledIn(window: string, tally: Tally, at: Moment): number {
+  const bucket = bucketOf(window, at);
+  const isRolling = minutesOf(window) !== null;
+  return tally.reduce((sum, [one, amount]) => {
+    return (isRolling ? one > bucket - BUCKETS : one === bucket) ? sum + amount : sum;
+  }, 0);
+}
+
+/**
+ * Adds an amount, and drops the buckets that no longer count. A calendar window ignores an amount of a past
+ * period.
+ */
+export function addTo(window: string, tally: Tally, { at, amount }: Counted): Tally {
+  const bucket = bucketOf(window, at);
+  const newest = tally.reduce((most, [one]) => Math.max(most, one), bucket);
+  const isRolling = minutesOf(window) !== null;
+  if (!isRolling && newest > bucket) return tally;
+  const sums = new Map([[bucket, amount]]);
+  for (const [one, sum] of tally) {
+    const counts = isRolling ? one > newest - BUCKETS : one === bucket;
+    if (counts) sums.set(one, (sums.get(one) ?? 0) + sum);
+  }
+  return [...sums].toSorted(([one], [other]) => one - other);
+}
+type Counted = { readonly at: Moment; readonly amount: number };
+
+/** Returns the tally after the clock stepped back: a rolling window counts later buckets as of now. */
+export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
+  if (minutesOf(window) === null) return tally;
+  const bucket = bucketOf(window, at);
+  const later = tally.filter(([one]) => one >= bucket).reduce((sum, [, one]) => sum + one, 0);
+  const before = tally.filter(([one]) => one < bucket);
+  return later === 0 ? before : [...before, [bucket, later]];
+}
+
+/** Reports whether a calendar window has moved past the moment, so nothing of it is left. */
+export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
+  const bucket = bucketOf(window, at);
+  return minutesOf(window) === null && tally.some(([one]) => one > bucket);
+}
+
+/**
+ * Returns when the window has room for `missing` more than now (Unix ms), or null for `total` and for an amount
+ * that never fits.
+ */
+export function roomAt(
+  window: string,
+  tally: Tally,
+  { at, missing }: { readonly at: Moment; readonly missing: number },
+): number | null {
+  if (window === "total") return null;
+  if (window === "day" || window === "week" || window === "month") return endOf(at.period, window);
+  const widthMs = (minutesOf(window) ?? 1) * 1000;
+  let freed = 0;
+  for (const [bucket, sum] of tally) {
+    freed += sum;
+    if (freed >= missing) return (bucket + BUCKETS) * widthMs;
+  }
+  return null;
+}

@@ -1,0 +1,216 @@
+import type { Budget, BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+import { PAGE_ROWS } from "../snapshot.store.ts";
+import type { SnapshotRow } from "../snapshot.store.ts";
+import type { Tally } from "../rules/meter.ts";
+
+/** A budget with what it has counted, as of the newest checkpoint. */
+export type BudgetRow = BudgetOwner & {
+  readonly budget: Budget;
+  /** Counts ledger rows after this one, since this time (Unix ms). */
+  readonly sinceSeq: number;
+  readonly sinceMs: number;
+  readonly tally: Tally;
+};
+
+type StoredBudget = {
+  scope: BudgetScope;
+  subject: string;
+  budget: string;
+  since_seq: number;
+  since: number;
+  tally: string;
+};
+
+/** Returns an owner's budgets in the order they were set. */
+export function selectBudgets(sql: SqlStorage, { scope, subject }: BudgetOwner): BudgetRow[] {
+  return sql
+    .exec<StoredBudget>(
+      `SELECT scope, subject, budget, since_seq, since, tally FROM budgets
+      WHERE scope = ? AND subject = ? AND budget IS NOT NULL ORDER BY place`,
+      scope,
+      subject,
+    )
+    .toArray()
+    .map((row) => ({
+      scope: row.scope,
+      subject: row.subject,
+      budget: storedJson<Budget>(row.budget),
+      sinceSeq: row.since_seq,
+      sinceMs: row.since,
+      tally: storedJson<Tally>(row.tally),
+    }));
+}
+
+/** Returns the scopes in which anything has a budget. */
+export function selectBudgetScopes(sql: SqlStorage): BudgetScope[] {
+  return sql
+    .exec<{ scope: BudgetScope }>("SELECT DISTINCT scope FROM budgets WHERE budget IS NOT NULL")
+    .toArray()
+    .map(({ scope }) => scope);
+}
+
+/** Writes a budget at its place in its owner's list. `changed` is the publish that carries it. */
+export function putBudgetRow(
+  sql: SqlStorage,
+  { scope, subject, budget, sinceSeq, sinceMs, tally }: BudgetRow,
+  { place, changed }: { readonly place: number; readonly changed: number },
+): void {
+  sql.exec(
+    `INSERT OR REPLACE INTO budgets
+      (scope, subject, id, place, budget, since_seq, since, tally, changed)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    scope,
+    subject,
+    budget.id,
+    place,
+    JSON.stringify(budget),
+    sinceSeq,
+    sinceMs,
+    JSON.stringify(tally),
+    changed,
+  );
+}
+
+/** Writes what a budget has counted by a checkpoint. */
+export function updateTally(
+  sql: SqlStorage,
+  { scope, subject, budget, tally }: BudgetRow,
+  changed: number,
+): void {
+  sql.exec(
+    "UPDATE budgets SET tally = ?, changed = ? WHERE scope = ? AND subject = ? AND id = ?",
+    JSON.stringify(tally),
+    changed,
+    scope,
+    subject,
+    budget.id,
+  );
+}
+
+/** The ledger row up to which tallies count. Later rows of requests have IDs from `floorId` on. */
+export type CountedUpTo = { readonly seq: number; readonly floorId: string };
+
+/** Returns up to where the tallies count; null if no budget was ever set. */
+export function selectCountedUpTo(sql: SqlStorage): CountedUpTo | null {
+  const [row] = sql
+    .exec<{ seq: number; floor_id: string }>("SELECT seq, floor_id FROM budgets_counted")
+    .toArray();
+  return row === undefined ? null : { seq: row.seq, floorId: row.floor_id };
+}
+
+/** Writes up to where the tallies count. */
+export function putCountedUpTo(sql: SqlStorage, { seq, floorId }: CountedUpTo): void {
+  sql.exec(
+    "INSERT OR REPLACE INTO budgets_counted (id, seq, floor_id) VALUES (1, ?, ?)",
+    seq,
+    floorId,
+  );
+}
+
+/** Removes a budget. Its row stays without content until the database has removed it as well. */
+export function removeBudget(
+  sql: SqlStorage,
+  { scope, subject, id }: BudgetOwner & { readonly id: string },
+  changed: number,
+): void {
+  sql.exec(
+    `UPDATE budgets SET budget = NULL, tally = '[]', changed = ?
+    WHERE scope = ? AND subject = ? AND id = ?`,
+    changed,
+    scope,
+    subject,
+    id,
+  );
+}
+
+/** Deletes the rows of removed budgets that the database no longer has. */
+export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
+  sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
+}
+
+/** Deletes the budgets of sessions that were deleted. */
+export function deleteSessionBudgets(sql: SqlStorage): void {
+  sql.exec(
+    "DELETE FROM budgets WHERE scope = 'session' AND subject NOT IN (SELECT id FROM sessions)",
+  );
+}
+
+const NAME = "scope || char(10) || subject || char(10) || id";
+/** Sessions don't survive a rebuild, so their budgets aren't published. */
+const PUBLISHED = "scope <> 'session'";
+
+/** Returns a page of budgets that changed after a publish, as the database stores them. */
+export function selectBudgetPage(
+  sql: SqlStorage,
+  since: number,
+  after: SnapshotRow[string],
+): SnapshotRow[] {
+  return sql
+    .exec<SnapshotRow>(
+      `SELECT ${NAME} AS name, scope, subject, id, place, budget, since, tally FROM budgets
+      WHERE ${PUBLISHED} AND budget IS NOT NULL AND changed > ? AND ${NAME} > ?
+      ORDER BY name LIMIT ${PAGE_ROWS}`,
+      since,
+      after,
+    )
+    .toArray();
+}
+
+/** Returns a page of removed budgets that the database may still have. */
+export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
+  return sql
+    .exec<SnapshotRow>(
+      `SELECT ${NAME} AS name FROM budgets WHERE ${PUBLISHED} AND budget IS NULL AND ${NAME} > ?
+      ORDER BY name LIMIT ${PAGE_ROWS}`,
+      after,
+    )
+    .toArray();
+}
+
+/** Returns the member of a key that was ever admitted here, or null. */
+export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null {
+  const [row] = sql
+    .exec<{ member_id: string }>("SELECT member_id FROM key_members WHERE key_id = ?", keyId)
+    .toArray();
+  return row?.member_id ?? null;
+}
+
+/** What an owner used in a period, by its usage as of the newest checkpoint. Days are YYYY-MM-DD. */
+export type PeriodUsage = {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly dollars: number;
+};
+
+/** Returns the usage of one total's names on these days. */
+export function selectPeriodUsage(
+  sql: SqlStorage,
+  { dimension, names, days }: UsageOf,
+): PeriodUsage {
+  return sql
+    .exec<PeriodUsage>(
+      `SELECT coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS dollars,
+        coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens
+      FROM json_each(?2) AS days CROSS JOIN json_each(?3) AS named
+      JOIN totals ON totals.dimension = ?1 AND totals.day = days.value AND totals.name = named.value`,
+      dimension,
+      JSON.stringify(days),
+      JSON.stringify(names),
+    )
+    .one();
+}
+export type UsageOf = {
+  readonly dimension: "day" | "key" | "user";
+  readonly names: readonly string[];
+  /** UTC days, YYYY-MM-DD. */
+  readonly days: readonly string[];
+};
+
+/** Returns the IDs of a member's keys that were ever admitted here. */
+export function selectKeysOfMember(sql: SqlStorage, memberId: string): string[] {
+  return sql
+    .exec<{ key_id: string }>("SELECT key_id FROM key_members WHERE member_id = ?", memberId)
+    .toArray()
+    .map(({ key_id: keyId }) => keyId);
+}

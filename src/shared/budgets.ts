@@ -1,0 +1,187 @@
+import * as z from "zod/mini";
+import { timestamp } from "./clock.ts";
+import { sha256 } from "./hash.ts";
+import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
+
+/** The kinds of owners that budgets belong to. */
+export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
+export type BudgetScope = (typeof BUDGET_SCOPES)[number];
+
+/** The units that a budget counts: micro-credits of charges, prompt and output tokens, or requests. */
+export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
+export type BudgetUnit = (typeof BUDGET_UNITS)[number];
+
+/** Maximum entries in one owner's list, and in a session's. */
+export const BUDGETS_MAX = 8;
+export const SESSION_BUDGETS_MAX = 4;
+
+/** One budget of an organization, member, key, session or end user. */
+export type Budget = {
+  /** Derived from unit, window and models, so an entry keeps its ID while these stay. */
+  readonly id: string;
+  readonly unit: BudgetUnit;
+  /** Micro-credits, tokens or requests. */
+  readonly amount: number;
+  /** `1m` to `1440m` (any so many minutes), `day`, `week`, `month` (UTC) or `total`. */
+  readonly window: string;
+  /** Model IDs and `author/*` that it counts; null counts all models. */
+  readonly models: readonly string[] | null;
+  /** What happens at the limit: requests are rejected until there is room. */
+  readonly onExceeded: "reject";
+  /** Fraction of the amount at which an event is emitted; null for none. */
+  readonly alertAt: number | null;
+};
+
+/** The owner of budgets. The subject is its ID, or "" for the organization. An end user's is internal. */
+export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
+
+/** A budget and its counts now, in its unit. Times are Unix ms. */
+export type BudgetStatus = {
+  readonly scope: BudgetScope;
+  readonly budget: Budget;
+  readonly used: number;
+  /** Reserved by running requests. */
+  readonly held: number;
+  /** When the window has more room; null for a total budget, and for an unused rolling window. */
+  readonly resetsAt: number | null;
+  readonly countingSince: number;
+};
+
+const MODELS_MAX = 100;
+const MINUTES_MAX = 1440;
+const COUNT_MAX = 1_000_000_000_000;
+const WINDOW = /^(?:[1-9]\d{0,3}m|day|week|month|total)$/;
+const MODEL = /^[^/\s]{1,64}\/[^\s]{1,190}$/;
+const AMOUNT = `must be from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
+
+const count = z.int().check(z.minimum(0), z.maximum(COUNT_MAX));
+const entry = z
+  .strictObject({
+    /** Returned with each entry, and ignored in bodies. */
+    id: z.optional(z.string()),
+    limit_dollars: z.optional(
+      z.number(AMOUNT).check(z.refine((dollars) => microsOfDollars(dollars) !== null, AMOUNT)),
+    ),
+    limit_tokens: z.optional(count),
+    limit_requests: z.optional(count),
+    window: z.string().check(z.refine(isWindow, "must be 1m to 1440m, day, week, month or total")),
+    models: z.nullish(
+      z
+        .array(z.string().check(z.regex(MODEL, "must be the ID of a model, or author/*")))
+        .check(z.minLength(1), z.maxLength(MODELS_MAX)),
+    ),
+    on_exceeded: z.optional(z.enum(["reject"])),
+    alert_at: z.nullish(z.number().check(z.minimum(0), z.maximum(1))),
+  })
+  .check(
+    z.refine(
+      (one) => amountsOf(one).length === 1,
+      "must have one of limit_dollars, limit_tokens and limit_requests",
+    ),
+  );
+type BudgetFields = z.infer<typeof entry>;
+
+/** The schema of a list of budgets in a request body, with at most `most` entries. */
+export function budgetsSchema(most: number): z.ZodMiniType<readonly BudgetFields[]> {
+  return z.array(entry).check(
+    z.maxLength(most),
+    z.refine(
+      (list) => new Set(list.map((one) => budgetOf(one).id)).size === list.length,
+      "must have one entry per unit, window and models",
+    ),
+  );
+}
+
+/** Returns the budgets of a checked list. */
+export function readBudgets(list: readonly BudgetFields[]): readonly Budget[] {
+  return list.map(budgetOf);
+}
+
+/** Returns budgets with their counts as responses contain them. */
+export function budgetStatusView({ scope, budget, ...status }: BudgetStatus) {
+  const { used, held, resetsAt, countingSince } = status;
+  const left = Math.max(0, budget.amount - used - held);
+  const shown = (amount: number): number =>
+    budget.unit === "dollars" ? dollarsOf(micros(amount)) : amount;
+  return {
+    scope,
+    ...budgetView(budget),
+    usage: shown(used),
+    held: shown(held),
+    limit_remaining: shown(left),
+    resets_at: resetsAt === null ? null : timestamp(resetsAt),
+    counting_since: timestamp(countingSince),
+  };
+}
+export type BudgetStatusView = ReturnType<typeof budgetStatusView>;
+
+/** Returns budgets as responses contain them. */
+export function budgetsView(budgets: readonly Budget[]): BudgetView[] {
+  return budgets.map(budgetView);
+}
+export type BudgetView = ReturnType<typeof budgetView>;
+
+function budgetView({ id, unit, amount, window, models, onExceeded, alertAt }: Budget) {
+  return {
+    id,
+    ...limitView(unit, amount),
+    window,
+    models: models === null ? null : [...models],
+    on_exceeded: onExceeded,
+    alert_at: alertAt,
+  };
+}
+
+function limitView(unit: BudgetUnit, amount: number) {
+  if (unit === "dollars") return { limit_dollars: dollarsOf(micros(amount)) };
+  return unit === "tokens" ? { limit_tokens: amount } : { limit_requests: amount };
+}
+
+function budgetOf(given: BudgetFields): Budget {
+  const [[unit, amount] = ["dollars", 0] as const] = amountsOf(given);
+  const listed = given.models ?? null;
+  const models = listed === null ? null : [...new Set(listed)].toSorted();
+  const { window } = given;
+  return {
+    id: `lim_${sha256(JSON.stringify([unit, window, models])).slice(0, 16)}`,
+    unit,
+    amount,
+    window,
+    models,
+    onExceeded: given.on_exceeded ?? "reject",
+    alertAt: given.alert_at ?? null,
+  };
+}
+
+function amountsOf(given: BudgetFields): (readonly [BudgetUnit, number])[] {
+  const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = given;
+  return [
+    ...(dollars === undefined ? [] : [["dollars", microsOfDollars(dollars) ?? 0] as const]),
+    ...(tokens === undefined ? [] : [["tokens", tokens] as const]),
+    ...(requests === undefined ? [] : [["requests", requests] as const]),
+  ];
+}
+
+function isWindow(window: string): boolean {
+  return WINDOW.test(window) && (minutesOf(window) ?? 1) <= MINUTES_MAX;
+}
+
+/** Returns the minutes of a rolling window, or null for a calendar window or `total`. */
+export function minutesOf(window: string): number | null {
+  return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
+}
+
+/** Reports whether a budget counts a model. An unknown model (null) always counts. */
+export function countsModel({ models }: Pick<Budget, "models">, model: string | null): boolean {
+  if (models === null || model === null) return true;
+  return models.includes(model) || models.includes(`${model.slice(0, model.indexOf("/"))}/*`);
+}
+
+/** Reports whether `after` allows nothing that `before` didn't. */
+export function areTighter(before: readonly Budget[], after: readonly Budget[]): boolean {
+  return before.every((old) =>
+    after.some(
+      (one) => one.id === old.id && one.amount <= old.amount && one.onExceeded === old.onExceeded,
+    ),
+  );
+}

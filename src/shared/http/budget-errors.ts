@@ -1,0 +1,120 @@
+import { timestamp } from "../clock.ts";
+import type { Failure } from "../failure.ts";
+import type { ErrorResponse } from "./error-response.ts";
+
+type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
+
+const DO_NOT_RETRY = { "x-should-retry": "false" };
+/** For rejections caused only by holds, which end within seconds. */
+const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
+
+const OWNERS = {
+  organization: "your organization",
+  member: "the key's member",
+  key: "this API key",
+  session: "this session",
+  end_user: "this end user",
+};
+
+const UNITS = {
+  dollars: ["micro", "micro-credits"],
+  tokens: ["tokens", "tokens"],
+  requests: ["requests", "requests"],
+} as const;
+
+/** The responses of reached budgets and quotas: 402, or 429 for those of an end user. */
+export const BUDGET_ERRORS = {
+  key_budget_exceeded: keyBudgetExceeded,
+  quota_exceeded: quotaExceeded,
+  budget_exceeded: (failure: Of<"budget_exceeded">) => {
+    const { scope, budgetId, unit, limit, left, held, required, onlyHolds, resetsAt } = failure;
+    const [field, words] = UNITS[unit];
+    const isEndUser = scope === "end_user";
+    const end = resetsAt === null ? "" : ` It has room again at ${timestamp(resetsAt)}.`;
+    const has = `The budget of ${limit} ${words} ${spanOf(failure.window)} for ${OWNERS[scope]} has ${left} left`;
+    const needs = `this request needs at least ${required}`;
+    return {
+      status: isEndUser ? 429 : 402,
+      type: isEndUser ? "api_error" : "insufficient_balance",
+      code: isEndUser ? "end_user_quota_exceeded" : "budget_exceeded",
+      message: onlyHolds
+        ? `${has}, of which running requests hold ${held}, and ${needs}. Please retry after 1s.`
+        : `${has}, and ${needs}.${end}`,
+      extra: {
+        scope,
+        budget_id: budgetId,
+        window: failure.window,
+        [`limit_${field}`]: limit,
+        [`left_${field}`]: left,
+        [`required_${field}`]: required,
+        ...(resetsAt !== null && { resets_at: timestamp(resetsAt) }),
+        ...(onlyHolds && { [`held_${field}`]: held }),
+      },
+      headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+    };
+  },
+};
+
+function spanOf(window: string): string {
+  if (window === "total") return "in total";
+  if (!window.endsWith("m")) return `per ${window}`;
+  const minutes = Number(window.slice(0, -1));
+  return minutes === 1 ? "in any minute" : `in any ${minutes} minutes`;
+}
+
+function keyBudgetExceeded(failure: Of<"key_budget_exceeded">): ErrorResponse {
+  const { period, budgetMicro, resetsAt } = failure;
+  const whose = failure.session === true ? "session" : "API key";
+  const name = period === null ? "budget" : `budget of the ${period}`;
+  const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
+  const { left, extra, headers } = shortage(failure, resetsAt);
+  return {
+    status: 402,
+    type: "insufficient_balance",
+    code: "key_budget_exceeded",
+    message: failure.onlyHolds
+      ? `This ${whose} has ${left}, of its ${name}. Please retry after 1s.`
+      : `Insufficient credits: this ${whose} has ${left}, of its ${name}. ${end}`,
+    extra: { budget_micro: budgetMicro, balance_micro: failure.leftMicro, ...extra },
+    headers,
+  };
+}
+
+type Short = Of<"key_budget_exceeded"> | Of<"quota_exceeded">;
+
+function shortage(
+  { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
+  resetsAt: number | null,
+): { readonly left: string } & Required<Pick<ErrorResponse, "extra" | "headers">> {
+  const whole = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
+  const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
+  return {
+    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
+    extra: {
+      left_micro: leftMicro,
+      required_micro: requiredMicro,
+      ...(resetsAt !== null && { resets_at: timestamp(resetsAt) }),
+      ...(onlyHolds && { held_micro: heldMicro }),
+    },
+    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+  };
+}
+
+/**
+ * "You exceeded your current ... quota" makes clients stop, so rejections caused by holds must not use it.
+ */
+function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
+  const { period, quotaMicro, onlyHolds, resetsAt } = failure;
+  const name = period === "day" ? "daily" : "monthly";
+  const { left, extra, headers } = shortage(failure, resetsAt);
+  return {
+    status: 429,
+    type: "api_error",
+    code: "end_user_quota_exceeded",
+    message: onlyHolds
+      ? `This end user has ${left}, of its ${name} quota. Please retry after 1s.`
+      : `You exceeded your current ${name} quota for this end user: it has ${left}. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
+    extra: { quota_micro: quotaMicro, ...extra },
+    headers,
+  };
+}

@@ -1,0 +1,149 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { shiftClock } from "../keys/key-fixture.ts";
+import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { createKey } from "./key-client.ts";
+import { mint } from "./session-client.ts";
+
+let account: Account;
+beforeEach(async () => {
+  account = await openAccount();
+  await addCredits(account.orgId, 5_000_000);
+});
+afterEach(() => shiftClock(null));
+
+const patch = (path: string, body: unknown): Promise<Response> =>
+  send(path, { method: "PATCH", key: account.key, body });
+const settings = (budgets: unknown): Promise<Response> =>
+  patch(`/v1/orgs/${account.orgId}/settings`, { budgets });
+
+async function bodyOf(response: Response, status = 200): Promise<Record<string, unknown>> {
+  expect(response.status).toBe(status);
+  return response.json<Record<string, unknown>>();
+}
+
+const ownKey = async (key: string): Promise<Record<string, unknown>> =>
+  bodyOf(await send("/v1/key", { key }));
+
+const usageOf = (body: Record<string, unknown>): { id: string; usage: number }[] =>
+  (body["budgets"] as { id: string; usage: number }[]).map(({ id, usage }) => ({ id, usage }));
+
+describe("an organization's budgets", () => {
+  it("reject the request that doesn't fit, name the budget, and have room again after the window", async () => {
+    const body = await bodyOf(await settings([{ limit_requests: 2, window: "5m" }]));
+    expect(body["budgets"]).toMatchObject([
+      { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
+    ]);
+    for (let i = 0; i < 2; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await chat(account.key)).status).toBe(200);
+    }
+    const refused = await chat(account.key);
+    expect(refused.headers.get("x-should-retry")).toBe("false");
+    expect(await errorOf(refused, 402)).toMatchObject({
+      code: "budget_exceeded",
+      scope: "organization",
+      window: "5m",
+      limit_requests: 2,
+      left_requests: 0,
+      required_requests: 1,
+    });
+    shiftClock(5 * 60_000 + 5000);
+    expect((await chat(account.key)).status).toBe(200);
+  });
+
+  it("appear with the calling key's in GET /v1/key, and the one with the least dollars left", async () => {
+    await settings([{ limit_dollars: 3, window: "day", alert_at: 0.5 }]);
+    const { key } = await createKey(account.key, {
+      budgets: [{ limit_dollars: 1, window: "60m", models: ["sandbox/*"] }],
+    });
+    expect((await chat(key)).status).toBe(200);
+    const own = await ownKey(key);
+    expect(own["budgets"]).toMatchObject([
+      { scope: "key", limit_dollars: 1, window: "60m", models: ["sandbox/*"] },
+      { scope: "organization", limit_dollars: 3, window: "day", alert_at: 0.5 },
+    ]);
+    const [ofKey, ofOrganization] = own["budgets"] as { usage: number; limit_remaining: number }[];
+    expect(ofKey?.usage).toBeGreaterThan(0);
+    expect(ofKey?.usage).toBe(ofOrganization?.usage);
+    expect(own["effective_budget"]).toMatchObject({
+      scope: "key",
+      limit: 1,
+      limit_remaining: ofKey?.limit_remaining,
+    });
+  });
+
+  it("keep ID and count of an entry whose limit changes, and start others with the period's usage", async () => {
+    expect((await chat(account.key)).status).toBe(200);
+    const [before] = usageOf(await bodyOf(await settings([{ limit_dollars: 2, window: "day" }])));
+    expect(before?.usage).toBeGreaterThan(0);
+    const changed = await settings([
+      { limit_dollars: 1, window: "total" },
+      { limit_dollars: 1, window: "day" },
+    ]);
+    const [total, day] = usageOf(await bodyOf(changed));
+    expect(day).toEqual(before);
+    expect(total?.usage).toBe(0);
+    expect(usageOf(await bodyOf(await settings([])))).toEqual([]);
+  });
+
+  it.each([
+    [[{ window: "60m" }], "budgets[0]"],
+    [[{ limit_dollars: 1, limit_tokens: 5, window: "60m" }], "budgets[0]"],
+    [[{ limit_dollars: 1, window: "1441m" }], "budgets[0].window"],
+    [[{ limit_dollars: 1, window: "0m" }], "budgets[0].window"],
+    [[{ limit_dollars: 0.0000001, window: "day" }], "budgets[0].limit_dollars"],
+    [[{ limit_dollars: 1, window: "day", models: ["smart"] }], "budgets[0].models[0]"],
+    [[{ limit_dollars: 1, window: "day", on_exceeded: "explode" }], "budgets[0].on_exceeded"],
+    [[{ limit_dollars: 1, window: "day", color: "red" }], "budgets[0]"],
+    [Array.from({ length: 9 }, (_, i) => ({ limit_dollars: 1, window: `${i + 1}m` })), "budgets"],
+    [
+      [
+        { limit_dollars: 1, window: "day" },
+        { limit_dollars: 2, window: "day" },
+      ],
+      "budgets",
+    ],
+  ])("are 400 with the field if invalid: %j", async (budgets, param) => {
+    expect(await errorOf(await settings(budgets), 400)).toMatchObject({ param });
+  });
+});
+
+describe("a budget of another owner", () => {
+  it("rejects an end user with 429 like its quotas, and ends with it", async () => {
+    const made = await send("/v1/users", {
+      method: "POST",
+      key: account.key,
+      body: { external_id: "ann", budgets: [{ limit_requests: 1, window: "total" }] },
+    });
+    expect((await bodyOf(made, 201))["budgets"]).toMatchObject([{ scope: "end_user" }]);
+    expect((await chat(account.key, { user: "ann" })).status).toBe(200);
+    expect(await errorOf(await chat(account.key, { user: "ann" }), 429)).toMatchObject({
+      code: "end_user_quota_exceeded",
+      scope: "end_user",
+    });
+    expect((await chat(account.key, { user: "ben" })).status).toBe(200);
+    await send("/v1/users/ann", { method: "DELETE", key: account.key });
+    expect((await chat(account.key, { user: "ann" })).status).toBe(200);
+  });
+
+  it("hides the organization's budget from a session", async () => {
+    await settings([{ limit_dollars: 0, window: "1m" }]);
+    const { token } = await mint(account.key, {
+      budgets: [{ limit_requests: 1, window: "total" }],
+    });
+    expect(await errorOf(await chat(token), 402)).not.toHaveProperty("scope");
+    await settings([]);
+    expect((await chat(token)).status).toBe(200);
+    expect(await errorOf(await chat(token), 402)).toMatchObject({ scope: "session" });
+    expect((await ownKey(token))["budgets"]).toMatchObject([{ scope: "session", usage: 1 }]);
+  });
+
+  it("counts prompt and output tokens", async () => {
+    await settings([{ limit_tokens: 500, window: "day" }]);
+    const first = await bodyOf(await chat(account.key, { user: undefined }));
+    const usage = first["usage"] as { total_tokens: number };
+    const [budget] = (await ownKey(account.key))["budgets"] as { usage: number }[];
+    expect(budget?.usage).toBe(usage.total_tokens);
+  });
+});
