@@ -172,7 +172,7 @@ describe("POST /v1/chat/completions: 200", () => {
       seed: 7,
       top_k: 40,
       min_p: 0.1,
-      provider: { order: ["x"] },
+      provider: { order: ["sandbox"] },
       plugins: [],
       chat_template_kwargs: {},
       stream_options: { include_usage: true },

@@ -127,6 +127,9 @@ it("every header of ours stands in a page for clients", () => {
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts COUNT_BYTES_MAX"],
+  "Providers in a list of routing preferences": [
+    "models/core/routing-preferences.ts PROVIDERS_MAX",
+  ],
   "Budgets of an owner; of a session; models in one": [
     "shared/budgets.ts BUDGETS_MAX",
     "shared/budgets.ts SESSION_BUDGETS_MAX",

@@ -4,6 +4,7 @@ import type { Tags } from "../../shared/tags.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
 import type { JsonObject, NativeBody, NativeProtocol } from "./provider.ts";
+import type { RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
 import type { Weights } from "./prompt-size.ts";
@@ -61,6 +62,8 @@ export type ParsedRequest = {
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns the error code for a field if clients act on it; absent or null keeps the code. */
   readonly codeOf?: (param: string) => string | null;
+  /** The preferences among routes; absent or null for none. */
+  readonly preferences?: RoutePreferences | null;
   /** Writes the response. It must not hold the prompt, because streams are long. */
   readonly reply: ResponseWriter;
   /** The request in the endpoint's own protocol, for native routes; null if there is none. */

@@ -12,6 +12,9 @@ import type { ChatBody } from "../core/core-request.ts";
 import { INPUT_KINDS } from "../core/kinds.ts";
 import type { InputKind, InputRequest } from "../core/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
+import { isGatewayParam } from "../core/gateway-fields.ts";
+import { candidateRoutes } from "./candidate-routes.ts";
+import type { RouteChoice } from "./candidate-routes.ts";
 import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
@@ -35,6 +38,8 @@ type Sold = {
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
   readonly pricing?: Pricing;
+  readonly providerIds?: ReadonlySet<string>;
+  readonly speedOf?: RouteChoice["speedOf"];
 };
 
 /**
@@ -71,13 +76,16 @@ function boundChat(body: ChatBody, asked: ParsedRequest, sold: Sold): Result<Pai
   const cap = fitting.value;
   const able = capableRoutes(pricedFor(model, sold), { chat: body, prompt, cap });
   if (!able.ok) return able;
-  const routes = routesFor(able.value, { model, body, asked, sold });
+  const reading = routesFor(able.value, { model, body, asked, sold });
+  if (!reading.ok) return reading;
+  const choice = choiceOf(asked, sold, { prompt, cap });
+  const routes = chosenRoutes(model, reading.value, choice);
   if (!routes.ok) return routes;
   const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
   const mayThink = isThinking(model, body, sold);
-  const rest = { routes: routes.value, prompt, cap, bounds, mayThink };
+  const rest = { routes: routes.value, choice, prompt, cap, bounds, mayThink };
   return success({ ...common(asked, model, sold), ...rest });
 }
 
@@ -85,15 +93,42 @@ function pricedFor(model: Model, { pricing }: Sold): Model {
   return pricing === undefined ? model : pricedModel(model, pricing);
 }
 
-/** Applies other prices before the hold. Routes stay, bounds follow. */
-export function reprice(request: PaidRequest, pricing: Pricing): void {
-  const { model, prompt, cap } = request;
+/** Returns what the client's preferences need, or null without preferences. */
+function choiceOf(
+  { preferences = null }: ParsedRequest,
+  { providerIds = NO_IDS, speedOf = UNMEASURED }: Sold,
+  size: Pick<RouteChoice, "prompt" | "cap">,
+): RouteChoice | null {
+  return preferences === null ? null : { ...size, preferences, providerIds, speedOf };
+}
+
+const NO_IDS: ReadonlySet<string> = new Set();
+const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
+
+function chosenRoutes(
+  model: Model,
+  routes: readonly Route[],
+  choice: RouteChoice | null,
+): Result<readonly Route[]> {
+  return choice === null ? success(routes) : candidateRoutes(model, routes, choice);
+}
+
+/**
+ * Applies other prices before the hold. Routes stay unless the client's preferences exclude them at these
+ * prices, and bounds follow.
+ */
+export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
+  const { model, prompt, cap, choice } = request;
   const able = model.routes.filter(({ provider, upstreamId }) =>
     request.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
-  request.routes = pricedModel({ ...model, routes: able }, pricing).routes;
+  const priced = pricedModel({ ...model, routes: able }, pricing).routes;
+  const routes = chosenRoutes(model, priced, choice ?? null);
+  if (!routes.ok) return routes;
+  request.routes = routes.value;
   request.bounds = costBounds(request.routes, prompt, cap);
   request.pricing = pricing;
+  return null;
 }
 
 /** Reports whether the model may think for this request: always when asked to, and unless it is turned off, mostly unasked. */
@@ -170,13 +205,17 @@ function boundInput<K extends InputKind>(
   if (!resolved.ok) return resolved;
   const model = resolved.value;
   const row = INPUT_KINDS[kind];
-  const routes = routesMeeting(row.needs(body), pricedFor(model, sold));
-  if (!routes.ok) return routes;
+  const able = routesMeeting(row.needs(body), pricedFor(model, sold));
+  if (!able.ok) return able;
   const prompt = row.size(body, model);
+  const choice = choiceOf(asked, sold, { prompt, cap: null });
+  const routes = chosenRoutes(model, able.value, choice);
+  if (!routes.ok) return routes;
   const bounds = costBounds(routes.value, prompt, null);
   return success({
     ...common(asked, model, sold),
     routes: routes.value,
+    choice,
     prompt,
     cap: null,
     mayThink: false,
@@ -259,7 +298,7 @@ export function withClientParam(refusal: Refusal, { paramOf, codeOf, native }: W
   if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
     return refusal;
   }
-  if (failure.message === native?.only?.message) return refusal;
+  if (failure.message === native?.only?.message || isGatewayParam(failure.param)) return refusal;
   const param = paramOf(failure.param);
   const code = param === null ? null : (codeOf?.(param) ?? null);
   return { ok: false, failure: { ...failure, param, ...(code !== null && { code }) } };

@@ -116,6 +116,7 @@ async function callRoute(
         const route = routes[index]?.route;
         if (route !== undefined) reportFailedAttempt(run, { route, attempts }, failure);
       },
+      refusesDrops: run.request.choice?.preferences.requiresParameters === true,
       mayRetry: () => !run.timer.clientGone,
     },
   );

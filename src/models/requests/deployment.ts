@@ -12,6 +12,7 @@ import {
   providerProblems,
 } from "../providers/registry.ts";
 import { RouteHealth } from "../routing/route-health.ts";
+import { RouteTimes } from "../routing/route-times.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 /**
@@ -23,7 +24,10 @@ export type Deployment = {
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
+  /** IDs of all providers, also of those without their secret. */
+  readonly providerIds: ReadonlySet<string>;
   readonly health: RouteHealth;
+  readonly times: RouteTimes;
   /** Contradictions in the configuration. With any of them nothing is served. */
   readonly problems: readonly ConfigProblem[];
 };
@@ -37,7 +41,13 @@ function makeDeployment(config: Config): Deployment {
   return {
     ...catalogsOf(config),
     providers,
+    providerIds: new Set([
+      ...BUILT_IN.map(({ id }) => id),
+      ...config.providers.map(({ id }) => id),
+      ...providers.keys(),
+    ]),
     health: new RouteHealth(),
+    times: new RouteTimes(),
     problems: [
       ...catalogProblems(
         config,

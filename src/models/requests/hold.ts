@@ -41,8 +41,8 @@ async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   // A lost attempt may still hold, so this request ends. The next one knows the list.
   if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
-  reprice(request, pricing.value);
-  return asked(run);
+  const excluded = reprice(request, pricing.value);
+  return excluded === null ? asked(run) : { unanswered: false, result: excluded };
 }
 
 function failureOf(reached: Reached<unknown>): Failure | null {

@@ -44,12 +44,13 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c: a run's services must not keep its request
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
-  const { providers, health } = deploymentOf(config);
+  const { providers, health, times } = deploymentOf(config);
   const home = homeOf(c, caller, timers.after);
   const outboxes = outboxesOf(config, env, timers.after);
   const here = {
     providers,
     health,
+    times,
     tally: recorderOf(config).tally,
     callers: knownCallers(config),
     sheds: shedCounters(config),

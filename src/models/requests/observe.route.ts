@@ -10,6 +10,7 @@ import { METRICS, seriesOf } from "../../events/metrics/series.ts";
 import type { Series } from "../../shared/contracts/metrics.ts";
 import { counterSeries, histogramOf } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
+import { routeName } from "../routing/route-health.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { Charge, Run, ShedCounters } from "./paid-request.ts";
 import type { Config } from "../../shared/config/config.ts";
@@ -27,6 +28,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const { health } = run.services;
   recorder.view = () => routeGauges(health, now(env));
   countRun(run, recorder.tally);
+  noteSpeed(run);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
   if (status !== 401) flushCounts(c); // as in countRequests: a revoked key costs no more object calls
@@ -65,6 +67,20 @@ export function countRun(run: Run, tally: Tally): void {
   if (shortfall > 0) tally.count("shortfall", {}, shortfall);
   if (estimated) tally.count("estimated", { provider });
   if (isUnsaved) tally.count("unsaved");
+}
+
+/** Records the speed of the route that served. Of a JSON response only the whole time is known. */
+function noteSpeed({ progress, request, services, startedMs }: Run): void {
+  const { outcome, askedMs } = progress;
+  if (outcome?.kind !== "settle" || outcome.estimated) return;
+  const { route, usage } = outcome;
+  const { provider, upstreamId } = route.route;
+  const { firstByteMs } = route;
+  const streamMs = services.now() - startedMs - firstByteMs;
+  const { times } = services;
+  const latencyMs = firstByteMs - askedMs;
+  const served = request.stream ? { latencyMs, streamMs } : { latencyMs: -1, streamMs: latencyMs };
+  times.note(routeName(provider, upstreamId), { ...served, output: usage.output });
 }
 
 type RunSeries = ReturnType<typeof runSeries>;

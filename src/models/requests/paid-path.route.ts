@@ -204,7 +204,11 @@ function parsed(
   const user = endUserOf(asked.value, c.req.header(END_USER));
   if (!user.ok) return user;
   const tagged = requestTags(json, c.req.header("x-tags"));
-  return tagged.ok ? success(withTags({ ...asked.value, user: user.value }, tagged.value)) : tagged;
+  if (!tagged.ok) return tagged;
+  const { preferences } = fields;
+  const dropped = [...asked.value.dropped, ...fields.dropped];
+  const request = { ...asked.value, user: user.value, dropped, preferences };
+  return success(withTags(request, tagged.value));
 }
 
 const END_USER = "x-end-user";
@@ -230,7 +234,7 @@ function endUserOf(
  */
 async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
   const { numbers, region } = c.get("config");
-  const { catalogAt, providers } = deploymentOf(c.get("config"));
+  const { catalogAt, providers, providerIds, times } = deploymentOf(c.get("config"));
   const at = now(c.env);
   const catalog = catalogAt(at);
   const admitted = caller.home === region ? c.get("admitted") : undefined;
@@ -240,7 +244,9 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
     : corrected(caller.orgId, admitted.priceList ?? null, at));
   if (!pricing.ok) return pricing;
   const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
-  const sold = { catalog, providers, defaultCap, pricing: pricing.value };
+  const speedOf = (route: string) => times.speedOf(route);
+  const here = { catalog, providers, providerIds, speedOf };
+  const sold = { ...here, defaultCap, pricing: pricing.value };
   const request = boundRequest(asked, sold);
   if (!request.ok || asked.request.kind === "chat") return request;
   const texts = await withTexts(c, asked, { routes: request.value.routes, providers });

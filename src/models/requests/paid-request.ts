@@ -21,6 +21,7 @@ import type { Tally } from "../../events/metrics/tally.ts";
 import type { Candidate } from "../routing/attempt.ts";
 import type { CoreRequest } from "../core/kinds.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
+import type { RouteTimes } from "../routing/route-times.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import type { GroupedCalls, HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
@@ -33,6 +34,7 @@ import type {
 } from "../core/endpoint-adapter.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 import type { RunTimer } from "./run-timer.ts";
+import type { RouteChoice } from "./candidate-routes.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
@@ -45,6 +47,8 @@ export type PaidRequest = {
   pricing: Pricing;
   /** The capable routes in order, at the customer's prices; at least one. */
   routes: readonly Route[];
+  /** The client's preferences among routes; absent or null for none. */
+  readonly choice?: RouteChoice | null;
   readonly stream: boolean;
   readonly user: string | null;
   readonly tags?: Tags | undefined;
@@ -94,6 +98,7 @@ export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
+  readonly times: RouteTimes;
   readonly tally: Tally;
   readonly numbers: NumberVars;
   /** The keys that this isolate knows. A rejected key may be revoked. */

@@ -1,4 +1,4 @@
-import { refuse, success } from "../../shared/failure.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import { attempt } from "./attempt.ts";
 import type { AttemptOptions, AttemptRequest, Candidate } from "./attempt.ts";
@@ -168,6 +168,8 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
    * Called with the usage of an attempt that the request itself made fail. It is charged if no route serves.
    */
   readonly onSpent?: (asked: ActiveRoute, spent: FailedUsage) => void;
+  /** A route that drops a field of the request isn't called. */
+  readonly refusesDrops?: boolean;
   /** Returns false once nobody waits, so that the current attempt is the last. */
   readonly mayRetry?: () => boolean;
   /** Returns the pause in ms before the same route is asked again, for tests. */
@@ -198,8 +200,11 @@ export async function failover(
       return noRouteLeft(order, options);
     }
     const asked = { index: turn.index, attempts: order.attempts, failed: order.failed };
-    const onDispatch = (): void => options.onAsked?.(asked);
     let dropped: readonly string[] = [];
+    const onDispatch = (): void => {
+      if (options.refusesDrops === true && dropped.length > 0) throw new UnsupportedFields();
+      options.onAsked?.(asked);
+    };
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
     };
@@ -237,16 +242,30 @@ async function attempted(
   try {
     return await ask();
   } catch (error) {
+    if (error instanceof UnsupportedFields) return { kind: "failure", failure: UNSUPPORTED };
     order.released();
     throw error;
   }
 }
+
+/** Ends an attempt before its call, because the route would drop a field. */
+class UnsupportedFields extends Error {}
+
+const UNSUPPORTED: ProviderFailure = {
+  kind: "retry",
+  reason: "unsupported_parameters",
+  fault: "request",
+};
 
 function isOver({ attempts }: AskingOrder, options: FailoverOptions): boolean {
   return options.signal.aborted || (attempts > 0 && options.mayRetry?.() === false);
 }
 
 function noRouteLeft({ failure, waitMs }: AskingOrder, { signal }: FailoverOptions): Refusal {
+  if (failure === UNSUPPORTED) {
+    const message = "No provider of this model supports all parameters of this request.";
+    return invalid(message, "provider.require_parameters");
+  }
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
   return refuse(overloadedFor(waitMs));

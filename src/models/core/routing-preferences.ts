@@ -1,0 +1,188 @@
+import * as z from "zod/mini";
+
+/** The criterion by which a request sorts its routes. */
+export type RouteSort = "price" | "latency" | "throughput";
+
+/** Maximum prices in micro-credits per million; null without a maximum. */
+export type MaxPrice = {
+  readonly input: number | null;
+  readonly output: number | null;
+  readonly request: number | null;
+};
+
+/** A request's preferences among the routes of a model. Providers are their IDs. */
+export type RoutePreferences = {
+  /** The field that has the lists. */
+  readonly field: "provider" | "providerOptions.gateway";
+  readonly order: readonly string[];
+  /** Null without a list; an empty list allows nothing. */
+  readonly only: readonly string[] | null;
+  readonly ignore: readonly string[];
+  readonly allowsFallbacks: boolean;
+  readonly sort: RouteSort | null;
+  readonly maxPrice: MaxPrice | null;
+  /** A route that would drop a field of the request isn't called. */
+  readonly requiresParameters: boolean;
+};
+
+const PROVIDERS_MAX = 64;
+const MICROS_PER_DOLLAR = 1_000_000;
+/** Micro-credits per million requests, for a dollar per request. */
+const REQUEST_SCALE = MICROS_PER_DOLLAR * MICROS_PER_DOLLAR;
+const DOLLARS = "must be a number of dollars, at least 0";
+
+/** OpenRouter's and Vercel's names of providers with another ID here. */
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ["amazon-bedrock", "bedrock"],
+  ["google-ai-studio", "google"],
+  ["google-vertex", "vertex"],
+  ["vertexai", "vertex"],
+  ["mistralai", "mistral"],
+  ["x-ai", "xai"],
+]);
+
+const providerId = z.pipe(
+  z.string().check(z.minLength(1), z.maxLength(64)),
+  z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
+);
+export const providerNames = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
+const dollars = z.nullish(
+  z.pipe(
+    z.union([z.number(), z.string().check(z.regex(/^\d{1,12}(\.\d{1,12})?$/, DOLLARS))], {
+      error: DOLLARS,
+    }),
+    z.pipe(z.transform(Number), z.number().check(z.minimum(0))),
+  ),
+);
+const flag = z.nullish(z.boolean());
+const SORTS = ["price", "latency", "throughput"] as const;
+const sort = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
+const never = (problem: string) => z.nullish(z.never({ error: problem }));
+const UNKNOWN_HERE = "is not supported: the gateway doesn't know it of its providers";
+
+/**
+ * `provider` in OpenRouter's format. Requirements that the gateway can't check are rejected, and an unknown
+ * field is 400.
+ */
+export const providerPreferences = z.strictObject({
+  order: providerNames,
+  only: providerNames,
+  ignore: providerNames,
+  allow_fallbacks: flag,
+  require_parameters: flag,
+  sort: z.nullish(
+    z.union([sort, z.strictObject({ by: sort, partition: z.nullish(z.literal("model")) })]),
+  ),
+  max_price: z.nullish(
+    z.strictObject({
+      prompt: dollars,
+      completion: dollars,
+      request: dollars,
+      image: dollars,
+      audio: dollars,
+    }),
+  ),
+  data_collection: z.nullish(z.literal("allow", { error: "must be allow" })),
+  zdr: z.nullish(z.literal(false, { error: "must be false" })),
+  enforce_distillable_text: z.nullish(z.literal(false, { error: "must be false" })),
+  quantizations: never(UNKNOWN_HERE),
+  preferred_min_throughput: z.optional(z.unknown()),
+  preferred_max_latency: z.optional(z.unknown()),
+});
+type Provider = z.infer<typeof providerPreferences>;
+
+const SORT_BY = { cost: "price", ttft: "latency", tps: "throughput" } as const;
+
+/** `providerOptions.gateway` in Vercel's format. `tags` and `user` aren't about routes. */
+export const gatewayOptions = z.strictObject({
+  order: providerNames,
+  only: providerNames,
+  sort: z.nullish(z.enum(["cost", "ttft", "tps"], { error: "must be cost, ttft or tps" })),
+  models: z.nullish(z.array(z.string().check(z.minLength(1), z.maxLength(256)))),
+  tags: z.optional(z.unknown()),
+  user: z.optional(z.unknown()),
+});
+type Gateway = z.infer<typeof gatewayOptions>;
+
+/** Returns a request's preferences; null if it has none. `provider` replaces `gateway`. */
+export function preferencesOf(
+  provider: Provider | null | undefined,
+  gateway: Gateway | null | undefined,
+  suffix: RouteSort | null,
+): RoutePreferences | null {
+  const sorted = { sort: sortOf(provider, gateway) ?? suffix };
+  const preferences = provider
+    ? { ...NEUTRAL, ...listsOf("provider", provider), ...conditionsOf(provider), ...sorted }
+    : { ...NEUTRAL, ...listsOf("providerOptions.gateway", gateway ?? {}), ...sorted };
+  return isNeutral(preferences) ? null : preferences;
+}
+
+const NEUTRAL: RoutePreferences = {
+  field: "provider",
+  order: [],
+  only: null,
+  ignore: [],
+  allowsFallbacks: true,
+  sort: null,
+  maxPrice: null,
+  requiresParameters: false,
+};
+
+type Lists = Pick<Gateway, "order" | "only">;
+
+function listsOf<F extends RoutePreferences["field"]>(field: F, { order, only }: Lists) {
+  return { field, order: order ?? [], only: only ?? null };
+}
+
+function conditionsOf(provider: Provider) {
+  return {
+    ignore: provider.ignore ?? [],
+    allowsFallbacks: provider.allow_fallbacks ?? true,
+    maxPrice: maxPriceOf(provider),
+    requiresParameters: provider.require_parameters ?? false,
+  };
+}
+
+function isNeutral(preferences: RoutePreferences): boolean {
+  const { order, only, ignore, sort: by, maxPrice } = preferences;
+  const hasList = order.length > 0 || only !== null || ignore.length > 0;
+  const isPlain = preferences.allowsFallbacks && !preferences.requiresParameters;
+  return !hasList && isPlain && by === null && maxPrice === null;
+}
+
+function sortOf(
+  provider: Provider | null | undefined,
+  gateway: Gateway | null | undefined,
+): RouteSort | null {
+  const said = provider?.sort ?? null;
+  if (said !== null) return typeof said === "string" ? said : said.by;
+  const other = gateway?.sort ?? null;
+  return other === null ? null : SORT_BY[other];
+}
+
+function maxPriceOf(provider: Provider): MaxPrice | null {
+  const said = provider.max_price ?? null;
+  if (said === null) return null;
+  const { prompt = null, completion = null, request = null } = said;
+  return {
+    input: scaled(prompt, MICROS_PER_DOLLAR),
+    output: scaled(completion, MICROS_PER_DOLLAR),
+    request: scaled(request, REQUEST_SCALE),
+  };
+}
+
+function scaled(amount: number | null, scale: number): number | null {
+  return amount === null ? null : amount * scale;
+}
+
+const SUFFIXES: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
+
+/** Splits a model's name into the name and the sort of its suffix `:floor` or `:nitro`. */
+export function splitSuffix(name: string): {
+  readonly name: string;
+  readonly sort: RouteSort | null;
+} {
+  const at = name.lastIndexOf(":");
+  const by = at === -1 ? undefined : SUFFIXES[name.slice(at + 1)];
+  return by === undefined ? { name, sort: null } : { name: name.slice(0, at), sort: by };
+}

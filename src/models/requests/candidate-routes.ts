@@ -1,0 +1,153 @@
+import type { Model, Route } from "../catalog/model.ts";
+import { priceAt } from "../catalog/price.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { Price } from "../../shared/usage.ts";
+import type { MaxPrice, RoutePreferences, RouteSort } from "../core/routing-preferences.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
+import { routeName } from "../routing/route-health.ts";
+import type { RouteSpeed } from "../routing/route-times.ts";
+import { maxInputPrice } from "./hold-bounds.ts";
+import type { OutputCap } from "./hold-bounds.ts";
+
+/** The facts about a request and this deployment by which routes are chosen. */
+export type RouteChoice = {
+  readonly preferences: RoutePreferences;
+  readonly prompt: PromptSize;
+  readonly cap: OutputCap | null;
+  /** IDs of all providers that the deployment knows, also of those without a secret. */
+  readonly providerIds: ReadonlySet<string>;
+  readonly speedOf: (route: string) => RouteSpeed;
+};
+
+/** A condition that candidate routes must meet, and the field that sets it. */
+export type RouteRule = {
+  readonly param: string;
+  readonly problem: string;
+  readonly allows: (route: Route) => boolean;
+};
+
+/**
+ * Returns the routes that all rules allow, in order, or 400 with the `param` of the first rule that leaves
+ * none. A request holds, calls and fails over within them only.
+ */
+export function allowedRoutes(
+  { id }: Pick<Model, "id">,
+  routes: readonly Route[],
+  rules: readonly RouteRule[],
+): Result<readonly Route[]> {
+  let left = routes;
+  for (const { param, problem, allows } of rules) {
+    left = left.filter(allows);
+    if (left.length === 0) {
+      return invalid(`No provider of the model '${id}' is left: ${problem}.`, param);
+    }
+  }
+  return success(left);
+}
+
+/** Returns the candidate routes of a model in the order in which they are called. */
+export function candidateRoutes(
+  model: Pick<Model, "id">,
+  routes: readonly Route[],
+  choice: RouteChoice,
+): Result<readonly Route[]> {
+  const unknown = unknownProvider(choice);
+  if (unknown !== null) return unknown;
+  const allowed = allowedRoutes(model, routes, rulesOf(choice));
+  return allowed.ok ? success(inOrder(allowed.value, choice)) : allowed;
+}
+
+const LISTS = ["order", "only", "ignore"] as const;
+
+function unknownProvider({
+  preferences,
+  providerIds,
+}: RouteChoice): ReturnType<typeof invalid> | null {
+  for (const list of LISTS) {
+    const names = preferences[list] ?? [];
+    const at = names.findIndex((name) => !providerIds.has(name));
+    if (at === -1) continue;
+    const param = `${preferences.field}.${list}[${at}]`;
+    return invalid(`${param} is not a known provider: '${names[at] ?? ""}'.`, param);
+  }
+  return null;
+}
+
+function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
+  const { field, order, only, ignore, allowsFallbacks, maxPrice } = preferences;
+  const rules: RouteRule[] = [
+    {
+      param: `${field}.only`,
+      problem: "'only' lists none of them",
+      allows: ({ provider }) => only?.includes(provider) ?? true,
+    },
+    {
+      param: "provider.ignore",
+      problem: "'ignore' lists all of them",
+      allows: ({ provider }) => !ignore.includes(provider),
+    },
+  ];
+  if (!allowsFallbacks && order.length > 0) {
+    rules.push({
+      param: "provider.order",
+      problem: "'order' lists none of them, and 'allow_fallbacks' is false",
+      allows: ({ provider }) => order.includes(provider),
+    });
+  }
+  if (maxPrice !== null) {
+    rules.push({
+      param: "provider.max_price",
+      problem: "all cost more than 'max_price'",
+      allows: (route) => isWithin(route, prompt, maxPrice),
+    });
+  }
+  return rules;
+}
+
+/**
+ * Reports whether no token of this request can cost more than its maximum: at the usual price, at the price of
+ * a prompt as long as this one, and for cache writes.
+ */
+function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
+  return [route.price, priceAt(route, prompt.bound)].every((price) => {
+    const { input, output, request } = maxPrice;
+    return (
+      maxInputPrice(price, prompt) <= (input ?? Infinity) &&
+      price.output <= (output ?? Infinity) &&
+      (price.units?.request ?? 0) <= (request ?? Infinity)
+    );
+  });
+}
+
+function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[] {
+  const { order, allowsFallbacks, sort } = choice.preferences;
+  const sorted = sort === null ? routes : sortedBy(sort, routes, choice);
+  const rank = ({ provider }: Route): number => {
+    const at = order.indexOf(provider);
+    return at === -1 ? order.length : at;
+  };
+  const ordered = order.length === 0 ? sorted : sorted.toSorted((a, b) => rank(a) - rank(b));
+  return allowsFallbacks || order.length > 0 ? ordered : ordered.slice(0, 1);
+}
+
+/** Sorts routes, the best first. Unmeasured routes follow in their usual order. */
+function sortedBy(
+  sort: RouteSort,
+  routes: readonly Route[],
+  { prompt, cap, speedOf }: RouteChoice,
+): readonly Route[] {
+  const costOf = (route: Route): number => {
+    const price: Price = priceAt(route, prompt.bound);
+    return prompt.likely * price.input + (cap?.whole ?? 0) * price.output;
+  };
+  const badnessOf = (route: Route): number => {
+    if (sort === "price") return costOf(route);
+    const speed = speedOf(routeName(route.provider, route.upstreamId));
+    if (sort === "latency") return speed.latencyMs ?? Infinity;
+    return speed.tokensPerSecond === null ? Infinity : -speed.tokensPerSecond;
+  };
+  const ranked = routes.map((route) => ({ route, badness: badnessOf(route) }));
+  ranked.sort((a, b) => (a.badness === b.badness ? 0 : a.badness - b.badness));
+  return ranked.map(({ route }) => route);
+}

@@ -1,0 +1,58 @@
+import { evictOldest } from "../../shared/evict-oldest.ts";
+
+/** The medians of a route's recent requests; null before enough of them. */
+export type RouteSpeed = {
+  /** From the call to the first byte, in ms. */
+  readonly latencyMs: number | null;
+  /** Output tokens per second after the first byte. */
+  readonly tokensPerSecond: number | null;
+};
+
+const ROUTES_MAX = 1_000;
+const SAMPLES_MAX = 32;
+const SAMPLES_MIN = 3;
+const OUTPUT_MIN = 16;
+
+type Samples = { readonly latencies: number[]; readonly speeds: number[] };
+
+/**
+ * The speed of routes as this isolate measured it with real requests. It belongs to one region, is lost with
+ * the isolate and says nothing about single customers.
+ */
+export class RouteTimes {
+  readonly #routes = new Map<string, Samples>();
+
+  /** Records a served request. A short output says nothing about the throughput. */
+  note(
+    route: string,
+    served: { readonly latencyMs: number; readonly streamMs: number; readonly output: number },
+  ): void {
+    const known = this.#routes.get(route) ?? { latencies: [], speeds: [] };
+    if (!this.#routes.has(route)) evictOldest(this.#routes, ROUTES_MAX);
+    this.#routes.set(route, known);
+    const { latencyMs, streamMs, output } = served;
+    if (latencyMs >= 0) push(known.latencies, latencyMs);
+    if (output >= OUTPUT_MIN && streamMs > 0) push(known.speeds, (output * 1000) / streamMs);
+  }
+
+  speedOf(route: string): RouteSpeed {
+    const { latencies = [], speeds = [] } = this.#routes.get(route) ?? {};
+    return { latencyMs: median(latencies), tokensPerSecond: median(speeds) };
+  }
+
+  /** Returns every measured route by name. */
+  all(): readonly (RouteSpeed & { readonly route: string })[] {
+    return [...this.#routes.keys()].map((route) => Object.assign({ route }, this.speedOf(route)));
+  }
+}
+
+function push(samples: number[], value: number): void {
+  samples.push(value);
+  if (samples.length > SAMPLES_MAX) samples.shift();
+}
+
+function median(samples: readonly number[]): number | null {
+  if (samples.length < SAMPLES_MIN) return null;
+  const sorted = samples.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? null;
+}

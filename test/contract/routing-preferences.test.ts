@@ -1,0 +1,171 @@
+import * as fc from "fast-check";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { effort } from "../effort.ts";
+import { chat, errorOf, HELLO, openAccount, send } from "./client.ts";
+import { upstreamBindings, upstreamCompletion, UPSTREAM_VARS } from "./upstream.ts";
+
+const IDS = ["alpha", "beta", "gamma", "delta"] as const;
+type Id = (typeof IDS)[number];
+
+const MODELS = JSON.stringify([
+  ...(JSON.parse(UPSTREAM_VARS.MODELS) as object[]),
+  {
+    id: "many/chat",
+    kind: "chat",
+    context: 128_000,
+    max_output: 4096,
+    price: { input: 1_000_000, output: 2_000_000 },
+    routes: IDS.map((provider) => ({ provider, upstream_id: "chat" })),
+  },
+]);
+const PROVIDERS = JSON.stringify([
+  ...(JSON.parse(UPSTREAM_VARS.PROVIDERS) as object[]),
+  ...IDS.map((id) => {
+    const base_url = `https://${id}.upstream.test/v1`;
+    return { id, base_url, profile: "generic", secret: "MOCK_API_KEY", regions: ["eu"] };
+  }),
+]);
+
+/** A world with four providers, of which some fail. `calls` lists those that were called, in order. */
+function world(failing: readonly Id[] = []): { readonly calls: Id[]; readonly bindings: Env } {
+  const calls: Id[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const { hostname } = new URL(new Request(input, init).url);
+    const id = IDS.find((one) => hostname === `${one}.upstream.test`);
+    if (id === undefined) return new Response("", { status: 503 });
+    calls.push(id);
+    return failing.includes(id) ? new Response("{}", { status: 500 }) : upstreamCompletion();
+  });
+  return { calls, bindings: upstreamBindings({ PROVIDERS, MODELS }) };
+}
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+const SAY = { model: "many/chat", messages: HELLO, max_tokens: 20 };
+
+async function callsOf(fields: object, failing: readonly Id[] = []): Promise<readonly Id[]> {
+  const { calls, bindings } = world(failing);
+  const response = await chat(key, { ...SAY, ...fields }, { bindings });
+  expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+  return calls;
+}
+
+describe("provider preferences", () => {
+  it.each<[string, object, Id]>([
+    ["order", { provider: { order: ["gamma", "beta"] } }, "gamma"],
+    ["only", { provider: { only: ["delta"] } }, "delta"],
+    ["ignore", { provider: { ignore: ["alpha"] } }, "beta"],
+    ["no list", { provider: { allow_fallbacks: false } }, "alpha"],
+    ["a null provider", { provider: null }, "alpha"],
+    ["Vercel's options", { providerOptions: { gateway: { order: ["delta"] } } }, "delta"],
+    ["the suffix :floor", { model: "many/chat:floor" }, "alpha"],
+    ["the suffix :nitro", { model: "many/chat:nitro" }, "alpha"],
+  ])("choose the route by %s", async (_, fields, first) => {
+    expect(await callsOf(fields)).toEqual([first]);
+  });
+
+  it.each([
+    ["/v1/completions", { model: "many/chat", prompt: "Hi", max_tokens: 9 }],
+    ["/v1/responses", { model: "many/chat", input: "Hi", max_output_tokens: 20 }],
+    ["/v1/messages", { model: "many/chat", messages: HELLO, max_tokens: 20 }],
+  ])("apply to %s", async (path, body) => {
+    const { calls, bindings } = world();
+    const sent = { ...body, provider: { only: ["gamma"] } };
+    const response = await send(path, { key, body: sent, bindings });
+    expect([response.status, response.headers.get("x-dropped"), calls]).toEqual([
+      200,
+      null,
+      ["gamma"],
+    ]);
+  });
+
+  it("keep every excluded provider uncalled at any failover, and call the ordered ones first", async () => {
+    const some = fc.subarray([...IDS]);
+    const mixed = fc.shuffledSubarray([...IDS]);
+    const asked = fc.record({
+      order: fc.option(mixed),
+      only: fc.option(some),
+      ignore: fc.option(some),
+      allow_fallbacks: fc.option(fc.boolean()),
+    });
+    const property = fc.asyncProperty(asked, some, async (provider, failing) => {
+      const { calls, bindings } = world(failing);
+      const response = await chat(key, { ...SAY, provider }, { bindings });
+      await response.text();
+      const order = provider.order ?? [];
+      const allowed = IDS.filter(
+        (id) =>
+          (provider.only?.includes(id) ?? true) &&
+          provider.ignore?.includes(id) !== true &&
+          (provider.allow_fallbacks !== false || order.length === 0 || order.includes(id)),
+      );
+      const preferred = [
+        ...order.filter((id) => allowed.includes(id)),
+        ...allowed.filter((id) => !order.includes(id)),
+      ];
+      const isAlone = provider.allow_fallbacks === false && order.length === 0;
+      const candidates = isAlone ? preferred.slice(0, 1) : preferred;
+      // a failed route may be tried once more, when no other is left
+      expect([...new Set(calls)]).toEqual(candidates.slice(0, new Set(calls).size));
+      expect(response.status).toBe(
+        candidates.length === 0 ? 400 : expectedStatus(candidates, failing),
+      );
+    });
+    await fc.assert(property, { numRuns: effort(60, 1000) });
+  });
+
+  it.each<[object, string]>([
+    [{ provider: { order: ["nobody"] } }, "provider.order[0]"],
+    [{ provider: { only: ["alpha", "nobody"] } }, "provider.only[1]"],
+    [{ provider: { ignore: ["nobody"] } }, "provider.ignore[0]"],
+    [{ provider: { only: ["mock"] } }, "provider.only"],
+    [{ provider: { only: [] } }, "provider.only"],
+    [{ provider: { ignore: [...IDS] } }, "provider.ignore"],
+    [{ provider: { max_price: { prompt: 0.5 } } }, "provider.max_price"],
+    [{ provider: { max_price: { completion: "1.9" } } }, "provider.max_price"],
+    [{ provider: { max_price: { prompt: -1 } } }, "provider.max_price.prompt"],
+    [{ provider: { sort: "exacto" } }, "provider.sort"],
+    [{ provider: { zdr: true } }, "provider.zdr"],
+    [{ provider: { data_collection: "deny" } }, "provider.data_collection"],
+    [{ provider: { quantizations: ["fp8"] } }, "provider.quantizations"],
+    [{ provider: { sorted: "price" } }, "provider"],
+    [{ providerOptions: { gateway: { only: ["nobody"] } } }, "providerOptions.gateway.only[0]"],
+    [{ providerOptions: { gateway: { zeroDataRetention: true } } }, "providerOptions.gateway"],
+  ])("reject %j with 400 and its param", async (fields, param) => {
+    const { calls, bindings } = world();
+    const response = await chat(key, { ...SAY, ...fields }, { bindings });
+    expect((await errorOf(response, 400)).param).toBe(param);
+    expect(calls).toEqual([]);
+  });
+
+  it("accept max_price at the price, as number or text, and the names of OpenRouter", async () => {
+    const max_price = { prompt: 1, completion: "2", request: 0 };
+    expect(await callsOf({ provider: { max_price } })).toEqual(["alpha"]);
+    expect(await callsOf({ provider: { ignore: ["Amazon-Bedrock"] } })).toEqual(["alpha"]);
+  });
+
+  it("report a ranking without an effect in x-dropped", async () => {
+    const { bindings } = world();
+    const provider = { preferred_max_latency: 2, sort: { by: "latency", partition: "model" } };
+    const response = await chat(key, { ...SAY, provider }, { bindings });
+    expect(response.headers.get("x-dropped")).toBe("provider.preferred_max_latency");
+  });
+
+  it("call no provider that would drop a field with require_parameters", async () => {
+    const { calls, bindings } = world();
+    const provider = { require_parameters: true };
+    const fields = { ...SAY, provider, top_k: 4, prompt_cache_retention: "24h" };
+    const response = await chat(key, fields, { bindings });
+    expect((await errorOf(response, 400)).param).toBe("provider.require_parameters");
+    expect(calls).toEqual([]);
+    expect(await callsOf({ provider, temperature: 1 })).toEqual(["alpha"]);
+  });
+});
+
+function expectedStatus(candidates: readonly Id[], failing: readonly Id[]): number {
+  const ATTEMPTS_MAX = 3;
+  return candidates.slice(0, ATTEMPTS_MAX).some((id) => !failing.includes(id)) ? 200 : 502;
+}

@@ -1,0 +1,90 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { priceAt } from "../../src/models/catalog/price.ts";
+import type { Route } from "../../src/models/catalog/model.ts";
+import { preferencesOf } from "../../src/models/core/routing-preferences.ts";
+import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
+import { RouteTimes } from "../../src/models/routing/route-times.ts";
+import { costOf } from "../../src/shared/cost.ts";
+import { promptTokens } from "../../src/shared/usage.ts";
+import { effort } from "../effort.ts";
+
+const perMillion = fc.integer({ min: 0, max: 5_000_000 });
+const price = fc.record({
+  input: perMillion,
+  cached: perMillion,
+  cacheWrite: perMillion,
+  output: perMillion,
+});
+const route: fc.Arbitrary<Route> = fc
+  .record({ provider: fc.constantFrom("a", "b", "c"), price, long: fc.option(price) })
+  .map(({ long, ...usual }) => {
+    const longPrompt = long === null ? {} : { longPrompt: { aboveTokens: 100, price: long } };
+    return Object.assign(usual, { upstreamId: "m" }, longPrompt);
+  });
+
+function routeOf(provider: string, each: number): Route {
+  const same = { input: each, cached: each, cacheWrite: each, output: each };
+  return { provider, upstreamId: "m", price: same };
+}
+
+const MODEL = { id: "test/model" };
+const PROMPT = { bound: 200, estimate: 150, likely: 120 };
+const CAP = { whole: 50, least: 10, choices: 1, isAsked: true };
+const IDS = new Set(["a", "b", "c"]);
+
+function chosen(routes: readonly Route[], provider: object, times = new RouteTimes()) {
+  const preferences = preferencesOf(provider, null, null);
+  if (preferences === null) throw new Error("no preferences");
+  const speedOf = (name: string) => times.speedOf(name);
+  const choice = { preferences, prompt: PROMPT, cap: CAP, providerIds: IDS, speedOf };
+  return candidateRoutes(MODEL, routes, choice);
+}
+
+describe("candidateRoutes", () => {
+  const usage = fc
+    .record({
+      input: fc.integer({ min: 0, max: 60 }),
+      cacheRead: fc.integer({ min: 0, max: 60 }),
+      cacheWrite: fc.integer({ min: 0, max: 60 }),
+      output: fc.integer({ min: 0, max: 50 }),
+    })
+    .map((counts) => Object.assign(counts, { reasoning: 0 }));
+  const dollars = fc.integer({ min: 0, max: 5000 }).map((thousandths) => thousandths / 1000);
+
+  it("keeps the charge of every candidate within max_price times usage, rounded up once", () => {
+    const property = fc.property(
+      fc.array(route, { minLength: 1, maxLength: 4 }),
+      fc.record({ prompt: dollars, completion: dollars }),
+      usage,
+      (routes, max_price, used) => {
+        const left = chosen(routes, { max_price });
+        if (!left.ok) return;
+        const tokens = promptTokens(used);
+        const limit = Math.ceil(tokens * max_price.prompt + used.output * max_price.completion);
+        for (const one of left.value) {
+          expect(costOf(priceAt(one, tokens), used)).toBeLessThanOrEqual(limit + 1e-6);
+        }
+      },
+    );
+    fc.assert(property, { numRuns: effort(500, 20_000) });
+  });
+
+  it("sorts by price, latency and throughput, unmeasured routes last", () => {
+    const routes = [routeOf("a", 3), routeOf("b", 1), routeOf("c", 2)];
+    const times = new RouteTimes();
+    for (let n = 0; n < 3; n++) {
+      times.note("c:m", { latencyMs: 900, streamMs: 1000, output: 100 });
+      times.note("b:m", { latencyMs: 300, streamMs: 1000, output: 20 });
+    }
+    const orderBy = (sort: string): string => {
+      const left = chosen(routes, { sort }, times);
+      return left.ok ? left.value.map(({ provider }) => provider).join("") : "";
+    };
+    expect([orderBy("price"), orderBy("latency"), orderBy("throughput")]).toEqual([
+      "bca",
+      "bca",
+      "cba",
+    ]);
+  });
+});
