@@ -362,6 +362,14 @@ CREATE TABLE budgets (
   PRIMARY KEY (org_id, name)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE merchants (
+  name TEXT PRIMARY KEY NOT NULL,
+  secret_hash TEXT NOT NULL UNIQUE, -- SHA-256 of its current secret
+  created_at INTEGER NOT NULL,
+  rotated_at INTEGER, -- when its secret last changed
+  created_by TEXT NOT NULL -- the operator
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE notification_preferences (
   member_id TEXT PRIMARY KEY NOT NULL REFERENCES members (id),
   types TEXT NOT NULL CHECK (json_valid(types)), -- array of event types

@@ -28,6 +28,8 @@ import {
 import { forwardPeer } from "./accounts/keys/forward.peer.ts";
 import { forwardToHome } from "./accounts/keys/forward.route.ts";
 import { lookupPeer, revocationsPeer } from "./accounts/keys/global-keys.peer.ts";
+import { holdsPeer } from "./accounts/merchants/holds.peer.ts";
+import { merchantRoute } from "./accounts/merchants/merchant.route.ts";
 import { RELEASE } from "./shared/release.ts";
 import {
   readMember,
@@ -74,9 +76,13 @@ app.post("/internal/v1/outcomes", outcomesPeer);
 app.post("/internal/v1/revocations", revocationsPeer);
 app.post("/internal/v1/authorize", authorizePeer);
 app.post("/internal/v1/kept", storedResponsesPeer);
+app.post("/internal/v1/holds", holdsPeer);
 app.post("/internal/v1/failures", failuresPeer);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isAnsweredAtHome }));
 
+app.get("/v1/holds/:id", merchantRoute("read"));
+app.post("/v1/holds/:id/capture", merchantRoute("capture"));
+app.post("/v1/holds/:id/release", merchantRoute("release"));
 app.use("/v1/*", startAdmission(PAID_ROUTES));
 serve("paid");
 

@@ -28,6 +28,7 @@ import {
   endSessionRoute,
   listSessionsRoute,
 } from "./accounts/keys/sessions.route.ts";
+import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.store.ts";
 import { now } from "./shared/clock.ts";
 import type { Role } from "./shared/caller.ts";
 import {
@@ -59,6 +60,14 @@ import {
   holdsRoute,
   listGenerationsRoute,
 } from "./money/wallet/routes/generations.route.ts";
+import {
+  captureHoldRoute,
+  chargeRoute,
+  extendHoldRoute,
+  placeHoldRoute,
+  readHoldRoute,
+  releaseHoldRoute,
+} from "./money/wallet/routes/holds.route.ts";
 import { usageRoute } from "./money/wallet/routes/usage.route.ts";
 import { deliveriesRoute, deliveryRoute } from "./events/webhooks/deliveries.route.ts";
 import { resendRoute } from "./events/webhooks/resend.route.ts";
@@ -109,6 +118,8 @@ const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 
+const MERCHANTS = { isMerchant, findMerchantName };
+
 /**
  * Every path below `/v1`; the operators' are `operator/endpoints.ts`. From these rows come the routes with
  * their gates and their 405s (`app.ts`), what costs money, what home answers for a peer, the tests of who
@@ -132,6 +143,14 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
   endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
 
+  endpoint("GET /v1/holds", "home", OWN, holdsRoute(memberKeyIds)),
+  endpoint("POST /v1/holds", "home", ANY, placeHoldRoute(MERCHANTS)),
+  endpoint("GET /v1/holds/:id", "home", OWN, readHoldRoute(memberKeyIds)),
+  endpoint("POST /v1/holds/:id/capture", "home", ANY, captureHoldRoute),
+  endpoint("POST /v1/holds/:id/release", "home", ANY, releaseHoldRoute),
+  endpoint("POST /v1/holds/:id/extend", "home", ANY, extendHoldRoute),
+  endpoint("POST /v1/charges", "home", ANY, chargeRoute(MERCHANTS)),
+
   endpoint("GET /v1/balance", "managed", ANY, balanceRoute),
   endpoint("GET /v1/credits", "managed", ACCOUNTANTS, creditsRoute),
   endpoint("GET /v1/credits/purchases", "managed", ACCOUNTANTS, listPurchasesRoute),
@@ -140,7 +159,6 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
   endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
   endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
-  endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
   endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findAnyKey)),
   endpoint("GET /v1/generation", "managed", OWN, generationDataRoute(findAnyKey)),

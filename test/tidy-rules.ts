@@ -10,6 +10,7 @@ const MONEY = ["money/wallet", "money/payments"];
 const ACCOUNTS = [
   "accounts/identity-providers",
   "accounts/keys",
+  "accounts/merchants",
   "accounts/organizations",
   "accounts/people",
 ];
@@ -35,6 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "events/webhooks": [...SHARED, "events/notifications"],
   "accounts/identity-providers": SHARED,
   "accounts/keys": [...SHARED, "regions"],
+  "accounts/merchants": [...SHARED, "regions", ...MONEY, "accounts/organizations"],
   "accounts/organizations": SHARED,
   "accounts/people": [...SHARED, "regions", ...EVENTS, ...MONEY, ...ACCOUNTS],
   "models/catalog": SHARED,

@@ -57,6 +57,7 @@ const SAMPLES: Samples = {
     { kind: "budget_exceeded", ...LIMIT, scope: "end_user", held: 0, onlyHolds: false },
   ],
   model_not_allowed: [{ kind: "model_not_allowed", model: "m" }],
+  hold_not_allowed: [{ kind: "hold_not_allowed" }],
   region_mismatch: [{ kind: "region_mismatch", home: "eu" }],
   role_required: [{ kind: "role_required", roles: ["owner"] }],
   organization_suspended: [{ kind: "organization_suspended" }],
@@ -82,6 +83,8 @@ const SAMPLES: Samples = {
     "price_exists",
     "price_in_force",
     "price_list_in_use",
+    "hold_ended",
+    "merchant_exists",
   ].map((word) => code("conflict", word)),
   idempotency_replay: [
     { kind: "idempotency_replay", made: "generation", id: "req_1" },

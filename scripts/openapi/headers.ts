@@ -101,6 +101,15 @@ export const SHOWN_ORGANIZATION: HeaderParameter = {
 };
 
 /** A header for every paid request. */
+/** The merchant's part in a charge. */
+export const MERCHANT: HeaderParameter = {
+  name: "x-merchant-secret",
+  in: "header",
+  required: false,
+  description: "The secret of the charge's merchant. Required if `pays` is `balance`.",
+  schema: { type: "string" },
+};
+
 export const END_USER: HeaderParameter = {
   name: "x-end-user",
   in: "header",

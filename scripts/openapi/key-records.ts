@@ -11,6 +11,7 @@ const SAID: Readonly<Record<string, z.ZodType>> = {
   allowed_models: z.array(z.string()).nullable(),
   expires_at: time.nullable(),
   budgets: z.array(budget).nullable().describe("Further budgets; null for none."),
+  may_hold: z.boolean().nullable().describe("Whether it may place holds and charges; null if not."),
 };
 const terms = Object.fromEntries(
   Object.values(TERMS).map(({ field, said }) => [
@@ -62,6 +63,7 @@ const sessionFields = {
   budgets: z.array(budget).describe("Further budgets of the session."),
   rpm_limit: z.int().nullable(),
   origins: z.array(z.string()).nullable(),
+  may_hold: z.boolean().describe("Whether it may place holds and charges."),
 };
 export const session = record("Session", sessionFields);
 export const freshSession = record("FreshSession", {

@@ -18,6 +18,8 @@ export type Description = {
   readonly events?: core.$ZodType;
   /** Whether a success has a `location` to read it again. */
   readonly hasLocation?: true;
+  /** Whether a merchant may call it, whose answers lack the headers of a key. */
+  readonly isForMerchants?: true;
   /** Its own errors beside those of its row: anchors of docs/errors.md. */
   readonly errors?: readonly string[];
 };
@@ -65,7 +67,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/models/, "Models"],
   [/^\/v1\/(?:auth\/)?keys?(?:\/|$)/, "Keys"],
   [/^\/v1\/sessions/, "Sessions"],
-  [/^\/v1\/(?:balance|holds|credits)/, "Credits"],
+  [/^\/v1\/(?:balance|holds|charges|credits)/, "Credits"],
   [/^\/v1\/(?:usage|alerts)/, "Usage"],
   [/^\/v1\/(?:generations?|errors)/, "Requests"],
   [/^\/v1\/events/, "Events"],

@@ -49,6 +49,7 @@ import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import { PEOPLE_OPERATIONS } from "./people-operations.ts";
 import { PAID } from "./failures.ts";
+import { HOLD_OPERATIONS } from "./hold-operations.ts";
 import * as hooked from "./webhook-records.ts";
 import * as paid from "./payment-records.ts";
 import * as listed from "./model-records.ts";
@@ -202,10 +203,12 @@ const OTHERS: Readonly<Record<string, Description>> = {
       query: usageParameters,
     },
   ),
-  "GET /v1/holds": described("Requests under way, and what each holds of the balance", {
+  "GET /v1/holds": described("Open holds of requests and of clients, oldest first", {
     200: spent.holds,
     query: holdsQuery,
+    errors: ["key_is_limited"],
   }),
+  ...HOLD_OPERATIONS,
   "GET /v1/generations": described("Requests, newest first", {
     200: spent.generations,
     description:

@@ -6,6 +6,7 @@ import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChange } from "../../src/operator/change-organization.ts";
+import { newMerchant } from "../../src/operator/merchants.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
 import { marginQuery, newBills } from "../../src/operator/margin.ts";
@@ -245,6 +246,20 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   "DELETE /prices/{price_id}": described("Take back a price that is not about to begin", {
     200: record.deleted,
     errors: ["price_in_force", "price_list_in_use"],
+  }),
+  "GET /merchants": described("Services that capture holds in this region, by name", {
+    200: priced.merchants,
+  }),
+  "POST /merchants": described("Create a merchant; its secret is shown only here", {
+    201: priced.freshMerchant,
+    body: newMerchant,
+    errors: ["merchant_exists"],
+  }),
+  "POST /merchants/{name}/rotate": described("Replace a merchant's secret immediately", {
+    200: priced.freshMerchant,
+  }),
+  "DELETE /merchants/{name}": described("Delete a merchant; its open holds expire", {
+    200: priced.deletedMerchant,
   }),
   "GET /margin": described(
     "What was charged beside what it cost to buy, by day and provider, model or organization",

@@ -26,6 +26,20 @@ export const priceRows = record("PriceRows", {
   prices: z.array(priceRow),
   next_after: z.string().optional(),
 });
+const merchantFields = {
+  name: z.string(),
+  created_at: time,
+  rotated_at: time.nullable().describe("When its secret last changed."),
+  created_by: z.string(),
+};
+export const merchants = record("Merchants", {
+  merchants: z.array(record("Merchant", merchantFields)),
+});
+export const freshMerchant = record("FreshMerchant", { ...merchantFields, secret: z.string() });
+export const deletedMerchant = record("DeletedMerchant", {
+  name: z.string(),
+  deleted: z.literal(true),
+});
 const catalogRoute = z.strictObject({
   provider: z.string(),
   upstream_id: z.string(),

@@ -64,9 +64,13 @@ export function responsesOf(operation: Operation, parts: Parts, answer: unknown)
 }
 
 /** Headers of every answer below `/v1` to an admitted key, and of others if known. */
-function ofKey({ path }: Operation): { readonly always: string[]; readonly some: string[] } {
+function ofKey({ path, isForMerchants }: Operation): {
+  readonly always: string[];
+  readonly some: string[];
+} {
   if (!path.startsWith("/v1/")) return { always: [], some: [] };
   const own = dialectHeaders(path);
+  if (isForMerchants === true) return { always: [], some: [...OF_KEY.always, ...OF_KEY.some] };
   return { always: [...OF_KEY.always, ...own.always], some: [...OF_KEY.some, ...own.some] };
 }
 

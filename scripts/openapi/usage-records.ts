@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
 import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
-import { micros, count, time, day, record } from "./fields.ts";
+import { micros, count, dollars, time, day, record } from "./fields.ts";
 
 /** Spend in sums and receipts; strict, as records.ts. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
@@ -92,6 +92,12 @@ const told = z
   })
   .nullable()
   .describe("What its client was told; null where it was served.");
+const purposeFields = {
+  pays: z.enum(["balance", "quota"]),
+  merchant: z.string().nullable().describe("The operator's service that captures it."),
+  description: z.string(),
+};
+const purpose = z.strictObject(purposeFields);
 const money = {
   cost_micro: micros.describe("What was charged."),
   absorbed_micro: micros.describe("What it cost beyond the charge, and nobody pays."),
@@ -100,6 +106,8 @@ const money = {
     .nullable()
     .describe("Since when its price was in force; null where that is not known or has no day."),
   price_list: z.string().nullable().describe("The price list that had it; null: the catalog's."),
+  purpose: purpose.nullable().describe("The purpose of a captured hold; null for a model call."),
+  quota_micro: micros.describe("The amount that only budgets and quotas count."),
   failed_attempts: failedAttempts,
 };
 const answered = {
@@ -185,5 +193,22 @@ const hold = record("Hold", {
   granted_micro: micros,
   key_id: z.string(),
   external_id: z.string().nullable(),
+  hold_id: z.string().nullable().describe("The ID of a hold that a client placed."),
+  purpose: purpose.nullable(),
+  expires_at: time.nullable(),
+});
+/** A hold that a client placed. */
+export const placedHold = record("PlacedHold", {
+  id: z.string(),
+  request_id: z.string(),
+  status: z.enum(["held", "captured", "released", "expired", "refused"]),
+  ...purposeFields,
+  amount_dollars: dollars.describe("The held amount."),
+  captured_dollars: dollars.nullable(),
+  end_user: z.string().nullable(),
+  tags: z.record(z.string(), z.string()),
+  key_id: z.string(),
+  created_at: time,
+  expires_at: time,
 });
 export const holds = record("Holds", { holds: z.array(hold), next_after });

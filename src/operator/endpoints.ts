@@ -30,6 +30,7 @@ import {
   postOrganization,
 } from "./organizations.ts";
 import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./purchases.ts";
+import { getMerchants, postMerchant, postMerchantRotation, removeMerchant } from "./merchants.ts";
 import { getMargin, postCosts } from "./margin.ts";
 import { postRerate } from "./rerate.ts";
 import { getPrices, postPrices, removePrice } from "./prices.ts";
@@ -88,6 +89,10 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/prices", getPrices),
   endpoint("POST", "/prices", postPrices, "finance"),
   endpoint("DELETE", "/prices/:price_id", removePrice, "finance"),
+  endpoint("GET", "/merchants", getMerchants),
+  endpoint("POST", "/merchants", postMerchant, "finance"),
+  endpoint("POST", "/merchants/:name/rotate", postMerchantRotation, "finance"),
+  endpoint("DELETE", "/merchants/:name", removeMerchant, "finance"),
   endpoint("GET", "/margin", getMargin),
   endpoint("POST", "/costs", postCosts, "finance"),
   endpoint("POST", "/rerate", postRerate, "finance"),

@@ -26,6 +26,7 @@ export type PeerOperation =
   | "revocations"
   | "forward"
   | "kept"
+  | "holds"
   | "failures";
 
 /** A peer's answer: 200 with JSON, whose form the caller checks. */

@@ -31,6 +31,7 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   outcomes: MESSAGE_BYTES_MAX,
   revocations: MESSAGE_BYTES_MAX,
   forward: Math.ceil((MANAGEMENT_BYTES_MAX * 4) / 3) + 64 * 1024,
+  holds: MESSAGE_BYTES_MAX,
   kept: 1.5 * BODY_BYTES_MAX,
   failures: MESSAGE_BYTES_MAX,
 };

@@ -74,6 +74,8 @@ type Kinds =
       readonly onlyHolds: boolean;
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
+  /** `owner`: only this party may do so. Without it, the key or session lacks `may_hold`. */
+  | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
   | { readonly kind: "region_mismatch"; readonly home: string }
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
   | { readonly kind: "organization_suspended" }
@@ -302,10 +304,13 @@ const SHAPES = {
   purchase_limit: null,
   purchase_in_progress: null,
   price_list_differs: of("price_list_differs", { list: z.nullable(word) }),
+  hold_not_allowed: of("hold_not_allowed", {
+    owner: z.exactOptional(z.enum(["merchant", "key"])),
+  }),
   region_mismatch: null,
   role_required: null,
   key_is_limited: null,
-  not_found: null,
+  not_found: of("not_found", { message: z.string() }),
   model_not_found: null,
   method_not_allowed: null,
   request_timeout: null,

@@ -3,6 +3,8 @@ import { REGIONS } from "./regions.ts";
 import { mintedAt } from "./id.ts";
 import { tagsSchema } from "./tags.ts";
 import type { Tags } from "./tags.ts";
+import { purposeSchema, readHoldName } from "./placed-hold.ts";
+import type { StoredPurpose } from "./placed-hold.ts";
 import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
@@ -44,6 +46,8 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
   /** The request's tags; absent for none. */
   readonly tags?: Tags;
+  /** Set for the capture of a placed hold, which called no model. */
+  readonly purpose?: StoredPurpose;
 };
 
 /** A failed attempt from another region. */
@@ -69,6 +73,7 @@ const ran = {
   finishReason: z.nullable(z.string()),
   failed: z.exactOptional(z.array(attemptSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
+  purpose: z.exactOptional(purposeSchema),
 };
 /**
  * A generation from another region, whose signature says where it ran. Fields without effect on money are not
@@ -95,8 +100,10 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 const REQUEST_ID = "req_";
 const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_", "rerank-"] as const;
 
-/** Returns the request of a request ID or response ID, or null if neither is well-formed. */
+/** Returns the request of a request ID, response ID or hold ID, or null if neither is well-formed. */
 export function requestIdOf(named: string): string | null {
+  const placed = readHoldName(named);
+  if (placed !== null) return placed.id;
   const prefix = ANSWER_IDS.find((answer) => named.startsWith(answer));
   const id = prefix === undefined ? named : REQUEST_ID + named.slice(prefix.length);
   return mintedAt(id, REQUEST_ID) === null ? null : id;

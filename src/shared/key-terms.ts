@@ -27,6 +27,8 @@ type Limits = {
   readonly expiresAt: number;
   /** Further budgets, besides `budgetMicro`. */
   readonly budgets: readonly Budget[];
+  /** A permission, unlike the limits: the key may place holds and charges. */
+  readonly mayHold: true;
 };
 export type TermName = keyof Limits;
 
@@ -44,6 +46,7 @@ export const NO_TERMS: KeyTerms = {
   endUser: null,
   expiresAt: null,
   budgets: null,
+  mayHold: null,
 };
 
 type Stored = string | number;
@@ -146,6 +149,13 @@ export const TERMS = {
     store: (list) => JSON.stringify(list),
     recall: (stored) => storedJson<readonly Budget[]>(String(stored)),
   }),
+  mayHold: term("may_hold", "may_hold", {
+    said: z.boolean(),
+    read: (said): true | null => (said ? true : null),
+    show: (kept): boolean => kept,
+    store: Number,
+    recall: (stored): true | null => (stored === 1 ? true : null),
+  }),
 };
 type Rows = typeof TERMS;
 type Sayings = { readonly [K in TermName]: z.infer<Rows[K]["said"]> };
@@ -233,12 +243,17 @@ export function budgetSpent(
 
 /** Reports whether a key has limits. Such a key can't call management endpoints. */
 export function isLimited(terms: KeyTerms): boolean {
+  return hasTerms({ ...terms, mayHold: null });
+}
+
+/** Reports whether a key has limits or permissions to store. */
+export function hasTerms(terms: KeyTerms): boolean {
   return TERM_NAMES.some((name) => terms[name] !== null);
 }
 
-/** Serializes limits for an object's table; null without limits. */
+/** Serializes terms for an object's table; null without terms. */
 export function termsText(terms: KeyTerms): string | null {
-  return isLimited(terms) ? JSON.stringify(terms) : null;
+  return hasTerms(terms) ? JSON.stringify(terms) : null;
 }
 
 /** Parses serialized limits. */

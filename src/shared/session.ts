@@ -20,6 +20,8 @@ export type Session = {
   /** Requests in any 60 s, in all regions together. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
+  /** It may place holds and charges; absent if not. */
+  readonly mayHold?: true;
 };
 
 /** Maximum lifetime of a session. */

@@ -37,9 +37,18 @@ export function declaredTags(tags: Tags | undefined, keys: readonly string[]): s
   return pairs.length === 0 ? null : JSON.stringify(Object.fromEntries(pairs));
 }
 
-/** Tags of a generation that an operator posts. */
+const tagValue = z.string().check(
+  z.maxLength(64),
+  z.check((context) => {
+    const problem = tagValueProblem(context.value);
+    if (problem === null) return;
+    context.issues.push({ code: "custom", message: problem, input: context.value });
+  }),
+);
+
+/** Tags of a generation that an operator posts, and of a hold. */
 export const tagsSchema: z.ZodMiniType<Tags> = z
-  .record(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)), z.string().check(z.maxLength(64)))
+  .record(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)), tagValue)
   .check(z.refine((tags) => Object.keys(tags).length <= TAGS_MAX, "must have at most 8 tags"));
 
 /** The tag keys that an organization declares. */

@@ -8,10 +8,11 @@ import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import type { ResponseToStore } from "../../src/shared/contracts/stored-responses.ts";
 import { ROUTES } from "../../src/routes.ts";
 import type { RouteRow } from "../../src/routes.ts";
-import { addKey, chat, HELLO, send } from "./client.ts";
+import { addKey, admin, chat, HELLO, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
+const AMOUNT = { amount_dollars: 0.01, pays: "quota", description: "a search" };
 const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 
 /** Method, route as the table of paths has it, the roles that may, the status they get, a body. */
@@ -28,6 +29,10 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],
   "POST /v1/sessions": [{ expires_in: 60 }, 201],
+  "POST /v1/holds": [{ ...AMOUNT, expires_in: 60 }, 201],
+  "POST /v1/holds/:id/capture": [{}],
+  "POST /v1/holds/:id/extend": [{ expires_in: 60 }],
+  "POST /v1/charges": [AMOUNT, 201],
   "POST /v1/webhooks": [{ url: "https://hooks.turnpike.dev/x", types: ["balance.low"] }, 201],
   "PATCH /v1/webhooks/:id": [{ types: ["balance.low"] }],
   "POST /v1/webhooks/:id/rotate": [{ overlap_seconds: 60 }],
@@ -72,6 +77,10 @@ const TARGETS: Readonly<Record<string, Target>> = {
   keys: { of: keyOf, unknown: () => mintId("key_", Date.now()) },
   generation: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
   generations: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
+  holds: {
+    of: holdOf,
+    unknown: () => `hold_eu_${mintId("", Date.now())}_${crypto.randomUUID()}`,
+  },
   responses: { of: responseOf, unknown: () => mintId("resp_", 0) },
   sessions: {
     of: sessionOf,
@@ -84,6 +93,18 @@ const TARGETS: Readonly<Record<string, Target>> = {
 
 async function keyOf({ orgId, memberId }: Account): Promise<string> {
   return (await addKey(orgId, memberId)).keyId;
+}
+
+/** Lets a key place holds, which a new one may not. */
+export async function allowHolds({ orgId, keyId }: Account): Promise<void> {
+  const allowed = await admin("PATCH", `/orgs/${orgId}/keys/${keyId}`, { may_hold: true });
+  expect(allowed.status).toBe(200);
+}
+
+async function holdOf(account: Account): Promise<string> {
+  await allowHolds(account);
+  const placed = await send("/v1/holds", { key: account.key, body: AMOUNT });
+  return (await placed.json<{ id: string }>()).id;
 }
 
 async function sessionOf({ key }: Account): Promise<string> {

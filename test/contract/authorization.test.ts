@@ -3,6 +3,7 @@ import { app } from "../../src/app.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { EVERYONE, ROUTES } from "../../src/routes.ts";
 import {
+  allowHolds,
   endUserOf,
   generationOf,
   namesTarget,
@@ -50,6 +51,7 @@ beforeAll(async () => {
   const revoked = await addKey(owner.orgId, owner.memberId);
   await admin("DELETE", `/orgs/${owner.orgId}/keys/${revoked.keyId}`);
   shutOut = [revoked.key, undefined];
+  for (const account of Object.values(members)) await allowHolds(account);
   vi.restoreAllMocks();
 });
 
@@ -111,6 +113,7 @@ it("everyone may everything, but for this", () => {
     "GET /v1/generation: others' owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
     "GET /v1/generations: others' owner,admin,billing",
+    "GET /v1/holds/:id: others' owner,admin,billing",
     "GET /v1/holds: others' owner,admin,billing",
     "GET /v1/keys: others' owner,admin,billing",
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
@@ -139,9 +142,16 @@ it("everyone may everything, but for this", () => {
   const limited = ROUTES.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
   expect(limited.toSorted()).toEqual([
     "/v1/auth/key",
+    "/v1/charges",
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",
+    "/v1/holds",
+    "/v1/holds",
+    "/v1/holds/:id",
+    "/v1/holds/:id/capture",
+    "/v1/holds/:id/extend",
+    "/v1/holds/:id/release",
     "/v1/key",
     "/v1/keys/:id/rotate",
     "/v1/messages",

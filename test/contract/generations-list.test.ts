@@ -114,6 +114,8 @@ describe("GET /v1/generations", () => {
       cost_micro: 0,
       absorbed_micro: 0,
       lines: [],
+      purpose: null,
+      quota_micro: 0,
       failed_attempts: [],
       attempts: [],
       ...Object.fromEntries(SETTLED_ONLY.map((name) => [name, null])),
@@ -251,6 +253,9 @@ describe("GET /v1/holds", () => {
       granted_micro: 10,
       key_id: other.keyId,
       external_id: "ann",
+      hold_id: null,
+      purpose: null,
+      expires_at: expect.stringMatching(/Z$/),
     });
     const own = await (await send("/v1/holds", { key: theirs.key })).json<{ holds: Listed[] }>();
     expect(own.holds).toMatchObject([{ id: holds[2]?.id, granted_micro: 30 }]);

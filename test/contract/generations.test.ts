@@ -75,6 +75,8 @@ describe("GET /v1/generations/{id}: 200", () => {
       duration_ms: expect.any(Number),
       estimated: false,
       finish_reason: "length",
+      purpose: null,
+      quota_micro: 0,
       asked_model: null,
       door: null,
       client_left_ms: null,

@@ -103,6 +103,11 @@ describe("every path of the table that could lift a limit", () => {
     expect(open.map(nameOf).toSorted()).toEqual(
       [
         "DELETE /v1/responses/:id{resp_\\w+}",
+        "POST /v1/charges",
+        "POST /v1/holds",
+        "POST /v1/holds/:id/capture",
+        "POST /v1/holds/:id/extend",
+        "POST /v1/holds/:id/release",
         "POST /v1/messages/count_tokens",
         ...OF_KEYS.filter((name) => !name.startsWith("GET")),
       ].toSorted(),

@@ -199,6 +199,10 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "accounts/keys/sessions.route.ts ORIGINS_MAX",
     "accounts/keys/session-token.ts SESSION_TOKEN_MAX",
   ],
+  "Placed hold: amount; lifetime without extensions": [
+    "money/wallet/routes/holds.route.ts HOLD_DOLLARS_MAX",
+    "money/wallet/routes/holds.route.ts HOLD_MAX_S",
+  ],
   "Sessions per organization used within some days": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],

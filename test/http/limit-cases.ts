@@ -11,6 +11,28 @@ const unavailable = (code: string, retryAfter: string, text: string) =>
 
 /** Money, limits and our own failures: what passes with time or credits. */
 export const LIMIT_CASES = {
+  hold_not_allowed: [
+    [
+      { kind: "hold_not_allowed" },
+      403,
+      {
+        type: "permission_denied",
+        code: "hold_not_allowed",
+        param: null,
+        message: "This API key may not place holds. Use a key or session with 'may_hold'.",
+      },
+    ],
+    [
+      { kind: "hold_not_allowed", owner: "merchant" },
+      403,
+      {
+        type: "permission_denied",
+        code: "hold_not_allowed",
+        param: null,
+        message: "Only the merchant of this hold can capture or release it.",
+      },
+    ],
+  ],
   balance_too_low: [
     [
       {

@@ -19,6 +19,7 @@ const FULL: KeyTerms = {
   endUser: "u",
   expiresAt: 5,
   budgets: readBudgets([{ limit_dollars: 1, window: "60m" }]),
+  mayHold: true,
 };
 
 /** What comes back from a row with these columns. */

@@ -38,7 +38,7 @@ const rate = inFile("src/shared/rate-window.ts");
 const DAY = '["day", endUser.dailyQuota, left.daily, held.daily],';
 const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';
 const CHARGE = "Math.min(cost, held + Math.max(0, free))";
-const LATE_FREE = "Math.min(freeOf(books), left.daily, left.monthly, ofBudget)";
+const LATE_FREE = "Math.min(balance, left.daily, left.monthly, ofBudget)";
 const BUDGETS = "[budget, session].filter(";
 const HOLDS_OF_KEY = "for (const hold of books.holdsByPayer.get(keyId) ?? []) {";
 const PASSED = "if (period[name] < slot.since) return slot;";
@@ -68,7 +68,11 @@ export const MONEY: readonly BrokenGuard[] = [
     "",
     /I6/,
   ),
-  ledger("a grant fits what is free", "    balanceAllowance(books, ask),\n  ];", "  ];"),
+  ledger(
+    "a grant fits what is free",
+    "...(ask.isQuota === true ? [] : [balanceAllowance(books, ask)]),",
+    "",
+  ),
   ledger(
     "a charge is at most what is held and free",
     CHARGE,
@@ -91,7 +95,11 @@ export const MONEY: readonly BrokenGuard[] = [
     "amount < 0 && balance < books.held",
     "amount < 0 && balance < 0",
   ),
-  holds("a closed hold is no longer held", "books.held = micros(books.held - hold.granted);", ""),
+  holds(
+    "a closed hold is no longer held",
+    "books.held = micros(books.held - heldOfBalance(hold));",
+    "",
+  ),
   holds(
     "a hold ends when its time is up",
     "filter((hold) => hold.expiresAt <= nowMs)",
@@ -119,11 +127,7 @@ export const MONEY: readonly BrokenGuard[] = [
     "if (hold.period.day === period.day) daily += hold.granted;",
     "",
   ),
-  ledger(
-    "a late charge fits the end user's quotas",
-    LATE_FREE,
-    "Math.min(freeOf(books), ofBudget)",
-  ),
+  ledger("a late charge fits the end user's quotas", LATE_FREE, "Math.min(balance, ofBudget)"),
   quota(
     "spend belongs to its period",
     "const spent = spentIn(spend, period);",

@@ -88,6 +88,7 @@ it("keeps the cost of cache reads and writes to the micro-credit, of an hour's w
 const OLD = {
   sold: '{"model":"acme/one","provider":"acme","region":"eu","price":{"input":3000000,"cached":300000,"cacheWrite":3750000,"output":15000000}}',
   detail: '[1,4096,100,128,612,9480,0,"stop",40]',
+  charged: 0,
   prompt_tokens: 5696,
   completion_tokens: 640,
 };

@@ -22,7 +22,12 @@ type ForwardedAnswer = {
   readonly body: string;
 };
 
-const REQUEST_HEADERS = ["content-type", "content-encoding", "idempotency-key"];
+const REQUEST_HEADERS = [
+  "content-type",
+  "content-encoding",
+  "idempotency-key",
+  "x-merchant-secret",
+];
 const ANSWER_HEADERS = [
   "content-type",
   "allow",

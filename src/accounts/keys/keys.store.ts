@@ -4,7 +4,7 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { isLimited, storedTerms } from "../../shared/key-terms.ts";
+import { hasTerms, storedTerms } from "../../shared/key-terms.ts";
 import { TERM_COLUMNS, valuesOfTerms } from "../../shared/key-term-rows.ts";
 import { SECRETS, touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
@@ -84,7 +84,7 @@ export function insertTermsStatements(
   db: D1Database,
   key: StoredKey,
 ): readonly D1PreparedStatement[] {
-  if (!isLimited(key.terms)) return [];
+  if (!hasTerms(key.terms)) return [];
   return [
     db
       .prepare(
@@ -102,7 +102,7 @@ export function keyCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
-  const limits = isLimited(terms) ? storedTerms(terms) : {};
+  const limits = hasTerms(terms) ? storedTerms(terms) : {};
   return eventIfChanged(db, {
     id: derivedEventId("key.created", keyId),
     orgId,
@@ -246,7 +246,7 @@ export async function changeKey(
 ): Promise<StoredKey | null> {
   const { nowMs } = by;
   const changedAt = Math.max(nowMs, (before.changedAt ?? 0) + 1);
-  const hasTerms = isLimited(change.terms) || before.changedAt !== null;
+  const isStored = hasTerms(change.terms) || before.changedAt !== null;
   const [changed] = await db.batch([
     db
       .prepare(
@@ -262,7 +262,7 @@ export async function changeKey(
         before.rpmLimit,
         before.changedAt,
       ),
-    ...(hasTerms
+    ...(isStored
       ? [
           db
             .prepare(
@@ -277,7 +277,7 @@ export async function changeKey(
     ...changeEvents(db, before, change, by),
   ]);
   if (changed === undefined || changed.results.length === 0) return null;
-  return { ...before, ...change, changedAt: hasTerms ? changedAt : null };
+  return { ...before, ...change, changedAt: isStored ? changedAt : null };
 }
 
 /** Returns the events for the end of the batch, whose statements all change a row or none does. */

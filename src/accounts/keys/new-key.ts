@@ -5,7 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { label } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
-import { isLimited, termFields } from "../../shared/key-terms.ts";
+import { hasTerms, termFields } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
 import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
 import type { StoredKey } from "./stored-key.ts";
@@ -74,7 +74,7 @@ export async function mintKeyOf(
     lastUsedAt: null,
     revokedAt: null,
     terms: terms.value,
-    changedAt: isLimited(terms.value) ? mint.now : null,
+    changedAt: hasTerms(terms.value) ? mint.now : null,
     secrets: null,
     spend: NO_SPEND,
   };

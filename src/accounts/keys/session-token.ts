@@ -39,6 +39,7 @@ const wire = z.object({
   /** Further budgets as one text; absent without any. */
   budgets: z.optional(z.string()),
   origins: texts,
+  hold: z.exactOptional(z.literal(true)),
 });
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
 const sessionWire = wire;
@@ -58,6 +59,7 @@ function sessionToWire(session: Session): z.infer<typeof wire> {
     rpm: rpmLimit,
     ...(session.budgets !== undefined && { budgets: JSON.stringify(session.budgets) }),
     origins: session.origins === null ? null : [...session.origins],
+    ...(session.mayHold === true && { hold: true }),
   };
 }
 
@@ -74,6 +76,7 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
     rpmLimit: said.rpm,
     ...(said.budgets !== undefined && { budgets: storedJson<readonly Budget[]>(said.budgets) }),
     origins: said.origins,
+    ...(said.hold === true && { mayHold: true }),
   };
 }
 

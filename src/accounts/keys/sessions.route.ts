@@ -58,6 +58,7 @@ export const newSessionSchema = z.object({
       )
       .check(z.minLength(1), z.maxLength(ORIGINS_MAX)),
   ),
+  may_hold: termFields.may_hold,
 });
 type SessionFields = z.infer<typeof newSessionSchema>;
 
@@ -126,6 +127,7 @@ function termsOf(
     rpmLimit: fields.rpm_limit ?? null,
     origins: fields.origins ?? null,
     ...((fields.budgets ?? []).length > 0 && { budgets: readBudgets(fields.budgets ?? []) }),
+    ...(fields.may_hold === true && { mayHold: true }),
   };
 }
 
@@ -153,7 +155,12 @@ function wideness(
   if (rpmLimit !== null && rpmLimit > requests.limit) {
     return invalid(`rpm_limit is above the key's, ${requests.limit}.`, "rpm_limit");
   }
-  return widerModels(models, key.allowedModels, of.names);
+  return widerPermission(terms, key) ?? widerModels(models, key.allowedModels, of.names);
+}
+
+function widerPermission({ mayHold }: Omit<Session, "id">, key: KeyTerms): Refusal | null {
+  if (mayHold !== true || key.mayHold === true) return null;
+  return invalid("may_hold needs a key with may_hold.", "may_hold");
 }
 
 function widerModels(
@@ -265,6 +272,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
     budgets: budgetsView(session.budgets ?? []),
     rpm_limit: session.rpmLimit,
     origins: session.origins,
+    may_hold: session.mayHold === true,
   };
 }
 

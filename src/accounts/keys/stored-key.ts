@@ -1,7 +1,7 @@
 import { timestamp } from "../../shared/clock.ts";
 import { termsOfRow } from "../../shared/key-term-rows.ts";
 import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
-import { budgetSpent, isLimited } from "../../shared/key-terms.ts";
+import { budgetSpent, hasTerms } from "../../shared/key-terms.ts";
 import type { KeySpend } from "../../shared/key-terms.ts";
 import { secretsOfText } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
@@ -123,6 +123,6 @@ export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecor
     created_at: timestamp(key.createdAt),
     last_used_at: key.lastUsedAt === null ? null : timestamp(key.lastUsedAt),
     revoked: key.revokedAt !== null,
-    ...(isLimited(terms) && termsView(terms, spent)),
+    ...(hasTerms(terms) && termsView(terms, spent)),
   };
 }

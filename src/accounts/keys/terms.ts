@@ -73,23 +73,35 @@ function orNull<T, R>(value: T | null, read: (value: T) => R | null): R | null {
 
 /** Reports whether `after` allows nothing that `before` didn't. */
 export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
-  return TERM_NAMES.every((name) => isNoWider(name, before, { after, names }));
+  return TERM_NAMES.every((name) => IS_NO_WIDER[name](before, after, names));
 }
 
-function isNoWider(
-  name: TermName,
-  before: KeyTerms,
-  { after, names }: { readonly after: KeyTerms; readonly names: ModelNames },
+const atMost = (known: number | null, given: number | null): boolean =>
+  (given ?? Infinity) <= (known ?? Infinity);
+
+/** How each limit compares: whether `after` allows no more than `before`. */
+const IS_NO_WIDER: {
+  readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
+} = {
+  budgetMicro: (before, after) => atMost(before.budgetMicro, after.budgetMicro),
+  budgetPeriod: (before, after) =>
+    before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod,
+  tpmLimit: (before, after) => atMost(before.tpmLimit, after.tpmLimit),
+  allowedModels: (before, after, names) =>
+    isNarrower(before.allowedModels, after.allowedModels, names),
+  endUser: (before, after) => before.endUser === null || after.endUser === before.endUser,
+  expiresAt: (before, after) => atMost(before.expiresAt, after.expiresAt),
+  budgets: (before, after) => areTighter(before.budgets ?? [], after.budgets ?? []),
+  mayHold: (before, after) => before.mayHold === true || after.mayHold === null,
+};
+
+function isNarrower(
+  known: KeyTerms["allowedModels"],
+  given: KeyTerms["allowedModels"],
+  names: ModelNames,
 ): boolean {
-  if (name === "budgetPeriod") {
-    return before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod;
-  }
-  if (name === "budgets") return areTighter(before.budgets ?? [], after.budgets ?? []);
-  const [known, given] = [before[name], after[name]];
   if (known === null) return true;
-  if (typeof known === "string") return given === known;
-  if (typeof known === "number") return typeof given === "number" && given <= known;
-  return Array.isArray(given) && given.every((entry) => isWithin(known, entry, names));
+  return given !== null && given.every((entry) => isWithin(known, entry, names));
 }
 
 /** Reports whether a list covers an entry of another. */

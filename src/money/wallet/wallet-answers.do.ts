@@ -10,10 +10,17 @@ import type {
   PurchaseOutcome,
   WalletPaymentCalls,
 } from "../../shared/contracts/payments.ts";
+import type { RequestCredential } from "../../shared/caller.ts";
+import type { HoldChange, PlacedHold } from "../../shared/contracts/holds.ts";
+import type { HoldRequest } from "../../shared/contracts/wallet.ts";
+import { changeBy, placeHoldFor } from "./object/admission.do.ts";
+import type { Gate } from "./object/admission.do.ts";
+import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Decisions } from "./object/decisions.do.ts";
 import { touchStorage } from "./object/memory.do.ts";
+import type { Tx } from "./object/memory.do.ts";
 import { readCosts } from "./object/costs.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
@@ -26,11 +33,35 @@ import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
 
 /**
- * Wallet calls that need one transaction only: payments, usage and alerts. See `WalletPaymentCalls` and
+ * Wallet calls that need one transaction only: placed holds, payments, usage and alerts. See `WalletPaymentCalls` and
  * `WalletCalls`.
  */
 export abstract class AnsweringWallet extends DurableObject<Env> implements WalletPaymentCalls {
   protected abstract deciding(): Decisions;
+
+  protected abstract gating(): Gate;
+
+  placeHold(
+    request: HoldRequest,
+    called: RequestCredential,
+    isCaptured: boolean,
+  ): Promise<Result<PlacedHold>> {
+    return placeHoldFor(this.gating(), request, { called, isCaptured });
+  }
+
+  async changeHold(
+    change: HoldChange,
+    called: RequestCredential | null,
+  ): Promise<Result<PlacedHold>> {
+    const decision = (desk: Tx): Result<PlacedHold> => changeHold(desk, change);
+    return called === null
+      ? this.deciding().decide(decision)
+      : changeBy(this.gating(), called, decision);
+  }
+
+  async placedHold(id: string): Promise<Result<PlacedHold>> {
+    return this.deciding().decide((desk) => readPlacedHold(desk, id));
+  }
 
   async creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>> {
     return this.deciding().decide((desk) => payments.creditPayment(desk, credit));

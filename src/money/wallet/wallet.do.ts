@@ -78,6 +78,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   protected override deciding = (): Decisions => this.#decisions;
+  protected override gating = (): Gate => this.#gate;
 
   async create(orgId: string): Promise<{ readonly epoch: string }> {
     if (this.#decisions.openIfMade() === null) this.#make(orgId, crypto.randomUUID());

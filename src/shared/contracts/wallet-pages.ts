@@ -3,6 +3,7 @@ import type { FailedRequest } from "../failed-request.ts";
 import type { Failure } from "../failure.ts";
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
+import type { Purpose } from "../placed-hold.ts";
 import type { TagFilter } from "./reports.ts";
 
 /** A ledger row. All amounts sum to the balance. Times are Unix ms. */
@@ -79,6 +80,10 @@ export type HoldRecord = {
   readonly externalId: string | null;
   readonly admittedAt: number;
   readonly grantedMicro: Micros;
+  /** Absent from a wallet of the previous release. */
+  readonly expiresAt?: number;
+  /** Set for a hold that a client placed. */
+  readonly purpose?: Purpose | null;
 };
 export type HoldsPage = {
   readonly holds: readonly HoldRecord[];

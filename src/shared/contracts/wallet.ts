@@ -14,6 +14,8 @@ import type { Generation } from "../generation.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { AdmittedKey } from "./register.ts";
 import type { KeyStatus, KeyTerms, RateState } from "../key-terms.ts";
+import type { Purpose } from "../placed-hold.ts";
+import type { HoldChange, PlacedHold } from "./holds.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
@@ -80,6 +82,8 @@ export type HoldRequest = {
   readonly idempotency: Idempotency | null;
   /** The organization's price list used for the amounts; absent or null for none. */
   readonly priceList?: string | null;
+  /** Set for a hold that a client places itself. Models, tokens and prices don't apply to it. */
+  readonly placed?: Purpose & { readonly expiresInS: number };
 };
 /**
  * The grant. `tokens`: granted and remaining tokens of the key's limit. `keepHours`: response storage, absent
@@ -261,6 +265,23 @@ export type WalletCalls = WalletPaymentCalls & {
    * large body.
    */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
+  /**
+   * Holds for something other than a model call. A retry with the same Idempotency-Key and body returns the
+   * first hold. `isCaptured` captures it in the same transaction. Returns `hold_not_allowed` without
+   * permission.
+   */
+  placeHold(
+    request: HoldRequest,
+    called: RequestCredential,
+    isCaptured: boolean,
+  ): Promise<Result<PlacedHold>>;
+  /**
+   * Captures, releases or extends a placed hold. A repeat returns the first result. Returns `not_found` for
+   * another party, `conflict` if the hold ended otherwise. `called` is the key, null for a merchant, which can
+   * also end holds of a suspended organization.
+   */
+  changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
+  placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   /** Ends a session permanently and durably. Returns `not_found` for a session of others. */
   endSession(ending: SessionEnding): Promise<Result<null>>;

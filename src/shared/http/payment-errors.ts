@@ -15,8 +15,20 @@ const LIMITS = {
     `After ${limit} declined payments in a day nothing can be bought for 24 hours`,
 };
 
-/** The responses of purchase failures. */
+const HOLD_OWNERS = {
+  none: "This API key may not place holds. Use a key or session with 'may_hold'.",
+  merchant: "Only the merchant of this hold can capture or release it.",
+  key: "Only the key that placed this hold can do this.",
+} as const;
+
+/** The responses of failed purchases and holds. */
 export const PAYMENT_ERRORS = {
+  hold_not_allowed: ({ owner }: Of<"hold_not_allowed">) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "hold_not_allowed",
+    message: HOLD_OWNERS[owner ?? "none"],
+  }),
   payment_reversed: ({ owedMicro }: Of<"payment_reversed">) => ({
     status: 402,
     type: "insufficient_balance",

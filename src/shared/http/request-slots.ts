@@ -37,8 +37,8 @@ export function bodyLength(c: AppContext): number {
   return declared > 0 ? declared : Infinity;
 }
 
-/** The share of body room of a caller without a key: all operators together, or one person. */
-export type BodyOwner = "operators" | `person:${string}`;
+/** The share of body room of a caller without a key: all operators, all merchants, or one person. */
+export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
 type Shed = { readonly ok: false; readonly shed: ShedReason };
 

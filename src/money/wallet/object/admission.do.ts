@@ -9,6 +9,8 @@ import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { budgetsOfKey } from "./budget-status.do.ts";
 import { followTerms } from "./budgets.do.ts";
+import type { PlacedHold } from "../../../shared/contracts/holds.ts";
+import { placeHold } from "./placed-holds.do.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
@@ -131,6 +133,21 @@ export async function holdFor(
     // Away from home, the slot was counted in the other region.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
     return hold(desk, request, terms).answer;
+  });
+}
+
+/** See `WalletCalls.placeHold`. The session's minute counted the request at its admission. */
+export function placeHoldFor(
+  gate: Gate,
+  request: HoldRequest,
+  { called, isCaptured }: { readonly called: RequestCredential; readonly isCaptured: boolean },
+): Promise<Result<PlacedHold>> {
+  const { keyHash, shown } = called;
+  return decideFor(gate, keyHash, (desk) => {
+    const live = gate.keys.live(desk, keyHash, shown);
+    if (!live.ok) return live;
+    const terms = { ...termsBy(live.value, shown), isPlaced: true };
+    return placeHold(desk, request, { terms, isCaptured });
   });
 }
 

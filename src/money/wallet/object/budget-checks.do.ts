@@ -83,6 +83,7 @@ export function tokensWithin(
   { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
 ): Result<number | null> {
   const { least: leastOutput, most } = request.tokens;
+  if (request.placed !== undefined) return success(granted); // it has no tokens
   const least = request.hasCap ? most : leastOutput; // a cap that the client set isn't lowered
   let tokens = granted;
   for (const meter of meters) {

@@ -9,6 +9,7 @@ import {
 } from "../tables/request-rows.do.ts";
 import { selectCountedUpTo } from "../tables/budget-rows.do.ts";
 import type { CountedUpTo } from "../tables/budget-rows.do.ts";
+import { QUOTA_CHARGED } from "../tables/generation-text.ts";
 import type { BudgetMemory, CountedRequest } from "./budget-memory.do.ts";
 
 type CountedRow = {
@@ -29,6 +30,8 @@ type CountedRow = {
 };
 
 const PARTIES = `admitted_at, period_day, ${END_USER_ID}, ${KEY_ID}, session, ${MODEL}, ${MODELS}`;
+/** What budgets count, also of a hold that only they count. */
+const CHARGED = `charged + ${QUOTA_CHARGED}`;
 const TOKENS = "prompt_tokens + completion_tokens";
 
 /**
@@ -45,11 +48,11 @@ export function selectCounted(
   const { seq, floorId } = selectCountedUpTo(sql) ?? checkpoint;
   return sql
     .exec<CountedRow>(
-      `SELECT seq, settled_at AS at, 1 AS requests, 1 AS served, charged, ${TOKENS} AS tokens, ${PARTIES}
+      `SELECT seq, settled_at AS at, 1 AS requests, 1 AS served, ${CHARGED} AS charged, ${TOKENS} AS tokens, ${PARTIES}
       FROM requests WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
       UNION ALL SELECT seq, expires_at, 1, 0, 0, 0, ${PARTIES}
       FROM requests WHERE id >= ?1 AND seq > ?2 AND (state IN ('expired', 'voided') OR late = 1)
-      UNION ALL SELECT entries.seq, entries.created_at, 0, 1, charged, ${TOKENS}, ${PARTIES}
+      UNION ALL SELECT entries.seq, entries.created_at, 0, 1, ${CHARGED}, ${TOKENS}, ${PARTIES}
       FROM entries JOIN requests ON requests.id = entries.request_id
       WHERE entries.seq > ?2 AND kind = 'usage' ORDER BY 1`,
       floorId,
@@ -68,6 +71,10 @@ function countedOf(row: CountedRow): CountedRequest {
     endUserId: row.end_user_id,
     session: row.session,
     models: row.served === 1 && row.model !== null ? [row.model] : modelsOfText(row.models),
-    amounts: { dollars: micros(row.charged), tokens: row.tokens, requests: row.requests },
+    amounts: {
+      dollars: micros(row.charged),
+      tokens: row.tokens,
+      requests: row.requests,
+    },
   };
 }

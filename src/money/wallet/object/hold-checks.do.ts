@@ -35,14 +35,23 @@ export type HeldTerms = KeyTerms & {
  */
 export function checkRequest(desk: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
   return (
-    refuseOrganization(desk, request) ?? refuseModel(request, terms) ?? refuseUser(request, terms)
+    refuseOrganization(desk, request) ?? refusePurpose(request, terms) ?? refuseUser(request, terms)
   );
+}
+
+/** Returns why the key may not call this model, or may not place a hold. */
+function refusePurpose(request: HoldRequest, terms: HeldTerms): Refusal | null {
+  if (request.placed === undefined) return refuseModel(request, terms);
+  const { mayHold, session } = terms;
+  const isAllowed = mayHold === true && (session === undefined || session.mayHold === true);
+  return isAllowed ? null : refuse({ kind: "hold_not_allowed" });
 }
 
 /** Returns the failure of a suspended organization or another price list, before any amounts are compared. */
 function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null {
   const { priceList, suspended } = memory.row;
   if (suspended) return refuse({ kind: "organization_suspended" });
+  if (asked.placed !== undefined) return null;
   const differs = (asked.priceList ?? null) !== priceList;
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
@@ -118,7 +127,7 @@ function refuseRate({ memory, nowMs }: Tx): Refusal | null {
 /** Returns the tokens granted from the key's token limit, or null without one. */
 export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
   const { tpmLimit: limit } = terms;
-  if (limit === null) return success(null);
+  if (limit === null || request.placed !== undefined) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
   const least = request.hasCap ? most : leastOutput; // a cap that the client set isn't lowered
   const share = (free: number): number => shareOf(free, request.hasCap);
@@ -177,6 +186,20 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
     (spend, { day, cost }) => addKeySpend(spend, periodOfDay(day), micros(cost)),
     noKeySpend(period),
   );
+}
+
+/**
+ * Returns the budget of a request's key. A quota hold of a key without a budget gets one without an amount,
+ * which counts its spend: a later budget couldn't find that spend in the daily totals.
+ */
+export function budgetFor(
+  desk: Tx,
+  { keyId, placed }: HoldRequest,
+  terms: KeyTerms,
+): Budget | null {
+  const budget = budgetOf(desk, keyId, terms);
+  if (budget !== null || placed?.pays !== "quota") return budget;
+  return beginBudget(desk, { keyId, budgetMicro: null, budgetPeriod: null });
 }
 
 /**

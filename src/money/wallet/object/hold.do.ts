@@ -4,11 +4,13 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { idFloor, mintedAt } from "../../../shared/id.ts";
 import type { KeyTerms } from "../../../shared/key-terms.ts";
+import type { Purpose, StoredPurpose } from "../../../shared/placed-hold.ts";
+import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
 import { decideHold, recallHold } from "../rules/ledger.ts";
-import { openHold } from "../rules/open-holds.ts";
+import { isQuota, openHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import {
   insertName,
@@ -30,7 +32,7 @@ import { followTerms } from "./budgets.do.ts";
 import type { Meter } from "./budget-memory.do.ts";
 import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
-  budgetOf,
+  budgetFor,
   endUserFor,
   findExpiredHolder,
   checkRequest,
@@ -121,7 +123,8 @@ function amountsFor(
   const amount = decideHold(desk.memory.books, {
     ...request,
     endUser: payer.value?.counted ?? null,
-    budget: budgetOf(desk, request.keyId, terms),
+    budget: budgetFor(desk, request, terms),
+    isQuota: request.placed?.pays === "quota",
     session: budgetOfSession(desk, terms.session),
     limits: dollarLimits(meters, desk),
     period: desk.period,
@@ -198,7 +201,8 @@ function openHoldOf(
   request: HoldRequest,
   { payer, granted: amount, tokens, terms }: GrantBy,
 ): OpenHold {
-  const ttlSeconds = numberVar(env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
+  const { peer, placed } = request;
+  const ttlSeconds = placed?.expiresInS ?? numberVar(env, peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   return {
     id: request.id,
     granted: amount,
@@ -211,6 +215,7 @@ function openHoldOf(
     admittedAt: nowMs,
     period,
     expiresAt: nowMs + ttlSeconds * 1000,
+    ...(placed !== undefined && { purpose: purposeOf(placed) }),
   };
 }
 
@@ -260,7 +265,7 @@ function storeGrant(
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(desk, made);
     }
-    if (!insertRequest(sql, { ...row, state: "held" }, request, open)) return false;
+    if (!insertRequest(sql, { ...row, state: "held" }, ...storedHold(request, open))) return false;
     if (firstUse !== null) {
       insertSession(sql, firstUse, keyId);
       followTerms(desk, { scope: "session", subject: firstUse.id }, firstUse.budgets);
@@ -274,6 +279,24 @@ function storeGrant(
     idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
   // A single statement is a transaction. A savepoint around it would cost two more statements.
   return isOneRow ? write() : desk.storage.transactionSync(write);
+}
+
+function purposeOf({ pays, merchant, description, tags }: Purpose): Purpose {
+  return { pays, merchant, description, ...(tags !== undefined && { tags }) };
+}
+
+/** Returns a hold as stored. A quota hold is 0 in the ledger's columns and has its amount in its purpose. */
+function storedHold(
+  request: HoldRequest,
+  open: OpenHold,
+): [HoldRequest, OpenHold & { readonly purpose?: StoredPurpose | null }] {
+  const { purpose = null, granted: held } = open;
+  if (purpose === null || !isQuota(open)) return [request, open];
+  const none = micros(0);
+  return [
+    { ...request, least: none, most: none },
+    { ...open, granted: none, purpose: { ...purpose, held } },
+  ];
 }
 
 function floorFor(desk: Tx, id: string): string {

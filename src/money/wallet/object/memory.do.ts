@@ -31,7 +31,7 @@ import {
   selectOpenHolds,
 } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
-import { TAGS_IN_ROW } from "../tables/generation-text.ts";
+import { QUOTA_CHARGED, TAGS_IN_ROW } from "../tables/generation-text.ts";
 import { selectTagKeys, tagKeysAt } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
@@ -200,9 +200,10 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   }
   for (const posted of selectPosted(sql, memory, seq)) {
     addUsage(memory.usage, posted);
-    if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, posted);
-    chargeKey(memory, posted);
-    addSessionSpend(sql, memory.sessions, posted);
+    const counted = { ...posted, charged: posted.counted ?? posted.charged };
+    if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, counted);
+    chargeKey(memory, counted);
+    addSessionSpend(sql, memory.sessions, counted);
   }
   for (const request of selectCounted(sql, memory.budgets, { seq, floorId: memory.floorId })) {
     applyCounts(memory, countsOf(sql, memory, request));
@@ -242,6 +243,7 @@ type PostedRow = TokenCounts & {
   admitted_at: number;
   period_day: string | null;
   charged: number;
+  quota_charged: number;
   end_user_id: string | null;
   external_id: string | null;
   key_id: string;
@@ -254,7 +256,7 @@ type PostedRow = TokenCounts & {
 /** Returns the settled requests after a ledger row in the order of their charges. */
 function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number): PostedUsage[] {
   const columns = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
-    ${columnsOfTokens(({ inRow }) => inRow)}`;
+    ${QUOTA_CHARGED} AS quota_charged, ${columnsOfTokens(({ inRow }) => inRow)}`;
   return sql
     .exec<PostedRow>(
       `SELECT ${columns}, seq AS place FROM requests
@@ -273,6 +275,7 @@ function postedOf(row: PostedRow, tagKeys: readonly string[]): PostedUsage {
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
     charged: micros(row.charged),
+    counted: micros(row.charged + row.quota_charged),
     endUserId: row.end_user_id,
     externalId: row.external_id,
     keyId: row.key_id,

@@ -13,7 +13,7 @@ import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { decideCredit } from "../rules/credit.ts";
 import { decideSettle, recallSettle } from "../rules/ledger.ts";
-import { closeHold, dueHolds } from "../rules/open-holds.ts";
+import { closeHold, dueHolds, isQuota } from "../rules/open-holds.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import type { Period } from "../../../shared/period.ts";
@@ -88,8 +88,9 @@ function post(
   const limitFree = limitFreeOf(desk, known, settlement.generation.model);
   const posting = decideSettle(memory.books, { known, cost, endUser, budget, session, limitFree });
   const charged = spentBy(endUser, posting, known.period);
-  const balance = micros(memory.books.balance - posting.charged);
-  const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
+  const booked = bookedOf(settlement, posting, known);
+  const balance = micros(memory.books.balance - booked.posting.charged);
+  const seq = memory.books.seq + (booked.posting.shortfall > 0 ? 2 : 1);
   const crossings =
     endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
@@ -103,14 +104,14 @@ function post(
   const crossed = crossingsOf(counts);
   const sold = numberOf(desk.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
-    store(desk, settlement, { posting, sold });
+    store(desk, booked.settlement, { posting: booked.posting, sold });
     raiseAlerts(desk, crossings, seq);
     for (const one of reached) emitReached(desk, one);
     emitCrossings(desk, crossed, { period: known.period, nowMs: desk.nowMs });
     for (const event of byHand) addEvent(desk, event);
   };
   const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
-  const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
+  const isOneRow = !posting.late && booked.posting.shortfall === 0 && !tells;
   // A single statement is a transaction. A savepoint around it would cost two more statements.
   if (isOneRow) write();
   else desk.storage.transactionSync(write);
@@ -119,7 +120,19 @@ function post(
   memory.books.balance = balance;
   memory.books.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
-  const { generation } = settlement;
+  countUsage(desk, settlement, { known, posting, inLedger: booked.posting.charged });
+  memory.routine++;
+  report(desk, settlement, posting);
+  return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
+}
+
+/** Adds a charge to the usage since the checkpoint. `inLedger` is 0 for a hold that only budgets count. */
+function countUsage(
+  desk: Tx,
+  { generation }: Settlement,
+  { known, posting, inLedger }: Charge,
+): void {
+  const { memory } = desk;
   const posted = {
     ...known,
     charged: posting.charged,
@@ -127,13 +140,36 @@ function post(
     tags: declaredTags(generation.tags, memory.row.settings.tagKeys),
     ...tokensOf(generation.usage),
   };
-  addUsage(memory.usage, posted);
+  addUsage(memory.usage, { ...posted, charged: inLedger });
   chargeKey(memory, posted);
   chargeSession(desk, posted);
   memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
-  memory.routine++;
-  report(desk, settlement, posting);
-  return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
+}
+type Charge = {
+  readonly known: KnownHold | OpenHold;
+  readonly posting: Posting;
+  readonly inLedger: Micros;
+};
+
+/**
+ * Returns the charge as the ledger has it. The ledger keeps a placed hold's purpose. A quota hold charges 0
+ * there, and its purpose has the amount.
+ */
+function bookedOf(
+  settlement: Settlement,
+  posting: Posting,
+  known: KnownHold | OpenHold,
+): { readonly settlement: Settlement; readonly posting: Posting } {
+  const { purpose = null, granted } = known;
+  if (purpose === null) return { settlement, posting };
+  const generation = { ...settlement.generation, purpose };
+  if (!isQuota(known)) return { settlement: { ...settlement, generation }, posting };
+  const { charged } = posting;
+  const own = { ...purpose, held: granted ?? charged, charged };
+  return {
+    settlement: { ...settlement, cost: micros(0), generation: { ...generation, purpose: own } },
+    posting: { ...posting, charged: micros(0), shortfall: micros(0) },
+  };
 }
 
 /** Returns the end user after the charge, also a departed one, or null if the organization pays. */

@@ -9,6 +9,7 @@ import type {
   EventPage,
   EventQuery,
   GenerationRecord,
+  HoldRecord,
   HoldsPage,
   LedgerPage,
   LedgerRow,
@@ -150,8 +151,9 @@ export function readHolds(
   const found = [...holds.values()]
     .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  const shown = found.slice(0, limit).map(({ id, granted, keyId, externalId, admittedAt }) => {
-    return { id, keyId, externalId, admittedAt, grantedMicro: granted };
+  const shown = found.slice(0, limit).map((hold): HoldRecord => {
+    const { id, granted, keyId, externalId, admittedAt, expiresAt, purpose = null } = hold;
+    return { id, keyId, externalId, admittedAt, grantedMicro: granted, expiresAt, purpose };
   });
   const nextAfter = found.length > limit ? (shown.at(-1)?.id ?? null) : null;
   return success({ holds: shown, nextAfter });

@@ -1,6 +1,9 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import type { Answer, View } from "../../../shared/http/endpoint.ts";
+import type { Caller } from "../../../shared/caller.ts";
+import { holdNameOf } from "../../../shared/placed-hold.ts";
+import type { Purpose } from "../../../shared/placed-hold.ts";
 import { anchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
@@ -89,20 +92,23 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
 }
 
 /**
- * GET /v1/holds?limit&after: running requests and their holds, oldest first. A `member` sees its own keys.
+ * GET /v1/holds?limit&after: open holds of requests and clients, oldest first. A `member` sees its own keys,
+ * a limited key only itself.
  */
 export function holdsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
     const page = parseQuery(holdsQuery, c.req.url);
     if (!page.ok) return page;
-    const keys = await keysOf(c, memberKeys, null);
+    const { caller, isLimited } = c.var.admitted;
+    if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
+    const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
     if (!keys.ok) return keys;
     const asked = { ...page.value, keyIds: keys.value };
     const answer = await askOwnWallet(c, (wallet) => wallet.holds(asked));
     if (!answer.ok) return answer;
     const { holds, nextAfter } = answer.value;
     return success({
-      holds: holds.map(holdView),
+      holds: holds.map((hold) => holdView(hold, caller)),
       ...(nextAfter !== null && { next_after: nextAfter }),
     });
   };
@@ -268,7 +274,7 @@ function lastAttempt(
  * tokens.
  */
 function settledView(generation: GenerationRecord) {
-  const { usage, price } = generation;
+  const { usage, price, purpose } = generation;
   return {
     cost_micro: generation.costMicro,
     absorbed_micro: generation.absorbedMicro,
@@ -301,6 +307,8 @@ function settledView(generation: GenerationRecord) {
     estimated: generation.estimated,
     finish_reason: generation.finishReason,
     tags: generation.tags ?? {},
+    purpose: purpose === undefined ? null : purposeView(purpose),
+    quota_micro: purpose?.charged ?? 0,
     failed_attempts: (generation.failed ?? []).map(({ route, why }) => ({ route, why })),
   };
 }
@@ -332,15 +340,25 @@ const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown
   estimated: null,
   finish_reason: null,
   tags: {},
+  purpose: null,
+  quota_micro: 0,
   failed_attempts: [],
 };
 
-function holdView(hold: HoldRecord): View {
+function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "home">): View {
+  const { id, purpose = null, expiresAt } = hold;
   return {
-    id: hold.id,
+    id,
     since: timestamp(hold.admittedAt),
     granted_micro: hold.grantedMicro,
     key_id: hold.keyId,
     external_id: hold.externalId,
+    hold_id: purpose === null ? null : holdNameOf({ id, orgId, home }),
+    purpose: purpose === null ? null : purposeView(purpose),
+    expires_at: expiresAt === undefined ? null : timestamp(expiresAt),
   };
+}
+
+function purposeView({ pays, merchant, description }: Purpose): View {
+  return { pays, merchant, description };
 }

@@ -10,8 +10,9 @@ import { endOf } from "../../../shared/period.ts";
 import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
-import { freeOf, heldBy, heldOfKey } from "./open-holds.ts";
+import { freeOf, heldBy, heldOfKey, isQuota } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
+import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
 /** The stored state of an ID. `granted` is null if it was never granted. */
@@ -33,6 +34,9 @@ export type KnownHold = {
   readonly charged: Micros;
   readonly shortfall: Micros;
   readonly failure: Failure | null;
+  readonly expiresAt?: number;
+  /** Set for a placed hold. */
+  readonly purpose?: Purpose | null;
 };
 
 /** The fields that a retry must repeat. */
@@ -73,6 +77,8 @@ export type HoldRequestFacts = {
   /** The other budgets in micro-credits that the request counts in. */
   readonly limits?: readonly Limit[];
   readonly period: Period;
+  /** Only budgets and quotas count it. */
+  readonly isQuota?: boolean;
 };
 
 /** An amount that a request must fit into: what isn't spent, and what open holds reserve of that. */
@@ -122,7 +128,7 @@ function allowancesOf(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
     ...of("session"),
     ...of("member"),
     ...of("organization"),
-    balanceAllowance(books, ask),
+    ...(ask.isQuota === true ? [] : [balanceAllowance(books, ask)]),
   ];
 }
 
@@ -256,19 +262,20 @@ export function decideSettle(
   const { known, cost, endUser } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
+  const balance = isQuota(known) ? Infinity : freeOf(books);
   const ofBudget = budgetsOf(settled).reduce((least, budget) => {
     const held = heldOfKey(books, budget, period);
     return Math.min(least, budgetLeft(budget, period, held));
   }, settled.limitFree ?? Infinity);
   const open = books.holds.get(known.id);
   if (open !== undefined) {
-    const charged = chargeOf(cost, open.granted, Math.min(freeOf(books), ofBudget));
+    const charged = chargeOf(cost, open.granted, Math.min(balance, ofBudget));
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
   const left =
     endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(books, endUser.id, period));
-  const free = Math.min(freeOf(books), left.daily, left.monthly, ofBudget);
+  const free = Math.min(balance, left.daily, left.monthly, ofBudget);
   const charged = chargeOf(cost, micros(0), free);
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }

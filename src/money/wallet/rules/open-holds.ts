@@ -2,6 +2,7 @@ import { assert } from "../../../shared/assert.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
+import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { Budget } from "./key-limits.ts";
 import type { PerPeriod } from "./quota.ts";
 
@@ -23,6 +24,8 @@ export type OpenHold = {
   /** The day and month of admission, in which its spend counts. */
   readonly period: Period;
   readonly expiresAt: number;
+  /** Set for a placed hold. */
+  readonly purpose?: Purpose | null;
 };
 
 /** The totals that decide. They are derived from the tables and changed only by the functions below. */
@@ -78,6 +81,15 @@ export function heldOfKey(
   return micros(held);
 }
 
+/** Reports whether only budgets and quotas count a hold, and the balance doesn't. */
+export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
+  return purpose?.pays === "quota";
+}
+
+function heldOfBalance(hold: OpenHold): Micros {
+  return isQuota(hold) ? micros(0) : hold.granted;
+}
+
 function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly string[] {
   const payers = endUserId === null ? [keyId] : [keyId, endUserId];
   return session === null ? payers : [...payers, session];
@@ -86,7 +98,7 @@ function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly stri
 export function openHold(books: HoldTotals, hold: OpenHold): void {
   assert(!books.holds.has(hold.id), "a hold opens once");
   books.holds.set(hold.id, hold);
-  books.held = micros(books.held + hold.granted);
+  books.held = micros(books.held + heldOfBalance(hold));
   assert(books.held <= books.balance, "holds never exceed the balance");
   books.nextExpiry = Math.min(books.nextExpiry, hold.expiresAt);
   for (const payer of payersOf(hold)) {
@@ -109,12 +121,20 @@ export function moveHolds(books: HoldTotals, fromId: string, toId: string): void
   books.holdsByPayer.delete(fromId);
 }
 
+/** Moves the deadline of an open hold. */
+export function extendHold(books: HoldTotals, id: string, expiresAt: number): void {
+  const hold = books.holds.get(id);
+  assert(hold !== undefined, "only an open hold is extended");
+  closeHold(books, id);
+  openHold(books, { ...hold, expiresAt });
+}
+
 /** Removes an ended hold. Unknown IDs are ignored. */
 export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;
   books.holds.delete(id);
-  books.held = micros(books.held - hold.granted);
+  books.held = micros(books.held - heldOfBalance(hold));
   for (const payer of payersOf(hold)) {
     const others = books.holdsByPayer.get(payer);
     others?.delete(hold);

@@ -13,6 +13,8 @@ export type PostedUsage = TokenCounts & {
   /** The day and month of the end user's spend. Usage is dated by `admittedAt`. */
   readonly period: Period;
   readonly charged: Micros;
+  /** The part that budgets and quotas count; absent if it is the charge. */
+  readonly counted?: Micros;
   readonly endUserId: string | null;
   readonly externalId: string | null;
   readonly keyId: string;

@@ -1,5 +1,7 @@
 import type { Generation } from "../../../shared/generation.ts";
 import { COUNTED_UNITS, UNITS } from "../../../shared/usage.ts";
+import { MICROS_PER_DOLLAR } from "../../../shared/money.ts";
+import type { StoredPurpose } from "../../../shared/placed-hold.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
@@ -20,10 +22,23 @@ type Rest = readonly [
   /** Units besides tokens. */
   counted?: UnitCounts | null,
   tags?: Tags,
+  purpose?: StoredPurpose | undefined,
 ];
 
 /** SQL expression for the tags in a settled request's `detail`. */
 export const TAGS_IN_ROW = "detail -> '$[11]'";
+
+/** SQL for the stored purpose of a request's row; null for a model call. */
+export const PURPOSE = `CASE state WHEN 'settled' THEN detail ->> '$[12]' WHEN 'refused' THEN NULL
+  ELSE detail END AS purpose`;
+
+/** SQL for the amount that a settled quota hold charged, besides the ledger. */
+export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
+
+/** Parses a stored purpose. */
+export function purposeIn(text: string | null): StoredPurpose | null {
+  return text === null ? null : storedJson<StoredPurpose>(text);
+}
 
 /** Returns the shared part as stored in `names`. */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
@@ -46,7 +61,7 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
 }
 
 export function restOf(generation: Generation): string {
-  const { usage, failed, tags } = generation;
+  const { usage, failed, tags, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [
     generation.streamed ? 1 : 0,
@@ -59,14 +74,10 @@ export function restOf(generation: Generation): string {
     generation.finishReason,
   ] as const;
   const counted = countedOf(usage);
-  if (tags !== undefined) {
-    return JSON.stringify([...usual, hour, failed ?? null, counted, tags] satisfies Rest);
-  }
-  if (counted !== null) {
-    return JSON.stringify([...usual, hour, failed ?? null, counted] satisfies Rest);
-  }
-  if (failed !== undefined) return JSON.stringify([...usual, hour, failed] satisfies Rest);
-  return JSON.stringify((hour === 0 ? usual : [...usual, hour]) satisfies Rest);
+  const all = [...usual, hour, failed ?? null, counted, tags ?? {}, purpose] satisfies Rest;
+  const given = [hour === 0 ? undefined : hour, failed, counted ?? undefined, tags, purpose];
+  const last = given.findLastIndex((one) => one !== undefined);
+  return JSON.stringify(all.slice(0, usual.length + last + 1));
 }
 
 /** Returns the units besides tokens, or null. */
@@ -76,21 +87,29 @@ function countedOf(usage: UnitCounts): UnitCounts | null {
   return Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
 }
 
+/** Returns the price of one request, so that the lines of receipts and exports add up to the charge. */
+function priceOfCharge(price: Price, charged: number): Price {
+  return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
+}
+
 /** Returns the generation of a settled request's row. */
 export function generationIn(row: {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
+  readonly charged: number;
   readonly detail: string | null;
   readonly sold: string | null;
 }): Omit<Generation, "keyId"> {
   const rest = storedJson<Rest>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
-  const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted, tags] = more;
+  const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted, tags, purpose] = more;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
+  const sold = storedJson<Sold>(row.sold ?? "");
   return {
-    ...storedJson<Sold>(row.sold ?? ""),
+    ...sold,
+    ...(purpose !== undefined && { price: priceOfCharge(sold.price, row.charged) }),
     usage: cacheWriteHour > 0 ? { ...usage, cacheWriteHour } : usage,
     streamed: streamed === 1,
     firstByteMs,
@@ -98,6 +117,7 @@ export function generationIn(row: {
     estimated: estimated === 1,
     finishReason,
     ...(failed !== null && { failed }),
-    ...(tags !== undefined && { tags }),
+    ...(tags !== undefined && Object.keys(tags).length > 0 && { tags }),
+    ...(purpose !== undefined && { purpose }),
   };
 }

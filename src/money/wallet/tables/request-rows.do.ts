@@ -11,7 +11,8 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import { restOf } from "./generation-text.ts";
+import { PURPOSE, purposeIn, restOf } from "./generation-text.ts";
+import type { StoredPurpose } from "../../../shared/placed-hold.ts";
 import type { Period } from "../../../shared/period.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
@@ -20,6 +21,7 @@ type StoredRequest = {
   id: string;
   state: RequestState;
   admitted_at: number;
+  expires_at: number;
   period_day: string | null;
   least: number;
   most: number;
@@ -32,6 +34,7 @@ type StoredRequest = {
   charged: number;
   shortfall: number;
   detail: string | null;
+  purpose: string | null;
 };
 
 /** The SQL columns of a request's key and end user. */
@@ -55,6 +58,7 @@ type HoldRow = {
   admitted_at: number;
   period_day: string | null;
   expires_at: number;
+  purpose: string | null;
 };
 
 /** Returns the open holds in the order of their IDs, from `floorId` on. */
@@ -62,37 +66,44 @@ export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
       `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, tokens, ${MODELS}, admitted_at,
-        period_day, expires_at
+        period_day, expires_at, ${PURPOSE}
       FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
       floorId,
     )
     .toArray()
-    .map((row) => ({
-      id: row.id,
-      granted: micros(row.granted),
-      externalId: row.external_id,
-      endUserId: row.end_user_id,
-      keyId: row.key_id,
-      session: row.session,
-      tokens: row.tokens,
-      models: modelsOfText(row.models),
-      admittedAt: row.admitted_at,
-      period: periodOfRow(row),
-      expiresAt: row.expires_at,
-    }));
+    .map((row) => openHoldIn(row));
+}
+
+function openHoldIn(row: HoldRow): OpenHold {
+  const purpose = purposeIn(row.purpose);
+  return {
+    id: row.id,
+    granted: purpose?.held ?? micros(row.granted),
+    externalId: row.external_id,
+    endUserId: row.end_user_id,
+    keyId: row.key_id,
+    session: row.session,
+    tokens: row.tokens,
+    models: modelsOfText(row.models),
+    admittedAt: row.admitted_at,
+    period: periodOfRow(row),
+    expiresAt: row.expires_at,
+    purpose,
+  };
 }
 
 /** Returns the stored state of an ID, or null. */
 export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
     .exec<StoredRequest>(
-      `SELECT id, state, admitted_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
-        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
+      `SELECT id, state, admitted_at, expires_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
+        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail, ${PURPOSE}
       FROM requests WHERE id = ?`,
       id,
     )
     .toArray();
   if (row === undefined) return null;
+  const purpose = purposeIn(row.purpose);
   return {
     id: row.id,
     state: row.state,
@@ -104,11 +115,13 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
     session: row.session,
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
-    granted: microsOrNull(row.granted),
+    granted: purpose?.held ?? microsOrNull(row.granted),
     tokens: row.tokens,
-    charged: micros(row.charged),
+    charged: purpose?.charged ?? micros(row.charged),
     shortfall: micros(row.shortfall),
     failure: row.detail === null ? null : storedJson<Failure>(row.detail),
+    expiresAt: row.expires_at,
+    purpose,
   };
 }
 
@@ -133,7 +146,10 @@ type NewRequest = {
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
   Partial<Pick<HoldRequest, "idempotency">>;
-type Opened = Omit<OpenHold, "id" | "granted" | "keyId"> & { readonly granted: Micros | null };
+type Opened = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
+  readonly granted: Micros | null;
+  readonly purpose?: StoredPurpose | null;
+};
 
 /** Numbers in `names` by text. They never change. */
 export type NameNumbers = Map<string, number>;
@@ -186,7 +202,7 @@ export function insertRequest(
       opened.externalId,
       endUserId,
       made.key,
-      made.failure === null ? null : JSON.stringify(made.failure),
+      detailOf(made.failure ?? opened.purpose ?? null),
       period.day === periodOf(admittedAt).day ? null : period.day,
       (asked.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
@@ -194,6 +210,20 @@ export function insertRequest(
       made.models ?? null,
     ).rowsWritten > 0
   );
+}
+
+function detailOf(value: object | null): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
+/** Moves the deadline of an open hold. */
+export function updateExpiry(sql: SqlStorage, id: string, expiresAt: number): void {
+  const cursor = sql.exec(
+    "UPDATE requests SET expires_at = ? WHERE id = ? AND state = 'held'",
+    expiresAt,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
 type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };

@@ -1,0 +1,40 @@
+import type { Context } from "hono";
+import type { PlacedHold } from "../../shared/contracts/holds.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { missing } from "../../money/wallet/routes/holds.route.ts";
+import { findOrganization } from "../organizations/organizations.store.ts";
+import { merchantAnswer, readMerchantBody } from "./peer-hold.ts";
+import type { MerchantRequest } from "./peer-hold.ts";
+
+/**
+ * Handles POST /internal/v1/holds at an organization's home: a merchant's action on a hold. The other region
+ * checked the merchant's secret.
+ */
+export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
+  const request = readMerchantBody(c.var.peerBody);
+  const answer =
+    request === null ? refuse({ kind: "storage_unavailable" }) : await actAtHome(c, request);
+  return c.json(merchantAnswer(answer));
+}
+
+/** Acts on a hold of an organization of this region. A merchant finds only its own holds. */
+export async function actAtHome(
+  c: Context<AppEnv>,
+  { merchant, orgId, id, action }: MerchantRequest,
+): Promise<Result<PlacedHold>> {
+  const find = (): ReturnType<typeof findOrganization> => findOrganization(c.env.DB, orgId);
+  const fields = { request_id: c.var.requestId, org_id: orgId };
+  const found = await queryDatabase(find, "organization_unreadable", fields);
+  if (!found.ok) return found;
+  if (found.value === null) return missing();
+  const by = { kind: "merchant", name: merchant } as const;
+  const wallet = () => objectsOf(c.env).wallet(orgId);
+  if (action !== null) return readObject(() => wallet().changeHold({ id, by, action }, null));
+  const placed = await readObject(() => wallet().placedHold(id));
+  return placed.ok && placed.value.merchant !== merchant ? missing() : placed;
+}

@@ -1,0 +1,77 @@
+import type { Context, Next } from "hono";
+import { now } from "../../shared/clock.ts";
+import type { PlacedHold } from "../../shared/contracts/holds.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { fail } from "../../shared/http/context.ts";
+import type { AppContext, AppEnv } from "../../shared/http/context.ts";
+import { respond } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { readHoldName } from "../../shared/placed-hold.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
+import type { Region } from "../../shared/regions.ts";
+import { callPeer } from "../../regions/peer-call.ts";
+import { captureOf, missing, placedView } from "../../money/wallet/routes/holds.route.ts";
+import { actAtHome } from "./holds.peer.ts";
+import { merchantBody, readMerchantAnswer } from "./peer-hold.ts";
+import type { MerchantRequest } from "./peer-hold.ts";
+import { findMerchantName, MERCHANT_SECRET } from "./merchants.store.ts";
+
+/** The path of a merchant's action on a hold, after `/v1/holds/{id}`. */
+export type MerchantAction = "read" | "capture" | "release";
+
+/**
+ * Returns the handler of a merchant's action, for requests whose bearer token is a merchant's secret. Others
+ * continue as requests of a key.
+ */
+export function merchantRoute(kind: MerchantAction) {
+  return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
+    const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
+    if (secret.startsWith(MERCHANT_SECRET)) return answerTo(c, kind, secret);
+    await next();
+    return undefined;
+  };
+}
+
+async function answerTo(c: AppContext, kind: MerchantAction, secret: string): Promise<Response> {
+  const fields = { request_id: c.var.requestId, org_id: "" };
+  const find = (): Promise<string | null> => findMerchantName(c.env.DB, secret);
+  const name = await queryDatabase(find, "merchant_unreadable", fields);
+  if (!name.ok) return fail(c, name.failure);
+  if (name.value === null) return fail(c, { kind: "invalid_api_key" });
+  return respond(c, await act(c, kind, name.value));
+}
+
+async function act(c: AppContext, kind: MerchantAction, merchant: string): Promise<Answer> {
+  const hold = readHoldName(c.req.param("id") ?? "");
+  if (hold === null) return missing();
+  const action = await actionOf(c, kind);
+  if (!action.ok) return action;
+  const { id, orgId, home } = hold;
+  const request = { merchant, orgId, id, action: action.value };
+  const { region } = c.var.config;
+  const placed = home === region ? await actAtHome(c, request) : await actAway(c, home, request);
+  return placed.ok ? success(placedView(placed.value, hold)) : placed;
+}
+
+async function actionOf(
+  c: AppContext,
+  kind: MerchantAction,
+): Promise<Result<MerchantRequest["action"]>> {
+  if (kind === "capture") return captureOf(c, "merchants");
+  return success(kind === "release" ? { kind } : null);
+}
+
+/** Forwards an action to the hold's home. Repeats are harmless, because a hold ends once. */
+async function actAway(
+  c: AppContext,
+  home: Region,
+  request: MerchantRequest,
+): Promise<Result<PlacedHold>> {
+  const peer = c.var.config.peers.find(({ region }) => region === home);
+  const at = { requestId: c.var.requestId, now: () => now(c.env) };
+  const answer =
+    peer === undefined ? null : await callPeer(peer, "holds", merchantBody(request), at);
+  const placed = answer === null ? null : readMerchantAnswer(answer.body);
+  return placed ?? refuse({ kind: "home_region_unreachable" });
+}

@@ -1,0 +1,100 @@
+import { sha256Hex } from "../../shared/hash.ts";
+import { randomBase62 } from "../../shared/id.ts";
+
+/** Prefix of a merchant's secret. */
+export const MERCHANT_SECRET = "svc_mer_";
+const SECRET_CHARACTERS = 43;
+const SECRET = new RegExp(`^${MERCHANT_SECRET}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
+
+/** A service of the operator that captures holds. Times are Unix ms. */
+export type Merchant = {
+  readonly name: string;
+  readonly createdAt: number;
+  readonly rotatedAt: number | null;
+  readonly createdBy: string;
+};
+
+type MerchantRow = {
+  readonly name: string;
+  readonly created_at: number;
+  readonly rotated_at: number | null;
+  readonly created_by: string;
+};
+
+const COLUMNS = "name, created_at, rotated_at, created_by";
+
+/** Returns a new secret. Only its hash is stored. */
+export function mintMerchantSecret(): string {
+  return MERCHANT_SECRET + randomBase62(SECRET_CHARACTERS);
+}
+
+/** Inserts a merchant. Returns null if the name is taken. */
+export async function insertMerchant(
+  db: D1Database,
+  made: {
+    readonly name: string;
+    readonly secret: string;
+    readonly by: string;
+    readonly at: number;
+  },
+): Promise<Merchant | null> {
+  const row = await db
+    .prepare(
+      `INSERT INTO merchants (name, secret_hash, created_at, created_by) VALUES (?, ?, ?, ?)
+       ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
+    )
+    .bind(made.name, await sha256Hex(made.secret), made.at, made.by)
+    .first<MerchantRow>();
+  return row === null ? null : merchantOf(row);
+}
+
+export async function listMerchants(db: D1Database): Promise<readonly Merchant[]> {
+  const { results } = await db
+    .prepare(`SELECT ${COLUMNS} FROM merchants ORDER BY name`)
+    .all<MerchantRow>();
+  return results.map(merchantOf);
+}
+
+/** Replaces a merchant's secret, which ends the one before. Returns null for an unknown name. */
+export async function rotateMerchant(
+  db: D1Database,
+  rotated: { readonly name: string; readonly secret: string; readonly at: number },
+): Promise<Merchant | null> {
+  const row = await db
+    .prepare(
+      `UPDATE merchants SET secret_hash = ?2, rotated_at = ?3 WHERE name = ?1 RETURNING ${COLUMNS}`,
+    )
+    .bind(rotated.name, await sha256Hex(rotated.secret), rotated.at)
+    .first<MerchantRow>();
+  return row === null ? null : merchantOf(row);
+}
+
+/** Deletes a merchant. Returns false for an unknown name. */
+export async function deleteMerchant(db: D1Database, name: string): Promise<boolean> {
+  const { meta } = await db.prepare("DELETE FROM merchants WHERE name = ?").bind(name).run();
+  return meta.changes > 0;
+}
+
+/** Reports whether this region has the merchant. */
+export async function isMerchant(db: D1Database, name: string): Promise<boolean> {
+  const row = await db.prepare("SELECT 1 FROM merchants WHERE name = ?").bind(name).first();
+  return row !== null;
+}
+
+/** Returns the name of the merchant with this secret, or null. */
+export async function findMerchantName(db: D1Database, secret: string): Promise<string | null> {
+  if (!SECRET.test(secret)) return null;
+  return db
+    .prepare("SELECT name FROM merchants WHERE secret_hash = ?")
+    .bind(await sha256Hex(secret))
+    .first<string>("name");
+}
+
+function merchantOf(row: MerchantRow): Merchant {
+  return {
+    name: row.name,
+    createdAt: row.created_at,
+    rotatedAt: row.rotated_at,
+    createdBy: row.created_by,
+  };
+}

@@ -1,0 +1,75 @@
+import * as z from "zod/mini";
+import type { HoldAction, PlacedHold } from "../../shared/contracts/holds.ts";
+import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { micros } from "../../shared/money.ts";
+import { PAYS } from "../../shared/placed-hold.ts";
+
+/** A merchant's action on a hold at its home. The sending region checked the secret. */
+export type MerchantRequest = {
+  readonly merchant: string;
+  readonly orgId: string;
+  readonly id: string;
+  /** Null reads the hold. */
+  readonly action: Exclude<HoldAction, { kind: "extend" }> | null;
+};
+
+const word = z.string().check(z.minLength(1), z.maxLength(256));
+const whole = z.int().check(z.minimum(0));
+const amount = z.pipe(whole, z.transform(micros));
+const requestSchema = z.object({
+  merchant: word,
+  org_id: word,
+  id: word,
+  action: z.nullable(
+    z.discriminatedUnion("kind", [
+      z.object({ kind: z.literal("capture"), amountMicro: z.nullable(amount) }),
+      z.object({ kind: z.literal("release") }),
+    ]),
+  ),
+});
+
+/** Returns the body of `holds`, without its version. */
+export function merchantBody({ orgId, ...rest }: MerchantRequest): object {
+  return { ...rest, org_id: orgId };
+}
+
+/** Reads a peer's body. Returns null if it is invalid. */
+export function readMerchantBody(body: unknown): MerchantRequest | null {
+  const parsed = requestSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const { org_id: orgId, ...rest } = parsed.data;
+  return { ...rest, orgId };
+}
+
+const holdSchema: z.ZodMiniType<PlacedHold> = z.object({
+  id: word,
+  state: z.enum(["held", "settled", "voided", "expired", "refused"]),
+  pays: z.enum(PAYS),
+  merchant: z.nullable(z.string()),
+  description: z.string(),
+  tags: z.exactOptional(z.record(z.string(), z.string())),
+  keyId: z.string(),
+  sessionId: z.nullable(z.string()),
+  externalId: z.nullable(z.string()),
+  grantedMicro: amount,
+  capturedMicro: z.nullable(amount),
+  createdAt: whole,
+  expiresAt: whole,
+});
+const answerSchema = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), hold: holdSchema }),
+  z.object({ ok: z.literal(false), failure: peerRefusal }),
+]);
+
+/** Returns the JSON of home's answer. */
+export function merchantAnswer(result: Result<PlacedHold>): object {
+  return result.ok ? { ok: true, hold: result.value } : { ok: false, failure: result.failure };
+}
+
+/** Reads home's answer. Returns null if it is invalid. */
+export function readMerchantAnswer(body: unknown): Result<PlacedHold> | null {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) return null;
+  return parsed.data.ok ? success(parsed.data.hold) : refuse(parsed.data.failure);
+}

@@ -1,0 +1,171 @@
+import { assert } from "../../../shared/assert.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { IDEMPOTENCY_MS } from "../../../shared/idempotency.ts";
+import { dollarsOf } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { modelOfPurpose } from "../../../shared/placed-hold.ts";
+import type { HoldChange, HoldParty, PlacedHold } from "../../../shared/contracts/holds.ts";
+import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { NO_USAGE } from "../../../shared/usage.ts";
+import { extendHold } from "../rules/open-holds.ts";
+import type { KnownHold } from "../rules/ledger.ts";
+import { selectNameHolder, selectRequest, updateExpiry } from "../tables/request-rows.do.ts";
+import type { HeldTerms } from "./hold-checks.do.ts";
+import { hold } from "./hold.do.ts";
+import type { Tx } from "./memory.do.ts";
+import { settle, voidHold } from "./postings.do.ts";
+
+/** Maximum lifetime of a placed hold, extensions included. Older holds slow down a wallet's start. */
+const LIFETIME_MAX_MS = 7 * 86_400_000;
+
+/** See `WalletCalls.placeHold`. */
+export function placeHold(
+  desk: Tx,
+  request: HoldRequest,
+  { terms, isCaptured }: { readonly terms: HeldTerms; readonly isCaptured: boolean },
+): Result<PlacedHold> {
+  const before = firstOf(desk, request);
+  if (before !== null) return success(before);
+  return desk.storage.transactionSync(() => {
+    const { answer } = hold(desk, request, terms);
+    if (!answer.ok) return answer;
+    const placed = knownHold(desk, request.id);
+    assert(placed !== null, "a granted hold has a row");
+    return success(isCaptured ? captured(desk, placed, answer.value.granted) : placed);
+  });
+}
+
+/** Returns the hold of an earlier attempt with this ID or with this Idempotency-Key and body, or null. */
+function firstOf(desk: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
+  const same = knownHold(desk, id);
+  if (same !== null || idempotency === null) return same;
+  const holder = selectNameHolder(desk.sql, idempotency.name, desk.nowMs);
+  if (holder === null || holder.body !== idempotency.body) return null;
+  const isOld = desk.nowMs - holder.admittedAt >= IDEMPOTENCY_MS;
+  return isOld ? null : knownHold(desk, holder.id);
+}
+
+/** See `WalletCalls.placedHold`. */
+export function readPlacedHold(desk: Tx, id: string): Result<PlacedHold> {
+  const placed = knownHold(desk, id);
+  return placed === null ? missing() : success(placed);
+}
+
+/** See `WalletCalls.changeHold`. */
+export function changeHold(desk: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
+  const placed = knownHold(desk, id);
+  if (placed === null || !isParty(placed, by)) return missing();
+  const owner = action.kind === "extend" || placed.pays === "quota" ? "key" : "merchant";
+  if (by.kind !== owner) return refuse({ kind: "hold_not_allowed", owner });
+  switch (action.kind) {
+    case "capture":
+      return capture(desk, placed, action.amountMicro ?? placed.grantedMicro);
+    case "release":
+      return release(desk, placed);
+    case "extend":
+      return extend(desk, placed, action.expiresInS);
+  }
+}
+
+function capture(desk: Tx, placed: PlacedHold, amount: Micros): Result<PlacedHold> {
+  if (amount > placed.grantedMicro) {
+    const held = dollarsOf(placed.grantedMicro);
+    return invalid(`amount_dollars can't exceed the held amount, ${held}.`, "amount_dollars");
+  }
+  if (placed.state === "held") return success(captured(desk, placed, amount));
+  return placed.capturedMicro === amount ? success(placed) : hasEnded(placed);
+}
+
+function captured(desk: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
+  const { id, keyId, pays, merchant, description, tags } = placed;
+  const purpose = { pays, merchant, description, ...(tags !== undefined && { tags }) };
+  const answer = settle(desk, {
+    id,
+    cost,
+    generation: {
+      model: modelOfPurpose(purpose),
+      provider: merchant ?? "own",
+      region: desk.env.REGION,
+      keyId,
+      streamed: false,
+      usage: NO_USAGE,
+      price: FREE, // shared by all charges of a merchant; receipts derive the price from the charge
+      firstByteMs: null,
+      durationMs: Math.max(0, desk.nowMs - placed.createdAt),
+      estimated: false,
+      finishReason: null,
+      ...(tags !== undefined && { tags }),
+      purpose,
+    },
+  });
+  assert(answer.ok && answer.value.kind === "settled", "an open hold can be captured");
+  assert(answer.value.charged === cost, "a capture within its hold is charged in full");
+  return { ...placed, state: "settled", capturedMicro: cost };
+}
+
+const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
+
+function release(desk: Tx, placed: PlacedHold): Result<PlacedHold> {
+  if (placed.state === "settled") return hasEnded(placed);
+  if (placed.state !== "held") return success(placed);
+  const answer = voidHold(desk, placed.id);
+  return answer.ok ? success({ ...placed, state: "voided" }) : answer;
+}
+
+function extend(desk: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHold> {
+  if (placed.state !== "held") return hasEnded(placed);
+  const expiresAt = Math.max(placed.expiresAt, desk.nowMs + expiresInS * 1000);
+  if (expiresAt > placed.createdAt + LIFETIME_MAX_MS) {
+    return invalid(
+      "expires_in can't extend a hold beyond 7 days after its creation.",
+      "expires_in",
+    );
+  }
+  updateExpiry(desk.sql, placed.id, expiresAt);
+  extendHold(desk.memory.books, placed.id, expiresAt);
+  return success({ ...placed, expiresAt });
+}
+
+/** Reports whether a hold concerns this caller. A session sees only its own holds. */
+function isParty(placed: PlacedHold, by: HoldParty): boolean {
+  if (by.kind === "merchant") return placed.merchant === by.name;
+  return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;
+}
+
+const ENDS = { settled: "captured", voided: "released", expired: "expired" } as const;
+
+function hasEnded({ state }: PlacedHold): Refusal {
+  const end = state === "held" || state === "refused" ? "ended" : ENDS[state];
+  const message = `This hold has already been ${end}.`;
+  return refuse({ kind: "conflict", message, param: null, code: "hold_ended" });
+}
+
+function missing(): Refusal {
+  return refuse({ kind: "not_found", message: "No such hold." });
+}
+
+function knownHold(desk: Tx, id: string): PlacedHold | null {
+  const known = selectRequest(desk.sql, id);
+  return known === null ? null : placedOf(known);
+}
+
+function placedOf(known: KnownHold): PlacedHold | null {
+  const { purpose = null, granted, state } = known;
+  if (purpose === null || granted === null) return null;
+  return {
+    id: known.id,
+    pays: purpose.pays,
+    merchant: purpose.merchant,
+    description: purpose.description,
+    ...(purpose.tags !== undefined && { tags: purpose.tags }),
+    state,
+    keyId: known.keyId,
+    sessionId: known.session ?? null,
+    externalId: known.externalId,
+    grantedMicro: granted,
+    capturedMicro: state === "settled" ? known.charged : null,
+    createdAt: known.admittedAt,
+    expiresAt: known.expiresAt ?? 0,
+  };
+}

@@ -1,0 +1,255 @@
+import * as z from "zod/mini";
+import { requestCredential } from "../../../shared/caller.ts";
+import type { Caller } from "../../../shared/caller.ts";
+import { now, timestamp } from "../../../shared/clock.ts";
+import type { HoldAction, HoldParty, PlacedHold } from "../../../shared/contracts/holds.ts";
+import type { HoldRequest, RequestState } from "../../../shared/contracts/wallet.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import type { AppContext } from "../../../shared/http/context.ts";
+import { created, readBody } from "../../../shared/http/endpoint.ts";
+import type { Answer, View } from "../../../shared/http/endpoint.ts";
+import { parseFields } from "../../../shared/http/parse-body.ts";
+import { mintId } from "../../../shared/id.ts";
+import { idempotencyOf, readIdempotencyKey } from "../../../shared/idempotency.ts";
+import { termFields } from "../../../shared/key-terms.ts";
+import { label } from "../../../shared/label.ts";
+import { dollarsOf, micros, microsOfDollars } from "../../../shared/money.ts";
+import { holdNameOf, PAYS, readHoldName } from "../../../shared/placed-hold.ts";
+import { tagsSchema } from "../../../shared/tags.ts";
+import { queryDatabase } from "../../../shared/query-database.ts";
+import { keysOf } from "./generations.route.ts";
+import type { MemberKeys } from "./generations.route.ts";
+import { askOwnWallet } from "./reads.route.ts";
+
+/** The operator's merchants. Both functions throw when D1 fails. */
+export type Merchants = {
+  readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
+  /** Returns the merchant of a secret, or null. */
+  readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
+};
+
+/** The largest hold. A receipt's price, a million times the charge, must be exact. */
+const HOLD_DOLLARS_MAX = 9000;
+const HOLD_MAX_S = 86_400;
+const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;
+const amount = z.pipe(
+  z.number(AMOUNT).check(z.refine((dollars) => isAmount(dollars), AMOUNT)),
+  z.transform((dollars) => microsOfDollars(dollars) ?? micros(0)),
+);
+
+function isAmount(dollars: number): boolean {
+  return (microsOfDollars(dollars) ?? 0) > 0 && dollars <= HOLD_DOLLARS_MAX;
+}
+
+const seconds = z.int().check(z.minimum(1), z.maximum(HOLD_MAX_S));
+const chargeFields = {
+  amount_dollars: amount,
+  pays: z._default(z.enum(PAYS), "balance"),
+  merchant: z.nullish(z.string().check(z.minLength(1), z.maxLength(40))),
+  description: label(200),
+  end_user: termFields.end_user,
+  tags: z.nullish(tagsSchema),
+};
+export const newChargeSchema = z.object(chargeFields);
+export const newHoldSchema = z.object({
+  ...chargeFields,
+  at_least: z.nullish(amount),
+  expires_in: z._default(seconds, 900),
+});
+export const captureSchema = z.object({ amount_dollars: z.nullish(amount) });
+export const extendSchema = z.object({ expires_in: seconds });
+
+/**
+ * POST /v1/holds: 201 with a hold of `amount_dollars`, or of at least `at_least`. A retry with the same
+ * Idempotency-Key returns the first hold.
+ */
+export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
+  return (c) => place(c, merchants, newHoldSchema);
+}
+
+/** POST /v1/charges: 201 with a hold that is captured in the same transaction. */
+export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
+  return (c) => place(c, merchants, newChargeSchema);
+}
+
+type Fields = z.infer<typeof newChargeSchema> & Partial<z.infer<typeof newHoldSchema>>;
+
+async function place(
+  c: AppContext,
+  merchants: Merchants,
+  schema: typeof newHoldSchema | typeof newChargeSchema,
+): Promise<Answer> {
+  const name = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!name.ok) return name;
+  const body = await readBody(c);
+  if (!body.ok) return body;
+  const parsed = parseFields(schema, [], body.value.json);
+  if (!parsed.ok) return parsed;
+  const fields: Fields = parsed.value;
+  const isCaptured = schema === newChargeSchema;
+  const refused = refuseAmounts(fields) ?? (await refuseMerchant(c, fields, merchants, isCaptured));
+  if (refused !== null) return refused;
+  const { keyId, orgId, keyHash, shown } = c.var.admitted.caller;
+  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
+  const request = { ...requestOf(fields, now(c.env)), keyId, idempotency };
+  const called = requestCredential(keyHash, shown);
+  const placed = await askOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
+  return placed.ok ? created(placedView(placed.value, c.var.admitted.caller)) : placed;
+}
+
+function requestOf(fields: Fields, nowMs: number): Omit<HoldRequest, "keyId" | "idempotency"> {
+  const { amount_dollars: most, at_least, pays, description, expires_in, tags } = fields;
+  const hasTags = Object.keys(tags ?? {}).length > 0;
+  const least = at_least ?? most;
+  return {
+    id: mintId("req_", nowMs),
+    least,
+    sure: least,
+    most,
+    hasCap: true,
+    tokens: { prompt: 0, least: 0, most: 0 },
+    model: null,
+    externalId: fields.end_user ?? null,
+    peer: false,
+    placed: {
+      pays,
+      merchant: fields.merchant ?? null,
+      description,
+      ...(hasTags && tags && { tags }),
+      expiresInS: expires_in ?? HOLD_MAX_S,
+    },
+  };
+}
+
+function refuseAmounts({ amount_dollars: most, at_least, pays, merchant }: Fields): Refusal | null {
+  if ((at_least ?? most) > most) {
+    return invalid("at_least can't exceed amount_dollars.", "at_least");
+  }
+  const hasMerchant = (merchant ?? null) !== null;
+  if (hasMerchant === (pays === "balance")) return null;
+  return pays === "balance"
+    ? invalid("merchant is required if 'pays' is 'balance'.", "merchant")
+    : invalid("merchant can't be set if 'pays' is 'quota'.", "merchant");
+}
+
+/** Checks that the merchant exists, and for a charge that it takes part in the request. */
+async function refuseMerchant(
+  c: AppContext,
+  { merchant: name }: Fields,
+  { isMerchant, findMerchantName }: Merchants,
+  isCaptured: boolean,
+): Promise<Refusal | null> {
+  if (name === null || name === undefined) return null;
+  const secret = c.req.header("x-merchant-secret") ?? "";
+  const { orgId: org_id } = c.var.admitted.caller;
+  const check = async (): Promise<boolean> =>
+    isCaptured ? (await findMerchantName(c.env.DB, secret)) === name : isMerchant(c.env.DB, name);
+  const known = await queryDatabase(check, "merchant_unreadable", { org_id });
+  if (!known.ok) return known;
+  if (known.value) return null;
+  return isCaptured
+    ? refuse({ kind: "hold_not_allowed", owner: "merchant" })
+    : invalid(`merchant '${name}' doesn't exist.`, "merchant");
+}
+
+/** GET /v1/holds/{id}: one placed hold. A `member` sees its own keys' holds, a limited key its own. */
+export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
+  return async (c) => {
+    const id = ownHoldId(c);
+    if (id === null) return missing();
+    const placed = await askOwnWallet(c, (wallet) => wallet.placedHold(id));
+    if (!placed.ok) return placed;
+    const { caller, isLimited } = c.var.admitted;
+    const { keyId, sessionId } = placed.value;
+    const session = caller.shown?.session?.id;
+    if (session !== undefined && session !== sessionId) return missing();
+    const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
+    if (!keys.ok) return keys;
+    if (keys.value?.includes(keyId) === false) return missing();
+    return success(placedView(placed.value, caller));
+  };
+}
+
+/** POST /v1/holds/{id}/capture: charges the hold, or `amount_dollars` of it, once. */
+export async function captureHoldRoute(c: AppContext): Promise<Answer> {
+  const action = await captureOf(c);
+  return action.ok ? change(c, action.value) : action;
+}
+
+/** POST /v1/holds/{id}/release: ends the hold without a charge. */
+export async function releaseHoldRoute(c: AppContext): Promise<Answer> {
+  return change(c, { kind: "release" });
+}
+
+/** POST /v1/holds/{id}/extend: moves the deadline to `expires_in` seconds from now. */
+export async function extendHoldRoute(c: AppContext): Promise<Answer> {
+  const body = await readBody(c);
+  if (!body.ok) return body;
+  const fields = parseFields(extendSchema, [], body.value.json);
+  if (!fields.ok) return fields;
+  return change(c, { kind: "extend", expiresInS: fields.value.expires_in });
+}
+
+type Capture = Extract<HoldAction, { kind: "capture" }>;
+
+/** Returns the capture of a body. An empty body captures the whole hold. */
+export async function captureOf(c: AppContext, owner?: "merchants"): Promise<Result<Capture>> {
+  const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
+  if (isEmpty) return success({ kind: "capture", amountMicro: null });
+  const body = await readBody(c, owner);
+  if (!body.ok) return body;
+  const fields = parseFields(captureSchema, [], body.value.json);
+  if (!fields.ok) return fields;
+  return success({ kind: "capture", amountMicro: fields.value.amount_dollars ?? null });
+}
+
+async function change(c: AppContext, action: HoldAction): Promise<Answer> {
+  const id = ownHoldId(c);
+  if (id === null) return missing();
+  const { caller } = c.var.admitted;
+  const { keyId, keyHash, shown } = caller;
+  const by: HoldParty = { kind: "key", keyId, sessionId: shown?.session?.id ?? null };
+  const called = requestCredential(keyHash, shown);
+  const changed = await askOwnWallet(c, (wallet) => wallet.changeHold({ id, by, action }, called));
+  return changed.ok ? success(placedView(changed.value, caller)) : changed;
+}
+
+/** Returns the request of a hold of the caller's organization, or null. */
+function ownHoldId(c: AppContext): string | null {
+  const name = readHoldName(c.req.param("id") ?? "");
+  return name?.orgId === c.var.admitted.caller.orgId ? name.id : null;
+}
+
+export function missing(): Refusal {
+  return refuse({ kind: "not_found", message: "No such hold." } satisfies Failure);
+}
+
+const STATUSES: Readonly<Record<RequestState, string>> = {
+  held: "held",
+  settled: "captured",
+  voided: "released",
+  expired: "expired",
+  refused: "refused",
+};
+
+/** Returns the JSON of a placed hold. */
+export function placedView(hold: PlacedHold, of: Pick<Caller, "orgId" | "home">): View {
+  const { capturedMicro } = hold;
+  return {
+    id: holdNameOf({ id: hold.id, orgId: of.orgId, home: of.home }),
+    request_id: hold.id,
+    status: STATUSES[hold.state],
+    pays: hold.pays,
+    merchant: hold.merchant,
+    amount_dollars: dollarsOf(hold.grantedMicro),
+    captured_dollars: capturedMicro === null ? null : dollarsOf(capturedMicro),
+    description: hold.description,
+    end_user: hold.externalId,
+    tags: hold.tags ?? {},
+    key_id: hold.keyId,
+    created_at: timestamp(hold.createdAt),
+    expires_at: timestamp(hold.expiresAt),
+  };
+}

@@ -1,0 +1,35 @@
+import type { Micros } from "../money.ts";
+import type { Purpose } from "../placed-hold.ts";
+import type { RequestState } from "./wallet-pages.ts";
+
+/** A hold that a client placed. Times are Unix ms. */
+export type PlacedHold = Purpose & {
+  readonly id: string;
+  readonly state: RequestState;
+  readonly keyId: string;
+  /** The session that placed it; null for its key. */
+  readonly sessionId: string | null;
+  readonly externalId: string | null;
+  readonly grantedMicro: Micros;
+  /** Null unless captured. */
+  readonly capturedMicro: Micros | null;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+};
+
+/** The caller that acts on a placed hold: a merchant, a key, or a session of a key. */
+export type HoldParty =
+  | { readonly kind: "merchant"; readonly name: string }
+  | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };
+
+/** `amountMicro` null captures the whole hold. `expiresAt` is Unix ms. */
+export type HoldAction =
+  | { readonly kind: "capture"; readonly amountMicro: Micros | null }
+  | { readonly kind: "release" }
+  | { readonly kind: "extend"; readonly expiresInS: number };
+
+export type HoldChange = {
+  readonly id: string;
+  readonly by: HoldParty;
+  readonly action: HoldAction;
+};
