@@ -211,7 +211,7 @@ describe("money", () => {
     await page.getByText("four words of text", { exact: true }).first().waitFor();
     await page.locator("dt", { hasText: "Cost" }).waitFor();
     const told = await page.locator("dd .number").first().getAttribute("title");
-    expect(told).toMatch(/^[1-9]\d* micros/);
+    expect(told).toMatch(/^[1-9]\d* micro-credits/);
     expect(page.faults).toEqual([]);
   });
 

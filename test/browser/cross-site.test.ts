@@ -134,7 +134,7 @@ it("makes the interrupted change after the login is confirmed, and keeps the for
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByText("creating a key needs a login from the last ten minutes").waitFor();
   await confirmAs(page, "Eve");
-  await page.getByText("another person's").waitFor();
+  await page.getByText("belongs to another account").waitFor();
   await confirmAs(page, "Ann");
   await page.locator(".secret code").waitFor();
   await page.reload();
@@ -172,7 +172,7 @@ it("says on the page why an account was not connected", async () => {
   await press(page, "Connect this machine");
   await confirmAs(page, "Eve");
   await page.getByRole("link", { name: "Continue as Ben" }).click();
-  await page.getByRole("alert").getByText("another person's").waitFor();
+  await page.getByRole("alert").getByText("belongs to another account").waitFor();
 });
 
 it("invites from an old session, and the invited person accepts", async () => {

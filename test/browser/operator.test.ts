@@ -78,6 +78,7 @@ async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
   for (const [name, at] of [
     ["list", "organizations"],
     ["one", org],
+    ["list of it", `${org}?tab=Prices`],
     ["access", `${org}?tab=Access`],
     ["webhooks", `${org}?tab=Webhooks`],
     ["recovery", `${org}?tab=Recovery`],
@@ -116,6 +117,7 @@ const OF_SUPPORT = [
   "webhooks: Send test event",
 ];
 const OF_FINANCE = [
+  "list of it: Schedule price",
   "margin: Import provider bill…",
   "one: Add credits…",
   "one: Change…",
@@ -175,5 +177,28 @@ it("a log-in of its own can be removed where an organization has one", async () 
   await remove.click();
   await page.getByRole("button", { name: "Remove it", exact: true }).click();
   await remove.waitFor({ state: "detached" });
+  expect(page.faults).toEqual([]);
+});
+
+it("schedules a customer's price on the customer's page", async () => {
+  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
+  const page = await logIn(browser, ADMIN_TOKEN);
+  await page.goto(`/console/#/organizations/${made.orgId}?tab=Prices`);
+  await page.getByRole("heading", { name: "The region's prices apply" }).waitFor();
+  await page.getByRole("button", { name: "Schedule price" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Model, author/* or *").fill("sandbox/echo");
+  const start = new Date(Date.now() + 3 * DAY_MS).toISOString().slice(0, 16);
+  await dialog.getByLabel(/^Start/).fill(start);
+  await dialog.getByLabel(/^Input/).fill("1.25");
+  await dialog.getByLabel(/^Output/).fill("2.5");
+  await dialog.getByRole("button", { name: "Schedule price" }).click();
+  await page.getByRole("heading", { name: /^Price list test-/ }).waitFor();
+  await page.getByRole("row", { name: /sandbox\/echo.*\$1\.25 in, \$2\.50 out/ }).waitFor();
+  const read = await fetch(`${browser.origin}/admin/v1/orgs/${made.orgId}`, {
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  const { slug, price_list } = (await read.json()) as { slug: string; price_list: string };
+  expect(price_list).toBe(slug);
   expect(page.faults).toEqual([]);
 });

@@ -69,7 +69,7 @@ const stop = (page: WatchedPage) => page.getByRole("button", { name: "Stop", exa
 /** The cost that the page shows, in micros. */
 async function shownCost(page: WatchedPage): Promise<number> {
   const cost = page.locator("dl div", { hasText: "Cost" }).locator(".number");
-  return Number(/^(\d+) micros/.exec((await cost.getAttribute("title")) ?? "")?.[1]);
+  return Number(/^(\d+) micro-credits/.exec((await cost.getAttribute("title")) ?? "")?.[1]);
 }
 
 describe("Stop in the playground", () => {

@@ -113,7 +113,7 @@ function Close({ id, slug, onClose }: Props) {
         <input
           type="checkbox"
           checked={isGivenUp}
-          onChange={(event) => setGivenUp(event.currentTarget.checked)}
+          onInput={(event) => setGivenUp(event.currentTarget.checked)}
         />{" "}
         Give up the remaining credits
       </label>

@@ -17,7 +17,7 @@ import { ChangeOrganization, OrganizationEvents, OrganizationUsage } from "./org
 const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
-const TABS = ["Money and people", "Access", "Webhooks", "Recovery"] as const;
+const TABS = ["Money and people", "Prices", "Access", "Webhooks", "Recovery"] as const;
 const part = (load: Page["load"]): Page => ({
   path: "organizations",
   title: "Organization",
@@ -29,6 +29,7 @@ const part = (load: Page["load"]): Page => ({
 const KEYS = part(async () => (await import("./organization-keys.tsx")).OrganizationKeys);
 const LEDGER = part(async () => (await import("./organization-ledger.tsx")).Ledger);
 const PARTS = {
+  Prices: part(async () => (await import("./organization-prices.tsx")).OrganizationPrices),
   Access: part(async () => (await import("./organization-access.tsx")).Access),
   Webhooks: part(async () => (await import("./organization-webhooks.tsx")).Webhooks),
   Recovery: part(async () => (await import("./organization-recovery.tsx")).Recovery),

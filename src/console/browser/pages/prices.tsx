@@ -1,6 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { PriceRow, Rerated } from "../api/types.ts";
+import type { Outcome } from "../api/client.ts";
+import { left, microsOf, spent } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Head, Money, Time } from "../ui/basics.tsx";
@@ -12,26 +14,53 @@ import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/prices"];
-type Doing = { readonly what: "post" | "rerate" } | { readonly what: "remove"; row: PriceRow };
 
 /** The price lists, posting, and rerating. */
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
   const may = useMay();
-  const mayRemove = may("DELETE /admin/v1/prices/{price_id}");
-  const [doing, setDoing] = useState<Doing | null>(null);
+  const [doing, setDoing] = useState<"post" | "rerate" | null>(null);
+  const close = (): void => setDoing(null);
+  return (
+    <>
+      <Head
+        title="Business"
+        text="The most specific row wins: a model, an author (author/*), then all (*). A customer's list comes before the region's list, default."
+      >
+        {may("POST /admin/v1/rerate") && (
+          <button type="button" onClick={() => setDoing("rerate")}>
+            Reprice requests…
+          </button>
+        )}
+        {may("POST /admin/v1/prices") && (
+          <button type="button" class="primary" onClick={() => setDoing("post")}>
+            Schedule price
+          </button>
+        )}
+      </Head>
+      {tabs}
+      <PriceTable />
+      {doing === "post" && <SchedulePrice onClose={close} />}
+      {doing === "rerate" && <Rerate onClose={close} />}
+    </>
+  );
+}
+
+/** The prices of one list, or of all. A price that hasn't started can be removed. */
+export function PriceTable({ list }: { list?: string }) {
+  const mayRemove = useMay()("DELETE /admin/v1/prices/{price_id}");
+  const [removed, setRemoved] = useState<PriceRow | null>(null);
   const now = useNow();
   const { page, rows, pager } = usePages(
     "GET /admin/v1/prices",
-    {},
+    { query: list === undefined ? {} : { list } },
     {
       cursor: "after",
       read: ({ prices, next_after }) => ({ rows: prices, next: next_after ?? null }),
     },
   );
-  const close = (): void => setDoing(null);
   const verbs: Column<PriceRow> = {
     id: "do",
-    title: "To do",
+    title: "Status",
     value: () => null,
     csv: [],
     cell: (row) =>
@@ -39,7 +68,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
         <span class="muted">in force</span>
       ) : (
         mayRemove && (
-          <button type="button" class="quiet" onClick={() => setDoing({ what: "remove", row })}>
+          <button type="button" class="quiet" onClick={() => setRemoved(row)}>
             Remove…
           </button>
         )
@@ -47,23 +76,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
   };
   return (
     <>
-      <Head
-        title="Business"
-        text="The most specific row wins: a model, a maker (maker/*), all (*); a customer's own list before the region's, default."
-      >
-        {may("POST /admin/v1/rerate") && (
-          <button type="button" onClick={() => setDoing({ what: "rerate" })}>
-            Reprice requests…
-          </button>
-        )}
-        {may("POST /admin/v1/prices") && (
-          <button type="button" class="primary" onClick={() => setDoing({ what: "post" })}>
-            Schedule price
-          </button>
-        )}
-      </Head>
-      {tabs}
-      <ReadResult read={page} height={480}>
+      <ReadResult read={page} height={240}>
         {() => (
           <Table
             name="Prices"
@@ -71,15 +84,11 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
             rows={rows}
             keyOf={({ id }: PriceRow) => id}
             pager={pager}
-            empty={
-              <Empty text="No row: everything is sold at its provider's list price with the markup." />
-            }
+            empty={<Empty text="No prices here: list prices plus the region's markup apply." />}
           />
         )}
       </ReadResult>
-      {doing?.what === "post" && <Post onClose={close} />}
-      {doing?.what === "rerate" && <Rerate onClose={close} />}
-      {doing?.what === "remove" && <Remove row={doing.row} onClose={close} />}
+      {removed && <Remove row={removed} onClose={() => setRemoved(null)} />}
     </>
   );
 }
@@ -97,7 +106,9 @@ const COLUMNS: readonly Column<PriceRow>[] = [
     id: "price",
     title: "Price",
     value: ({ price, percent }) =>
-      price === null ? `${percent ?? 0} % above cost` : `$${price.input}, $${price.output}`,
+      price === null
+        ? `${percent ?? 0}% above cost`
+        : `${spent(microsOf(price.input))} in, ${spent(microsOf(price.output ?? 0))} out`,
   },
   { id: "by", title: "Posted by", wide: true, value: ({ posted_by }) => posted_by },
 ];
@@ -119,9 +130,18 @@ function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
 const NUMBER = { type: "number", step: "any", min: "0" };
 const MOMENT = { type: "datetime-local", required: true };
 
-function Post({ onClose }: { onClose: () => void }) {
+/** A form for a new price. `list`: the only list that it is for. `then` runs after the price is posted. */
+export function SchedulePrice({
+  list: own,
+  then,
+  onClose,
+}: {
+  list?: string;
+  then?: () => Promise<Outcome<unknown>>;
+  onClose: () => void;
+}) {
   const [typed, line] = useTyped({
-    list: "default",
+    list: own ?? "default",
     item: "",
     from: "",
     input: "",
@@ -129,26 +149,29 @@ function Post({ onClose }: { onClose: () => void }) {
     percent: "",
   });
   const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
+  const run = async (): Promise<Outcome<unknown>> => {
+    const { list, item, from, input, output, percent } = typed;
+    const price = { input: Number(input), output: Number(output) };
+    const row = { list, item: item.trim(), from: new Date(from).toISOString() };
+    const terms = percent === "" ? { price } : { percent: Number(percent) };
+    const body = { rows: [{ ...row, ...terms }] };
+    const posted = await change("POST /admin/v1/prices", { body }, TOUCHES);
+    return posted.ok && then ? then() : posted;
+  };
   return (
     <FormDialog
       title="Schedule price"
       verb="Schedule price"
-      run={() => {
-        const { list, item, from, input, output, percent } = typed;
-        const price = { input: Number(input), output: Number(output) };
-        const row = { list, item: item.trim(), from: new Date(from).toISOString() };
-        const terms = percent === "" ? { price } : { percent: Number(percent) };
-        return change("POST /admin/v1/prices", { body: { rows: [{ ...row, ...terms }] } }, TOUCHES);
-      }}
+      run={run}
       onDone={onClose}
       onClose={onClose}
     >
-      {line("list", "List", { required: true })}
-      {line("item", "Model, maker/* or *", { required: true })}
-      {line("from", "From, your time; ahead by the lead time at least", MOMENT)}
-      {line("input", "Dollars per million input tokens", dollars)}
-      {line("output", "Dollars per million output tokens, 0 where there are none", dollars)}
-      {line("percent", "Or percent above cost", NUMBER)}
+      {own === undefined && line("list", "List", { required: true })}
+      {line("item", "Model, author/* or *", { required: true })}
+      {line("from", "Start [your time], after the lead time", MOMENT)}
+      {line("input", "Input [$ per million tokens]", dollars)}
+      {line("output", "Output [$ per million tokens], 0 if none", dollars)}
+      {line("percent", "Or markup [% above cost]", NUMBER)}
     </FormDialog>
   );
 }
@@ -164,7 +187,7 @@ function Remove({ row, onClose }: { row: PriceRow; onClose: () => void }) {
       onClose={onClose}
       onDone={onClose}
     >
-      <p>It has not begun. What was sold before it goes on to be sold so.</p>
+      <p>The price has not started. The prices before it stay in force.</p>
     </Confirm>
   );
 }
@@ -190,7 +213,7 @@ function Rerate({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="Reprice requests"
-      verb={isCounted ? "Credit it" : "Count"}
+      verb={isCounted ? `Credit ${left(found.total_micro)}` : "Count"}
       run={() => {
         const { id, model, from, to, input, output } = typed;
         const at = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
@@ -202,8 +225,8 @@ function Rerate({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <p>
-        What requests were charged above this price is credited, once for each customer and name.
-        Counted first: nothing is credited before the second press.
+        Credits each customer the charges above this price, once per name. The first press only
+        counts.
       </p>
       {line("id", "Its name, as the credit's reference has it", { required: true })}
       {line("model", "Model", { required: true })}

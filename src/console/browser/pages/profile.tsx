@@ -87,7 +87,8 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
         <input
           type="checkbox"
           checked={givesUp}
-          onChange={(event) => setGivesUp(event.currentTarget.checked)}
+          // not onChange: the dialog draws again between the two events and would undo the click
+          onInput={(event) => setGivesUp(event.currentTarget.checked)}
         />{" "}
         Give up the credits of closed organizations
       </label>

@@ -28,6 +28,9 @@ export function Dialog({
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
+    const fields = dialog.current?.querySelectorAll<HTMLElement>("input,select,textarea") ?? [];
+    const isChosen = [...fields].some((field) => field.hasAttribute("autofocus"));
+    if (!isChosen) fields[0]?.focus(); // not the button that closes it
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };

@@ -1,9 +1,9 @@
-import { useEffect, useState } from "preact/hooks";
 import type { Filling, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { urlOf } from "../api/client.ts";
 import { readOnce, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
+import { useQuery } from "../state/route.ts";
 
 /** A list that the region gives by pages. */
 export type Pager<T> = {
@@ -19,6 +19,21 @@ type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number |
 
 const LIMIT = 50;
 const FULL_MS = 2000;
+
+/**
+ * Returns the cursors of the pages up to the shown one, which stay in the address, and how to change them. Another
+ * list or filter starts at its first page.
+ */
+function useCursors(list: string) {
+  const [query, update] = useQuery();
+  const [name = "", ...kept] = (query["at"] ?? "").split("~");
+  let own = 7;
+  for (const letter of list) own = (own * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;
+  const cursors: readonly string[] = name === String(own) ? kept : [];
+  const set = (next: readonly (string | number)[]): void =>
+    update({ at: next.length === 0 ? "" : [own, ...next].join("~") });
+  return [cursors, set] as const;
+}
 
 /**
  * A list by pages of 50. `read` returns an answer's rows and the next `cursor` (the parameter's name); null:
@@ -45,9 +60,7 @@ export function usePages<C extends ReadCall, T>(
   readonly rows: readonly T[];
   readonly pager: Pager<T>;
 } {
-  const [cursors, setCursors] = useState<readonly (string | number)[]>([]);
-  const whole = urlOf(name, filling);
-  useEffect(() => setCursors([]), [whole]);
+  const [cursors, setCursors] = useCursors(urlOf(name, filling));
   const at = (after: string | number | undefined, most: number): Filling<C> => ({
     ...filling,
     query: { ...filling.query, limit: most, ...(after !== undefined && { [cursor]: after }) },

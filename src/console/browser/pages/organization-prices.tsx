@@ -1,0 +1,51 @@
+import { useState } from "preact/hooks";
+import { useCell } from "../state/cell.ts";
+import { change, useRead } from "../state/reads.ts";
+import { route } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
+import { Panel } from "../ui/basics.tsx";
+import { ReadResult } from "../ui/states.tsx";
+import { PriceTable, SchedulePrice } from "./prices.tsx";
+
+const TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
+
+/** A customer's own prices. The first one creates a list with the customer's slug and assigns it. */
+export function OrganizationPrices() {
+  const [, id = ""] = useCell(route).path;
+  const [isScheduling, setScheduling] = useState(false);
+  const may = useMay();
+  const mayPost = may("POST /admin/v1/prices") && may("PATCH /admin/v1/orgs/{id}");
+  const path = { id };
+  const read = useRead("GET /admin/v1/orgs/{id}", { path });
+  return (
+    <ReadResult read={read} height={240}>
+      {({ slug, price_list: list }) => (
+        <Panel
+          title={list === null ? "The region's prices apply" : `Price list ${list}`}
+          aside={
+            mayPost && (
+              <button type="button" onClick={() => setScheduling(true)}>
+                Schedule price
+              </button>
+            )
+          }
+        >
+          {list !== null && <PriceTable list={list} />}
+          {isScheduling && (
+            <SchedulePrice
+              list={list ?? slug}
+              then={() =>
+                change(
+                  "PATCH /admin/v1/orgs/{id}",
+                  { path, body: { price_list: list ?? slug } },
+                  TOUCHES,
+                )
+              }
+              onClose={() => setScheduling(false)}
+            />
+          )}
+        </Panel>
+      )}
+    </ReadResult>
+  );
+}

@@ -1,0 +1,136 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { PHONE, goTo, logIn, openWindow, rail, settled } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+const browser = openWindow();
+let used: { readonly orgId: string; readonly key: string };
+let empty: { readonly key: string };
+
+beforeAll(async () => {
+  const url = `${browser.origin}/admin/v1`;
+  used = await makeOrganization(url, ADMIN_TOKEN, { rpmLimit: 1000 });
+  empty = await makeOrganization(url, ADMIN_TOKEN, { credits: 0 });
+  for (const model of ["sandbox/echo", "nope/none"]) await ask(used.key, model);
+});
+
+async function ask(key: string, model: string): Promise<void> {
+  const user = "an-end-user-with-a-long-name@example.com";
+  const response = await fetch(`${browser.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, user, messages: [{ role: "user", content: "Hello" }] }),
+  });
+  await response.text();
+}
+
+/** Returns the tables of the page that scroll by themselves, and the page if it scrolls sideways. */
+function scrolling(page: WatchedPage): Promise<readonly string[]> {
+  return page.evaluate(() => [
+    ...[...document.querySelectorAll("main .table")]
+      .filter((box) => box.scrollWidth > box.clientWidth)
+      .map((box) => box.getAttribute("aria-label") ?? ""),
+    ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
+  ]);
+}
+
+describe("the console", () => {
+  it("cuts no column at 1280 px and scrolls no table inside the page", async () => {
+    for (const [secret, pages] of [
+      [used.key, ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"]],
+      [ADMIN_TOKEN, ["Customers", "Catalog", "Business", "Health"]],
+    ] as const) {
+      const page = await logIn(browser, secret);
+      for (const name of pages) {
+        await goTo(page, name);
+        await expect.poll(() => scrolling(page), { message: name }).toEqual([]);
+      }
+    }
+  });
+
+  it("shows hidden columns again in a wider window", async () => {
+    const page = await logIn(browser, used.key, { viewport: { width: 800, height: 900 } });
+    await goTo(page, "Requests");
+    const heads = page.getByRole("region", { name: "Requests" }).locator("th");
+    await expect.poll(() => scrolling(page)).toEqual([]);
+    const before = await heads.count();
+    expect((await heads.allTextContents()).slice(0, 4)).toEqual([
+      "Time",
+      "Status",
+      "Model",
+      "Cost",
+    ]);
+    await page.setViewportSize({ width: 1800, height: 900 });
+    await expect.poll(() => heads.count()).toBeGreaterThan(before);
+  });
+
+  it("fits a phone's bar: four pages and More", async () => {
+    const page = await logIn(browser, used.key, PHONE);
+    const bar = rail(page);
+    const names = await bar.locator("a:visible").allTextContents();
+    expect(names).toEqual(["Overview", "Requests", "Keys", "Credits"]);
+    await bar.getByRole("button", { name: "More" }).waitFor();
+    expect(await bar.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0);
+  });
+
+  it("groups its pages, each with its own icon", async () => {
+    const page = await logIn(browser, used.key);
+    expect(await page.locator(".rail-group").allTextContents()).toEqual([
+      "Usage",
+      "Build",
+      "Organization",
+    ]);
+    const paths = await page
+      .locator(".rail .icon path")
+      .evaluateAll((nodes) => nodes.map((node) => node.getAttribute("d")));
+    expect(new Set(paths).size).toBe(paths.length);
+  });
+
+  it("names an unknown address, and keeps a table's page after a reload", async () => {
+    const page = await logIn(browser, used.key);
+    await page.goto("/console/#/nowhere");
+    await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
+    await page.getByRole("link", { name: "Back to the start" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  });
+
+  it("keeps the second page of a list after a reload, and Back returns to the first", async () => {
+    for (let i = 0; i < 51; i += 1) await ask(used.key, "sandbox/echo");
+    for (const [secret, at] of [
+      [ADMIN_TOKEN, "catalog"],
+      [used.key, "requests"],
+    ] as const) {
+      const page = await logIn(browser, secret);
+      await page.goto(`/console/#/${at}`);
+      await page.getByRole("button", { name: "Next →" }).click();
+      await page.getByText(/^51 to/).waitFor();
+      await page.reload();
+      await page.getByText(/^51 to/).waitFor();
+      await page.goBack();
+      await page.getByText(/^1 to/).waitFor();
+    }
+  });
+
+  it("focuses the first field of a form", async () => {
+    const page = await logIn(browser, used.key);
+    await goTo(page, "Keys");
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    const name = page.getByRole("dialog").getByLabel("Name");
+    await expect.poll(() => name.evaluate((field) => field === document.activeElement)).toBe(true);
+  });
+
+  it("lists the next steps of a new organization until they are done or hidden", async () => {
+    const page = await logIn(browser, empty.key);
+    await page.getByRole("heading", { name: "Get started: 1 of 3 done" }).waitFor();
+    await page.getByRole("link", { name: "Add credits" }).first().waitFor();
+    expect(await page.locator("main .chart").count()).toBe(0); // no empty cards
+    await page.getByRole("button", { name: "Hide" }).click();
+    await page.reload();
+    await settled(page);
+    expect(await page.getByRole("heading", { name: /^Get started/ }).count()).toBe(0);
+    const done = await logIn(browser, used.key);
+    await done.locator(".plot svg").waitFor();
+    expect(await done.getByRole("heading", { name: /^Get started/ }).count()).toBe(0);
+  });
+});
