@@ -1,4 +1,4 @@
-import { spent } from "../lib/money.ts";
+import { microsOf, spent } from "../lib/money.ts";
 import { cardName, kindOf, stateOf, wayOf } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
@@ -217,6 +217,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
     title: "Amount",
     align: "right",
     value: ({ amount_dollars }) => amount_dollars,
+    cell: ({ amount_dollars }) => <Money micros={microsOf(amount_dollars)} />,
   },
   {
     id: "credited",

@@ -29,7 +29,13 @@ const COLUMNS: readonly Column<Purchase>[] = [
     value: (purchase) => stateOf(purchase)[0],
     cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
   },
-  { id: "dollars", title: "Amount", align: "right", value: (one) => one.amount_dollars },
+  {
+    id: "dollars",
+    title: "Amount",
+    align: "right",
+    value: (one) => one.amount_dollars,
+    cell: (one) => <Money micros={microsOf(one.amount_dollars)} />,
+  },
   {
     id: "credited",
     title: "Added",
