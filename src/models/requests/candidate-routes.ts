@@ -115,7 +115,8 @@ function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean
     return (
       maxInputPrice(price, prompt) <= (input ?? Infinity) &&
       price.output <= (output ?? Infinity) &&
-      (price.units?.request ?? 0) <= (request ?? Infinity)
+      (price.units?.request ?? 0) <= (request ?? Infinity) &&
+      Object.keys(price.units ?? {}).every((unit) => unit === "request")
     );
   });
 }
