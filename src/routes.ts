@@ -68,6 +68,7 @@ import {
   readHoldRoute,
   releaseHoldRoute,
 } from "./money/wallet/routes/holds.route.ts";
+import { exportsRoute, focusRoute } from "./money/wallet/exports/exports.route.ts";
 import { usageRoute } from "./money/wallet/routes/usage.route.ts";
 import { deliveriesRoute, deliveryRoute } from "./events/webhooks/deliveries.route.ts";
 import { resendRoute } from "./events/webhooks/resend.route.ts";
@@ -159,6 +160,8 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
   endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
   endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
+  endpoint("GET /v1/exports", "managed", ACCOUNTANTS, exportsRoute),
+  path("GET /v1/exports/focus", "managed", ACCOUNTANTS, focusRoute),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
   endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findAnyKey)),
   endpoint("GET /v1/generation", "managed", OWN, generationDataRoute(findAnyKey)),

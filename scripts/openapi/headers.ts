@@ -49,6 +49,7 @@ export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
     "Fields of the request that were left out, with commas between; only where there are any.",
   ),
   "www-authenticate": text("How to authenticate."),
+  "content-disposition": text("The name of the file."),
   location: text("The path that says how it goes on."),
 };
 

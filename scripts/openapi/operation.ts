@@ -16,6 +16,8 @@ export type Description = {
   readonly answers: Readonly<Record<number, core.$ZodType>>;
   /** The data of each event, if a success may be a stream. */
   readonly events?: core.$ZodType;
+  /** Whether a success is a CSV file. */
+  readonly isCsv?: true;
   /** Whether a success has a `location` to read it again. */
   readonly hasLocation?: true;
   /** Whether a merchant may call it, whose answers lack the headers of a key. */
@@ -68,7 +70,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/(?:auth\/)?keys?(?:\/|$)/, "Keys"],
   [/^\/v1\/sessions/, "Sessions"],
   [/^\/v1\/(?:balance|holds|charges|credits)/, "Credits"],
-  [/^\/v1\/(?:usage|alerts)/, "Usage"],
+  [/^\/v1\/(?:usage|alerts|exports)/, "Usage"],
   [/^\/v1\/(?:generations?|errors)/, "Requests"],
   [/^\/v1\/events/, "Events"],
   [/^\/v1\/webhooks/, "Webhooks"],

@@ -42,6 +42,7 @@ import {
   holdsQuery,
 } from "../../src/money/wallet/routes/generations.route.ts";
 import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
+import { focusQuery } from "../../src/money/wallet/exports/exports.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { BETA, END_USER, idempotencyKey, LIST_VERSION, TAGS, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
@@ -203,6 +204,14 @@ const OTHERS: Readonly<Record<string, Description>> = {
       query: usageParameters,
     },
   ),
+  "GET /v1/exports": described("The newest day whose exports are final", { 200: spent.exports }),
+  "GET /v1/exports/focus": described("Charges of a month or day as a FOCUS file", {
+    200: spent.focus,
+    description:
+      "CSV in the FOCUS 1.3 format, readable as 1.2. Send `month` or `day` (UTC); the default is the current month. Rows are dated by their charge. Credits, refunds, corrections and taxes are rows of their own.",
+    isCsv: true,
+    query: focusQuery,
+  }),
   "GET /v1/holds": described("Open holds of requests and of clients, oldest first", {
     200: spent.holds,
     query: holdsQuery,

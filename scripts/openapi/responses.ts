@@ -8,7 +8,7 @@ import type { Json } from "./schemas.ts";
 type Told = {
   readonly status: number;
   readonly says: string;
-  readonly type: "application/json" | "text/event-stream";
+  readonly type: "application/json" | "text/event-stream" | "text/csv";
   readonly schema: Json;
   readonly always: readonly string[];
   readonly some: readonly string[];
@@ -81,6 +81,7 @@ function successes(operation: Operation, parts: Parts): Told[] {
     "x-request-id",
     ...key.always,
     ...(operation.hasLocation === true ? ["location"] : []),
+    ...(operation.isCsv === true ? ["content-disposition"] : []),
   ];
   const receipt = isPaid ? RECEIPT : { always: [], some: [] };
   const some = [...key.some, ...receipt.some];
@@ -89,7 +90,7 @@ function successes(operation: Operation, parts: Parts): Told[] {
     return {
       status,
       says: `${summary}.`,
-      type: "application/json",
+      type: operation.isCsv === true ? "text/csv" : "application/json",
       schema: parts.of(status),
       always: [...always, ...receipt.always, ...(isPaid ? [COST] : [])],
       some,

@@ -36,6 +36,13 @@ export const usage = record("Usage", {
   total: z.strictObject(amounts),
   next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
 });
+export const exports = record("Exports", {
+  complete_through: day
+    .nullable()
+    .describe("The newest UTC day that no later charge can change. Null: there is none yet."),
+});
+/** A file, not a record. */
+export const focus = z.string();
 const price = z
   .strictObject({
     input: count,

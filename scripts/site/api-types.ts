@@ -1,5 +1,8 @@
 type Json = { readonly [name: string]: unknown };
-type Content = { readonly "application/json"?: { readonly schema?: Json } };
+type Content = {
+  readonly "application/json"?: { readonly schema?: Json };
+  readonly "text/csv"?: { readonly schema?: Json };
+};
 type Operation = {
   readonly parameters?: readonly {
     readonly name: string;
@@ -44,7 +47,7 @@ function callOf({ parameters = [], requestBody, responses }: Operation): string 
 }
 
 function schemaType(content: Content | undefined): string {
-  const schema = content?.["application/json"]?.schema;
+  const schema = (content?.["application/json"] ?? content?.["text/csv"])?.schema;
   return schema === undefined ? "unknown" : typeOf(schema);
 }
 

@@ -110,6 +110,8 @@ it("everyone may everything, but for this", () => {
     "GET /v1/credits: owner,admin,billing",
     "GET /v1/errors: others' owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
+    "GET /v1/exports/focus: owner,admin,billing",
+    "GET /v1/exports: owner,admin,billing",
     "GET /v1/generation: others' owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
     "GET /v1/generations: others' owner,admin,billing",

@@ -136,7 +136,7 @@ describe("the setting tag_keys", () => {
     expect((await errorOf(await declare(account, keys), 400)).param).toBe(param);
   });
 
-  it("is required for daily sums", async () => {
+  it("rejects groups of undeclared keys and malformed tags", async () => {
     const { key } = await openAccount();
     for (const [query, param] of [
       ["group_by=tag:team", "group_by"],

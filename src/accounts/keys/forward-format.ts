@@ -30,6 +30,7 @@ const REQUEST_HEADERS = [
 ];
 const ANSWER_HEADERS = [
   "content-type",
+  "content-disposition",
   "allow",
   "retry-after",
   "retry-after-ms",

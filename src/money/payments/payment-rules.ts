@@ -27,6 +27,13 @@ export function netOf(askedMicro: Micros, captured: Captured): Micros {
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
 
+/** Returns the tax of a payment: the share of the tax that was received, rounded down. */
+export function taxOf({ receivedCents, totalCents, taxCents }: Captured): Micros {
+  if (totalCents <= 0) return micros(0);
+  const received = BigInt(Math.min(receivedCents, totalCents));
+  return micros(Number((BigInt(taxCents) * CENT_MICROS * received) / BigInt(totalCents)));
+}
+
 type Refund = { readonly amount: number; readonly status: string | null };
 type Dispute = {
   readonly amount: number;

@@ -17,6 +17,7 @@ import { now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
+import type { Micros } from "../../shared/money.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
@@ -24,6 +25,7 @@ import { within } from "../../shared/timers.ts";
 import { callWallet } from "./crediting.ts";
 import { addCard, addCustomer } from "./customers.store.ts";
 import { checkPurchaseLimits } from "./limits.ts";
+import { taxOf } from "./payment-rules.ts";
 import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
 import { notifyWallet } from "./purchase-moves.ts";
 import {
@@ -164,6 +166,13 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       await within(working, SHOW_MS).catch(() => undefined);
       return this.#shown(purchase.id);
     });
+  }
+
+  async taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>> {
+    if (!this.#isMade()) return success({});
+    const rows = paymentRows(this.#sql);
+    const found = paymentIds.map((id) => rows.payment(id)).filter((one) => one !== null);
+    return success(Object.fromEntries(found.map((one) => [one.id, taxOf(one)])));
   }
 
   poke(): Promise<Result<null>> {

@@ -16,21 +16,26 @@ import type { HoldRequest } from "../../shared/contracts/wallet.ts";
 import { changeBy, placeHoldFor } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
-import { success } from "../../shared/failure.ts";
+import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Decisions } from "./object/decisions.do.ts";
 import { touchStorage } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
 import { readCosts } from "./object/costs.do.ts";
+import { foldCharges, readCharges } from "./object/charges.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
 import { readUsageOfRows } from "./object/usage-rows.do.ts";
 import { budgetsOf } from "./object/budget-status.do.ts";
 import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
+import type { ChargesPage, ChargesQuery } from "../../shared/contracts/exports.ts";
 import type * as Reports from "../../shared/contracts/reports.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
+
+/** Batches of charges that one call adds to the daily sums. */
+const BATCHES_MAX = 50;
 
 /**
  * Wallet calls that need one transaction only: placed holds, payments, usage and alerts. See `WalletPaymentCalls` and
@@ -132,6 +137,15 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
 
   async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
     return this.deciding().decide((desk) => success(readKeptFailures(desk, asked)));
+  }
+
+  async chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>> {
+    for (let batches = 0; batches < BATCHES_MAX; batches++) {
+      const folded = this.deciding().decide((desk) => success(foldCharges(desk)));
+      if (!folded.ok) return folded;
+      if (!folded.value) return this.deciding().decide((desk) => success(readCharges(desk, asked)));
+    }
+    return refuse({ kind: "overloaded" }); // the next call continues
   }
 
   async usage(

@@ -143,6 +143,8 @@ export type PaymentsCalls = {
   topUp(wish: TopUpRequest): Promise<Result<null>>;
   hint(hint: Hint): Promise<Result<null>>;
   refund(asked: RefundAsk): Promise<Result<PurchaseRecord>>;
+  /** Returns the tax in micro-credits of each of these payments that it knows. */
+  taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
   /** Restores a lost alarm and resends payments to a rebuilt wallet. */
   poke(): Promise<Result<null>>;
 };

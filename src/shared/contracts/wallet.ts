@@ -10,6 +10,7 @@ import type {
   KeptFailureReport,
 } from "../failed-request.ts";
 import type { Result } from "../failure.ts";
+import type { ChargesPage, ChargesQuery } from "./exports.ts";
 import type { Generation } from "../generation.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { AdmittedKey } from "./register.ts";
@@ -362,6 +363,8 @@ export type WalletCalls = WalletPaymentCalls & {
     groupBy: reports.UsageGroupBy,
     page?: reports.UsagePage,
   ): Promise<Result<reports.UsageReport>>;
+  /** Returns a page of a day's charges and credits by ledger time. */
+  chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>>;
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
   /** Returns a page of the log, or `invalid_request` for an unknown `after`. */
   events(query: EventQuery): Promise<Result<EventPage>>;

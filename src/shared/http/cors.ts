@@ -1,6 +1,7 @@
 const EXPOSED = [
   "x-request-id",
   "location",
+  "content-disposition",
   "retry-after",
   "retry-after-ms",
   "x-should-retry",

@@ -53,7 +53,7 @@ export function takeCheckpoint(desk: Tx): void {
 /**
  * Returns a lower bound for the IDs of future ledger rows: the oldest open hold or the oldest valid new ID.
  */
-function floorOf(desk: Tx): string {
+export function floorOf(desk: Tx): string {
   let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
   for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
   return floorId;

@@ -14,6 +14,7 @@ import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
 import { pullBuckets } from "./budgets.do.ts";
+import { foldIsDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { endTransaction, needsEndOfTransaction } from "./payments.do.ts";
@@ -239,6 +240,7 @@ class Schedule {
   /** Reports whether rows may be old enough to delete. Checked at every alarm. */
   retainIsDue(desk: Tx): boolean {
     if (isStorageLow(desk) || desk.memory.departed.until <= desk.nowMs) return true;
+    if (foldIsDue(desk)) return true;
     this.#retainAt ??= retentionDue(desk);
     return this.#retainAt !== null && this.#retainAt <= desk.nowMs;
   }

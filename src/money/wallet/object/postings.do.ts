@@ -13,7 +13,7 @@ import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { decideCredit } from "../rules/credit.ts";
 import { decideSettle, recallSettle } from "../rules/ledger.ts";
-import { closeHold, dueHolds, isQuota } from "../rules/open-holds.ts";
+import { closeHold, dueHolds } from "../rules/open-holds.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import type { Period } from "../../../shared/period.ts";
@@ -25,6 +25,7 @@ import { applyCounts, countsOf, metersOf, reserve } from "./budget-memory.do.ts"
 import type { CountedRequest } from "./budget-memory.do.ts";
 import { freeForCharge } from "./budget-checks.do.ts";
 import { crossingsOf, emitCrossings } from "./budget-events.do.ts";
+import { bookedOf } from "../rules/booked-charge.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
   insertEntry,
@@ -44,6 +45,8 @@ import type {
   Settlement,
   VoidAnswer,
 } from "../../../shared/contracts/wallet.ts";
+import { addCharge, addCharges } from "./charges.do.ts";
+import type { Charges } from "./charges.do.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";
@@ -104,7 +107,7 @@ function post(
   const crossed = crossingsOf(counts);
   const sold = numberOf(desk.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
-    store(desk, booked.settlement, { posting: booked.posting, sold });
+    store(desk, booked.settlement, { posting: booked.posting, sold, keyId: known.keyId });
     raiseAlerts(desk, crossings, seq);
     for (const one of reached) emitReached(desk, one);
     emitCrossings(desk, crossed, { period: known.period, nowMs: desk.nowMs });
@@ -151,27 +154,6 @@ type Charge = {
   readonly inLedger: Micros;
 };
 
-/**
- * Returns the charge as the ledger has it. The ledger keeps a placed hold's purpose. A quota hold charges 0
- * there, and its purpose has the amount.
- */
-function bookedOf(
-  settlement: Settlement,
-  posting: Posting,
-  known: KnownHold | OpenHold,
-): { readonly settlement: Settlement; readonly posting: Posting } {
-  const { purpose = null, granted } = known;
-  if (purpose === null) return { settlement, posting };
-  const generation = { ...settlement.generation, purpose };
-  if (!isQuota(known)) return { settlement: { ...settlement, generation }, posting };
-  const { charged } = posting;
-  const own = { ...purpose, held: granted ?? charged, charged };
-  return {
-    settlement: { ...settlement, cost: micros(0), generation: { ...generation, purpose: own } },
-    posting: { ...posting, charged: micros(0), shortfall: micros(0) },
-  };
-}
-
 /** Returns the end user after the charge, also a departed one, or null if the organization pays. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
@@ -182,7 +164,11 @@ function spentBy(endUser: EndUser | null, posting: Posting, period: Period): End
 function store(
   desk: Tx,
   settlement: Settlement,
-  { posting, sold }: { readonly posting: Posting; readonly sold: number },
+  {
+    posting,
+    sold,
+    keyId,
+  }: { readonly posting: Posting; readonly sold: number; readonly keyId: string },
 ): void {
   const { books } = desk.memory;
   const balance = micros(books.balance - posting.charged);
@@ -191,6 +177,7 @@ function store(
   const requestId = settlement.id;
   if (posting.late) {
     insertEntry(desk.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
+    storeLateCharge(desk, settlement, { keyId, posting });
   }
   if (posting.shortfall === 0) return;
   insertEntry(desk.sql, {
@@ -200,6 +187,18 @@ function store(
     absorbed: posting.shortfall,
     requestId,
   });
+}
+
+/** Adds a late charge to the sums of its day. Its request may be below the fold. */
+function storeLateCharge(
+  { sql, memory, nowMs }: Tx,
+  { cost, generation }: Settlement,
+  { keyId, posting }: { readonly keyId: string; readonly posting: Posting },
+): void {
+  const charges: Charges = new Map();
+  const one = { seq: memory.books.seq + 1, at: nowMs, keyId, generation, cost };
+  addCharge(charges, memory.tagKeys, { ...one, charged: posting.charged });
+  addCharges(sql, charges);
 }
 
 function report(desk: Tx, settlement: Settlement, posting: Posting): void {

@@ -7,6 +7,7 @@ import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
 import { forgetDeparted } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
+import { addCharges, chargesToKeep, foldCharges } from "./charges.do.ts";
 import { changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -35,7 +36,8 @@ export function retain(desk: Tx): boolean {
   const departed = forgetDeparted(desk, BATCH_ROWS);
   const events = forgetOldEvents(desk.sql, desk.nowMs);
   const sessions = deleteOldSessions(desk, desk.nowMs - UNPAID_MS, BATCH_ROWS);
-  return room || unpaid || paid || names || minutes || departed || events || sessions;
+  const charges = foldCharges(desk);
+  return charges || room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
 /** Measures the stored bytes. */
@@ -144,7 +146,9 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
 function rollUp(desk: Tx, batch: Batch): void {
   const { sql, memory } = desk;
   desk.storage.transactionSync(() => {
+    const charges = chargesToKeep(desk, batch);
     if (!replaceOld(sql, batch)) return;
+    addCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();
     const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
     if (memory.books.seq > seq) takeCheckpoint(desk);

@@ -3,6 +3,7 @@ import { makeTables } from "../../../shared/tables.do.ts";
 import type { Tables } from "../../../shared/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { DEFAULT_SETTINGS } from "../../../shared/contracts/settings.ts";
+import { CHARGE_SUMS } from "./charge-sums.do.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 import { TAG_KEYS } from "./tag-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
@@ -279,6 +280,7 @@ export const WALLET_TABLES: Tables = {
     { sql: TAG_KEYS, readableBy: 1 },
     { sql: EVENTS_OF_MEMBERS, readableBy: 1 },
     { sql: BUDGETS, readableBy: 1 },
+    { sql: CHARGE_SUMS, readableBy: 1 },
   ],
 };
 

@@ -1,0 +1,10 @@
+/** Picodollars in a micro-credit: the exact unit of tokens times prices per million tokens. */
+export const PICOS_PER_MICRO = 1_000_000n;
+
+/** Returns `amount` / 10^`scale` as a plain decimal without trailing zeros. */
+export function decimalOf(amount: bigint, scale: number): string {
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(scale + 1, "0");
+  const fraction = digits.slice(-scale).replace(/0+$/, "");
+  const whole = digits.slice(0, -scale);
+  return `${amount < 0n ? "-" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`;
+}

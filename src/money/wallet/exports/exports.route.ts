@@ -1,0 +1,88 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../../shared/http/context.ts";
+import { fail } from "../../../shared/http/context.ts";
+import type { Answer } from "../../../shared/http/endpoint.ts";
+import { once, parseQuery } from "../../../shared/http/parse-body.ts";
+import { DAY_MS, now } from "../../../shared/clock.ts";
+import { objectsOf } from "../../../shared/contracts/objects.ts";
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { logWarning } from "../../../shared/log.ts";
+import { endOf, periodOf, periodOfDay } from "../../../shared/period.ts";
+import { askOwnWallet } from "../routes/reads.route.ts";
+import { day, startOf } from "../routes/usage.route.ts";
+import { CSV_HEAD } from "./focus.ts";
+import { focusPages } from "./read-charges.ts";
+
+const month = once.check(
+  z.refine((text) => startOf(`${text}-01`) !== null, "must be a month, as 2026-11"),
+);
+export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
+
+/** GET /v1/exports: the newest day whose export is final. */
+export async function exportsRoute(c: AppContext): Promise<Answer> {
+  const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
+  const page = await askOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
+  return page.ok ? success({ complete_through: page.value.completeThrough }) : page;
+}
+
+/** GET /v1/exports/focus?month or ?day (by default this month): charges, credits, refunds and taxes as FOCUS rows in CSV. */
+export async function focusRoute(c: AppContext): Promise<Response> {
+  const asked = daysOf(c);
+  if (!asked.ok) return fail(c, asked.failure);
+  const { orgId } = c.var.admitted.caller;
+  const { wallet, payments } = objectsOf(c.env);
+  const sources = { orgId, wallet: () => wallet(orgId), payments: () => payments(orgId) };
+  const pages = focusPages(sources, asked.value.days);
+  const first = await pages.next();
+  if (first.done === true) return csvResponse(asked.value.name, streamOf("", pages, orgId));
+  if (!first.value.ok) return fail(c, first.value.failure);
+  return csvResponse(asked.value.name, streamOf(first.value.value, pages, orgId));
+}
+
+type Asked = { readonly name: string; readonly days: readonly string[] };
+
+/** Returns the requested days up to today. */
+function daysOf(c: AppContext): Result<Asked> {
+  const query = parseQuery(focusQuery, c.req.url);
+  if (!query.ok) return query;
+  const { month: whole, day: one } = query.value;
+  if (whole !== undefined && one !== undefined) {
+    return invalid("Send either 'month' or 'day', but not both.", "day");
+  }
+  if (one !== undefined) return success({ name: one, days: [one] });
+  const name = whole ?? periodOf(now(c.env)).month;
+  const first = `${name}-01`;
+  const endMs = Math.min(endOf(periodOfDay(first), "month"), now(c.env) + DAY_MS);
+  const days: string[] = [];
+  for (let ms = Date.parse(first); ms < endMs; ms += DAY_MS) days.push(periodOf(ms).day);
+  return success({ name, days });
+}
+
+function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
+  return new Response(body, {
+    headers: {
+      "content-type": "text/csv; charset=utf-8",
+      "content-disposition": `attachment; filename="focus-${name}.csv"`,
+    },
+  });
+}
+
+/** Streams the pages. A failure breaks the stream, so that no reader takes a part for the whole. */
+function streamOf(
+  first: string,
+  pages: AsyncGenerator<Result<string>>,
+  orgId: string,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(encoder.encode(CSV_HEAD + first)),
+    async pull(controller) {
+      const page = await pages.next();
+      if (page.done === true) return controller.close();
+      if (page.value.ok) return controller.enqueue(encoder.encode(page.value.value));
+      logWarning("export_broken", { org_id: orgId, failure: page.value.failure.kind });
+      return controller.error(new Error("the export broke"));
+    },
+  });
+}

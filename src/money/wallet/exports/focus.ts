@@ -1,0 +1,324 @@
+import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+import type { Tags } from "../../../shared/tags.ts";
+import { chargeLines, NO_USAGE } from "../../../shared/usage.ts";
+import type { ChargeLine, Price } from "../../../shared/usage.ts";
+import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
+import { endOf, periodOfDay } from "../../../shared/period.ts";
+import { decimalOf, PICOS_PER_MICRO } from "./decimal.ts";
+
+/**
+ * The columns of FOCUS 1.3 and, for readers of 1.2, the two that 1.3 deprecates. Ours come last. The public
+ * validator needs `CommitmentDiscountStatus`, which is always null, to check quantities.
+ */
+export const FOCUS_COLUMNS = [
+  "BilledCost",
+  "BillingAccountId",
+  "BillingAccountName",
+  "BillingCurrency",
+  "BillingPeriodEnd",
+  "BillingPeriodStart",
+  "ChargeCategory",
+  "ChargeClass",
+  "ChargeDescription",
+  "ChargeFrequency",
+  "ChargePeriodEnd",
+  "ChargePeriodStart",
+  "CommitmentDiscountStatus",
+  "ConsumedQuantity",
+  "ConsumedUnit",
+  "ContractedCost",
+  "ContractedUnitPrice",
+  "EffectiveCost",
+  "HostProviderName",
+  "InvoiceId",
+  "InvoiceIssuerName",
+  "ListCost",
+  "ListUnitPrice",
+  "PricingCategory",
+  "PricingCurrency",
+  "PricingCurrencyContractedUnitPrice",
+  "PricingCurrencyEffectiveCost",
+  "PricingCurrencyListUnitPrice",
+  "PricingQuantity",
+  "PricingUnit",
+  "ProviderName",
+  "PublisherName",
+  "RegionId",
+  "RegionName",
+  "ServiceCategory",
+  "ServiceName",
+  "ServiceProviderName",
+  "ServiceSubcategory",
+  "SkuId",
+  "SkuMeter",
+  "SkuPriceDetails",
+  "SkuPriceId",
+  "SubAccountId",
+  "SubAccountName",
+  "Tags",
+  "x_LedgerAmount",
+  "x_Reference",
+] as const;
+type Column = (typeof FOCUS_COLUMNS)[number];
+/** A row of the export. Absent columns are null. */
+export type FocusRow = { readonly [C in Column]?: string | undefined };
+
+const OPERATOR = "Turnpike";
+const ZERO = "0";
+type What = ChargeLine[0];
+/** The meter and the unit of each bill line. */
+const METERS: Readonly<Record<What, readonly [meter: string, unit: string]>> = {
+  input: ["Input Tokens", "Tokens"],
+  cached: ["Cached Input Tokens", "Tokens"],
+  cache_write: ["Cache Write Tokens", "Tokens"],
+  cache_write_hour: ["One-Hour Cache Write Tokens", "Tokens"],
+  output: ["Output Tokens", "Tokens"],
+  image: ["Images", "Images"],
+  character: ["Characters", "Characters"],
+  second: ["Seconds", "Seconds"],
+  search_unit: ["Search Units", "Units"],
+  request: ["Requests", "Requests"],
+};
+
+/** The organization and the UTC day (YYYY-MM-DD) of rows. */
+export type FocusDay = { readonly orgId: string; readonly day: string };
+
+function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
+  const start = Date.parse(day);
+  const period = periodOfDay(day);
+  return {
+    BilledCost: ZERO,
+    PricingCurrency: "USD",
+    PricingCurrencyContractedUnitPrice: columns.ContractedUnitPrice,
+    PricingCurrencyEffectiveCost: columns.EffectiveCost,
+    PricingCurrencyListUnitPrice: columns.ListUnitPrice,
+    BillingAccountId: orgId,
+    BillingAccountName: orgId,
+    BillingCurrency: "USD",
+    BillingPeriodEnd: timeOf(endOf(period, "month")),
+    BillingPeriodStart: timeOf(Date.parse(`${period.month}-01`)),
+    ChargePeriodEnd: timeOf(start + DAY_MS),
+    ChargePeriodStart: timeOf(start),
+    InvoiceIssuerName: OPERATOR,
+    HostProviderName: OPERATOR,
+    ProviderName: OPERATOR,
+    PublisherName: OPERATOR,
+    ServiceCategory: "AI and Machine Learning",
+    ServiceName: OPERATOR,
+    ServiceProviderName: OPERATOR,
+    ServiceSubcategory: "Generative AI",
+    ...columns,
+  };
+}
+
+/** Returns a time without milliseconds. */
+function timeOf(ms: number): string {
+  return timestamp(ms).replace(/\.\d+Z$/, "Z");
+}
+
+/**
+ * Returns the rows of a group of charges: one for each bill line with its exact cost, then the rounding of
+ * requests to whole micro-credits, and the part of the cost that the operator absorbed.
+ */
+export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
+  const { costMicro, chargedMicro } = group;
+  const rows: FocusRow[] = [];
+  let rest = BigInt(costMicro) * PICOS_PER_MICRO;
+  for (const [what, counted, perMillion] of linesOf(group)) {
+    rest -= BigInt(counted) * BigInt(perMillion);
+    rows.push(rowOf(at, lineColumns(group, [what, counted, perMillion])));
+  }
+  if (rest !== 0n) {
+    const description = "Rounding of each request to whole micro-credits";
+    rows.push(rowOf(at, adjustmentColumns(group, { category: "Adjustment", description, rest })));
+  }
+  const absorbed = BigInt(chargedMicro - costMicro) * PICOS_PER_MICRO;
+  if (absorbed !== 0n) {
+    const description = "Cost beyond the balance, absorbed by the operator";
+    const columns = { category: "Credit", description, rest: absorbed } as const;
+    rows.push(rowOf(at, adjustmentColumns(group, columns)));
+  }
+  return rows;
+}
+
+/** Returns the bill lines of a group with its quantities. */
+function linesOf({ price, lines }: ChargeGroup): ChargeLine[] {
+  return pricesOf(price).flatMap(([what, , perMillion]): ChargeLine[] => {
+    const counted = lines[what] ?? 0;
+    return counted === 0 ? [] : [[what, counted, perMillion]];
+  });
+}
+
+/** Returns all bill lines of a price. */
+function pricesOf(price: Price): readonly ChargeLine[] {
+  return chargeLines(price, { ...NO_USAGE, cacheWrite: 1, cacheWriteHour: 1 });
+}
+
+function sharedColumns({ keyId, model, provider, region, tags }: ChargeGroup): FocusRow {
+  return {
+    HostProviderName: provider,
+    PublisherName: model.split("/")[0] ?? model,
+    RegionId: region,
+    RegionName: region.toUpperCase(),
+    SubAccountId: keyId,
+    SubAccountName: keyId,
+    Tags: tags === "" ? undefined : JSON.stringify(storedJson<Tags>(tags)),
+  };
+}
+
+function lineColumns(group: ChargeGroup, [what, counted, perMillion]: ChargeLine): FocusRow {
+  const [meter, unit] = METERS[what];
+  const picos = BigInt(counted) * BigInt(perMillion);
+  const cost = decimalOf(picos, 12);
+  const unitPrice = decimalOf(BigInt(perMillion), 6);
+  const sku = `${group.model}/${what}`;
+  return {
+    ...sharedColumns(group),
+    ChargeCategory: "Usage",
+    ChargeDescription: `${group.model}: ${meter}`,
+    ChargeFrequency: "Usage-Based",
+    ConsumedQuantity: `${counted}.0`,
+    ConsumedUnit: unit,
+    ContractedCost: cost,
+    ContractedUnitPrice: unitPrice,
+    EffectiveCost: cost,
+    ListCost: cost,
+    ListUnitPrice: unitPrice,
+    PricingCategory: "Standard",
+    PricingQuantity: decimalOf(BigInt(counted), 6),
+    PricingUnit: `1000000 ${unit}`,
+    SkuId: sku,
+    SkuMeter: meter,
+    SkuPriceId: `${sku}@${perMillion}`,
+    x_LedgerAmount: decimalOf(-picos, 12),
+  };
+}
+
+function adjustmentColumns(
+  group: ChargeGroup,
+  {
+    category,
+    description,
+    rest,
+  }: {
+    readonly category: "Adjustment" | "Credit";
+    readonly description: string;
+    readonly rest: bigint;
+  },
+): FocusRow {
+  const cost = decimalOf(rest, 12);
+  return {
+    ...sharedColumns(group),
+    ChargeCategory: category,
+    ChargeDescription: `${group.model}: ${description}`,
+    ChargeFrequency: "Usage-Based",
+    ContractedCost: cost,
+    EffectiveCost: cost,
+    ListCost: cost,
+    x_LedgerAmount: decimalOf(-rest, 12),
+  };
+}
+
+/** Returns the rows of a ledger credit. `taxMicro` is the tax of a payment; null for none. */
+export function creditRows(
+  at: FocusDay,
+  { amountMicro, reference }: LedgerCredit,
+  taxMicro: number | null,
+): FocusRow[] {
+  const amount = decimalOf(BigInt(amountMicro), 6);
+  const money = { ChargeFrequency: "One-Time", x_LedgerAmount: amount, x_Reference: reference };
+  const kind = kindOf(reference, amountMicro);
+  if (kind === "payment") {
+    const tax = taxMicro === null || taxMicro === 0 ? [] : [taxRow(at, reference, taxMicro)];
+    return [rowOf(at, { ...money, ...paymentColumns(amount) }), ...tax];
+  }
+  if (kind === "refund") {
+    const columns = {
+      ...costs(amount, ZERO),
+      ChargeCategory: "Purchase",
+      ChargeClass: "Correction",
+    };
+    const description = "Refund or dispute of a payment";
+    return [rowOf(at, { ...money, ...columns, ChargeDescription: description })];
+  }
+  // A grant lowers the cost of use and is never billed.
+  const effective = kind === "rebuild" ? ZERO : decimalOf(-BigInt(amountMicro), 6);
+  const [category, description] = SAID[kind];
+  const columns = { ChargeCategory: category, ChargeDescription: description };
+  const cost = { ContractedCost: effective, EffectiveCost: effective, ListCost: effective };
+  return [rowOf(at, { ...money, ...columns, ...cost })];
+}
+
+const SAID = {
+  credit: ["Credit", "Credit granted by the operator"],
+  correction: ["Adjustment", "Correction of the balance by the operator"],
+  rebuild: ["Adjustment", "Balance restored after a loss of the wallet"],
+} as const;
+
+type CreditKind = "payment" | "refund" | keyof typeof SAID;
+
+function kindOf(reference: string, amountMicro: number): CreditKind {
+  if (reference.startsWith("rebuild:")) return "rebuild";
+  if (reference.startsWith("owed:")) return "refund";
+  if (reference.startsWith("stripe:")) return reference.includes(":back:") ? "refund" : "payment";
+  return amountMicro > 0 ? "credit" : "correction";
+}
+
+/** Returns the ID of the payment that a reference credits, or null. */
+export function paymentOf({ reference, amountMicro }: LedgerCredit): string | null {
+  if (kindOf(reference, amountMicro) !== "payment") return null;
+  return reference.split(":")[1] ?? null;
+}
+
+function costs(billed: string, effective: string): FocusRow {
+  return {
+    BilledCost: billed,
+    ContractedCost: billed,
+    EffectiveCost: effective,
+    ListCost: billed,
+  };
+}
+
+/** Returns the columns of a purchase of credits. Its use is billed here and effective later. */
+function paymentColumns(amount: string): FocusRow {
+  return {
+    ...costs(amount, ZERO),
+    ChargeCategory: "Purchase",
+    ChargeDescription: "Prepaid credits",
+    ContractedUnitPrice: "1",
+    ListUnitPrice: "1",
+    PricingCategory: "Standard",
+    PricingQuantity: amount,
+    PricingUnit: "Credits",
+    SkuId: "credits",
+    SkuMeter: "Credits",
+    SkuPriceId: "credits@1",
+  };
+}
+
+function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
+  const amount = decimalOf(BigInt(taxMicro), 6);
+  return rowOf(at, {
+    ...costs(amount, amount),
+    ChargeCategory: "Tax",
+    ChargeDescription: "Tax on prepaid credits",
+    ChargeFrequency: "One-Time",
+    x_LedgerAmount: ZERO,
+    x_Reference: reference,
+  });
+}
+
+/** Returns rows as CSV lines (RFC 4180). A null is an empty field. */
+export function csvOf(rows: readonly FocusRow[]): string {
+  return rows
+    .map((row) => FOCUS_COLUMNS.map((column) => fieldOf(row[column])).join(",") + "\r\n")
+    .join("");
+}
+
+export const CSV_HEAD = `${FOCUS_COLUMNS.join(",")}\r\n`;
+
+function fieldOf(value: string | undefined): string {
+  if (value === undefined) return "";
+  return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+}

@@ -1,0 +1,230 @@
+import { DAY_MS } from "../../../shared/clock.ts";
+import { mintedAt } from "../../../shared/id.ts";
+import { micros } from "../../../shared/money.ts";
+import { periodOf } from "../../../shared/period.ts";
+import { declaredTags } from "../../../shared/tags.ts";
+import { chargeLines } from "../../../shared/usage.ts";
+import type {
+  ChargeGroup,
+  ChargesPage,
+  ChargesQuery,
+  LedgerCredit,
+} from "../../../shared/contracts/exports.ts";
+import type { Generation } from "../../../shared/generation.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { DaySets } from "../rules/tag-sets.ts";
+import {
+  addGroup,
+  nameOf,
+  readFold,
+  selectChargeTags,
+  selectGroups,
+  storeGroups,
+  writeFold,
+} from "../tables/charge-sums.do.ts";
+import type { DayCharges } from "../tables/charge-sums.do.ts";
+import { generationIn } from "../tables/generation-text.ts";
+import { tagKeysAt } from "../tables/tag-rows.do.ts";
+import type { TagKeys } from "../tables/tag-rows.do.ts";
+import { floorOf } from "./checkpoint.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** Requests per transaction, about 20 ms. */
+const BATCH_ROWS = 2000;
+const LAST_ID = "~";
+
+/** Charge groups by UTC day. */
+export type Charges = Map<string, DayCharges>;
+
+/** A charge in the ledger. */
+type Charged = {
+  readonly seq: number;
+  readonly at: number;
+  readonly keyId: string;
+  readonly generation: Omit<Generation, "keyId">;
+  readonly cost: number;
+  readonly charged: number;
+};
+
+/**
+ * Adds the next batch of settled requests to the sums of their days. Only requests below the oldest open hold
+ * are final. Returns true if more may remain.
+ */
+export function foldCharges(desk: Tx): boolean {
+  const { sql, memory, storage } = desk;
+  const before = readFold(sql);
+  const floorId = floorOf(desk);
+  if (floorId <= before.foldedId) return false;
+  const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
+  const { charges, lastId } = chargesOf(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
+  const foldedId = lastId === null ? floorId : `${lastId}0`; // the next id after it
+  storage.transactionSync(() => {
+    addCharges(sql, charges);
+    const closed = lastId === null ? closedBefore(floorId) : "";
+    const closedDay = closed > before.closedDay ? closed : before.closedDay;
+    writeFold(sql, { foldedId, closedDay });
+  });
+  return lastId !== null;
+}
+
+/** Reports whether a day can be closed. */
+export function foldIsDue(desk: Tx): boolean {
+  return closedBefore(floorOf(desk)) > readFold(desk.sql).closedDay;
+}
+
+/** Returns the newest day that ended before all requests from an ID on. */
+function closedBefore(floorId: string): string {
+  const ms = mintedAt(floorId, HOLD_ID);
+  return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
+}
+
+type Batch = {
+  readonly fromId: string;
+  readonly endId: string;
+  /** An SQL condition. */
+  readonly only: string;
+  readonly limit?: number;
+};
+
+/**
+ * Returns the charges of settled requests in a range of IDs. `lastId` is the last one if the limit was
+ * reached. Late charges are added when they are posted.
+ */
+function chargesOf(
+  sql: SqlStorage,
+  tagKeys: readonly TagKeys[],
+  { fromId, endId, only, limit = -1 }: Batch,
+): { readonly charges: Charges; readonly lastId: string | null } {
+  const charges: Charges = new Map();
+  const rows = sql
+    .exec<StoredCharge>(
+      `SELECT id, seq, settled_at, (SELECT text FROM names WHERE number = key) AS key_id,
+        (SELECT text FROM names WHERE number = sold) AS sold, prompt_tokens, completion_tokens, detail,
+        cost, charged
+      FROM requests WHERE id >= ? AND id < ? AND state = 'settled' AND late = 0 AND ${only}
+      ORDER BY id LIMIT ?`,
+      fromId,
+      endId,
+      limit,
+    )
+    .toArray();
+  for (const row of rows) addCharge(charges, tagKeys, chargedOf(row));
+  return { charges, lastId: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
+}
+
+type StoredCharge = {
+  id: string;
+  seq: number;
+  settled_at: number;
+  key_id: string;
+  sold: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  detail: string | null;
+  cost: number;
+  charged: number;
+};
+
+function chargedOf(row: StoredCharge): Charged {
+  const { seq, settled_at: at, key_id: keyId, cost, charged } = row;
+  return { seq, at, keyId, generation: generationIn(row), cost, charged };
+}
+
+/** Adds a charge to the groups of its day. */
+export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Charged): void {
+  const { day } = periodOf(one.at);
+  const groups = charges.get(day) ?? new Map<string, ChargeGroup>();
+  const { model, provider, region, price, usage, tags } = one.generation;
+  const lines: Record<string, number> = {};
+  for (const [what, n] of chargeLines(price, usage)) if (n > 0) lines[what] = n;
+  addGroup(groups, {
+    keyId: one.keyId,
+    model,
+    provider,
+    region,
+    price,
+    tags: declaredTags(tags, tagKeysAt(tagKeys, one.seq)) ?? "",
+    requests: 1,
+    costMicro: micros(one.cost),
+    chargedMicro: micros(one.charged),
+    lines,
+  });
+  charges.set(day, groups);
+}
+
+/** Stores charges. After its close a day is final, so a charge dated before goes to the next day. */
+export function addCharges(sql: SqlStorage, charges: Charges): void {
+  const { closedDay } = readFold(sql);
+  for (const [day, groups] of charges) {
+    const open = day > closedDay ? day : periodOf(Date.parse(closedDay) + DAY_MS).day;
+    storeGroups(sql, open, withBoundedTags(sql, open, groups));
+  }
+}
+
+function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayCharges {
+  if (![...groups.values()].some(({ tags }) => tags !== "")) return groups;
+  const sets = new DaySets(selectChargeTags(sql, day));
+  const bounded: DayCharges = new Map();
+  for (const group of groups.values()) {
+    addGroup(bounded, group.tags === "" ? group : { ...group, tags: sets.place(group.tags) });
+  }
+  return bounded;
+}
+
+/** Returns the charges of requests that retention is about to delete, unless they are in the sums. */
+export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
+  const { foldedId } = readFold(sql);
+  const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
+  return chargesOf(sql, memory.tagKeys, { ...batch, fromId }).charges;
+}
+
+/**
+ * Returns a page of a day's charges by ledger time: the stored sums and, until the day closes, the requests
+ * after them.
+ */
+export function readCharges(desk: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
+  const { sql } = desk;
+  const { closedDay, foldedId } = readFold(sql);
+  const isClosed = day <= closedDay;
+  const page = { after: after ?? "", limit: limit + 1 };
+  const groups = isClosed ? selectGroups(sql, day, page) : openGroups(desk, day, foldedId, page);
+  const shown = groups.slice(0, limit);
+  const last = groups.length > limit ? shown.at(-1) : undefined;
+  return {
+    groups: shown,
+    credits: after === null ? creditsOf(sql, day) : [],
+    nextAfter: last === undefined ? null : nameOf(last),
+    completeThrough: closedDay === "" ? null : closedDay,
+  };
+}
+
+function openGroups(
+  { sql, memory }: Tx,
+  day: string,
+  foldedId: string,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): ChargeGroup[] {
+  const groups: DayCharges = new Map();
+  const later = chargesOf(sql, memory.tagKeys, { fromId: foldedId, endId: LAST_ID, only: "true" });
+  for (const one of selectGroups(sql, day, { after: "", limit: -1 })) addGroup(groups, one);
+  const unfolded = withBoundedTags(sql, day, later.charges.get(day) ?? new Map());
+  for (const one of unfolded.values()) addGroup(groups, one);
+  return [...groups.entries()]
+    .filter(([name]) => name > after)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .slice(0, limit)
+    .map(([, group]) => group);
+}
+
+function creditsOf(sql: SqlStorage, day: string): LedgerCredit[] {
+  const fromMs = Date.parse(day);
+  return sql
+    .exec<{ seq: number; amount: number; reference: string }>(
+      `SELECT seq, amount, reference FROM entries
+      WHERE kind = 'credit' AND created_at >= ? AND created_at < ? ORDER BY seq`,
+      fromMs,
+      fromMs + DAY_MS,
+    )
+    .toArray()
+    .map(({ seq, amount, reference }) => ({ seq, amountMicro: micros(amount), reference }));
+}

@@ -1,0 +1,26 @@
+import { micros } from "../../../shared/money.ts";
+import type { Settlement } from "../../../shared/contracts/wallet.ts";
+import type { KnownHold, Posting } from "./ledger.ts";
+import { isQuota } from "./open-holds.ts";
+import type { OpenHold } from "./open-holds.ts";
+
+/**
+ * Returns the charge as the ledger has it. The ledger keeps a placed hold's purpose. A quota hold charges 0
+ * there, and its purpose has the amount.
+ */
+export function bookedOf(
+  settlement: Settlement,
+  posting: Posting,
+  known: KnownHold | OpenHold,
+): { readonly settlement: Settlement; readonly posting: Posting } {
+  const { purpose = null, granted } = known;
+  if (purpose === null) return { settlement, posting };
+  const generation = { ...settlement.generation, purpose };
+  if (!isQuota(known)) return { settlement: { ...settlement, generation }, posting };
+  const { charged } = posting;
+  const own = { ...purpose, held: granted ?? charged, charged };
+  return {
+    settlement: { ...settlement, cost: micros(0), generation: { ...generation, purpose: own } },
+    posting: { ...posting, charged: micros(0), shortfall: micros(0) },
+  };
+}

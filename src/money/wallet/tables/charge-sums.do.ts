@@ -1,0 +1,132 @@
+import { storedJson } from "../../../shared/stored-json.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Price } from "../../../shared/usage.ts";
+import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
+
+/** Sums of charges by UTC day. Old requests are deleted, and these stay. */
+export const CHARGE_SUMS = `CREATE TABLE charge_sums (
+    day TEXT NOT NULL, -- of the ledger row
+    name TEXT NOT NULL, -- JSON: key, model, provider, region, price, tags
+    tags TEXT NOT NULL, -- declared tags as JSON; '': none
+    sums TEXT NOT NULL CHECK (json_valid(sums)), -- requests, cost, charged, quantities by bill line
+    PRIMARY KEY (day, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE charge_fold (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    folded_id TEXT NOT NULL, -- settled requests below this id are in charge_sums
+    closed_day TEXT NOT NULL -- no charge is added to a day up to this one
+  ) STRICT;
+  INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');`;
+
+export type Fold = { readonly foldedId: string; readonly closedDay: string };
+
+export function readFold(sql: SqlStorage): Fold {
+  const { folded_id: foldedId, closed_day: closedDay } = sql
+    .exec<{ folded_id: string; closed_day: string }>(
+      "SELECT folded_id, closed_day FROM charge_fold",
+    )
+    .one();
+  return { foldedId, closedDay };
+}
+
+export function writeFold(sql: SqlStorage, { foldedId, closedDay }: Fold): void {
+  sql.exec("UPDATE charge_fold SET folded_id = ?, closed_day = ?", foldedId, closedDay);
+}
+
+type Name = readonly [
+  keyId: string,
+  model: string,
+  provider: string,
+  region: string,
+  price: Price,
+  tags: string,
+];
+type Sums = readonly [
+  requests: number,
+  cost: number,
+  charged: number,
+  lines: Readonly<Record<string, number>>,
+];
+
+/** Charge groups of a day by name. */
+export type DayCharges = Map<string, ChargeGroup>;
+
+/** Returns the name of a group. `price` has a fixed order of fields (`soldOf`). */
+export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
+  return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
+}
+
+/** Adds a group to a day's groups. */
+export function addGroup(groups: DayCharges, group: ChargeGroup): void {
+  const name = nameOf(group);
+  const before = groups.get(name);
+  groups.set(name, before === undefined ? group : sumOf(before, group));
+}
+
+function sumOf(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
+  const lines = { ...one.lines };
+  for (const [what, n] of Object.entries(other.lines)) lines[what] = (lines[what] ?? 0) + n;
+  return {
+    ...one,
+    requests: one.requests + other.requests,
+    costMicro: micros(one.costMicro + other.costMicro),
+    chargedMicro: micros(one.chargedMicro + other.chargedMicro),
+    lines,
+  };
+}
+
+/** Adds groups to the stored ones of a day. */
+export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): void {
+  for (const group of groups.values()) {
+    const name = nameOf(group);
+    const [stored] = sql
+      .exec<StoredGroup>("SELECT name, sums FROM charge_sums WHERE day = ? AND name = ?", day, name)
+      .toArray();
+    const { requests, costMicro, chargedMicro, lines } =
+      stored === undefined ? group : sumOf(groupOf(stored), group);
+    sql.exec(
+      "INSERT OR REPLACE INTO charge_sums (day, name, tags, sums) VALUES (?, ?, ?, ?)",
+      day,
+      name,
+      group.tags,
+      JSON.stringify([requests, costMicro, chargedMicro, lines] satisfies Sums),
+    );
+  }
+}
+
+type StoredGroup = { name: string; sums: string };
+
+function groupOf({ name, sums }: StoredGroup): ChargeGroup {
+  const [keyId, model, provider, region, price, tags] = storedJson<Name>(name);
+  const [requests, cost, charged, lines] = storedJson<Sums>(sums);
+  const money = { costMicro: micros(cost), chargedMicro: micros(charged) };
+  return { keyId, model, provider, region, price, tags, requests, ...money, lines };
+}
+
+/** Returns the stored groups of a day after a name, in the order of their names. */
+export function selectGroups(
+  sql: SqlStorage,
+  day: string,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): ChargeGroup[] {
+  return sql
+    .exec<StoredGroup>(
+      "SELECT name, sums FROM charge_sums WHERE day = ? AND name > ? ORDER BY name LIMIT ?",
+      day,
+      after,
+      limit,
+    )
+    .toArray()
+    .map(groupOf);
+}
+
+/** Returns the tag combinations of a day. */
+export function selectChargeTags(sql: SqlStorage, day: string): string[] {
+  return sql
+    .exec<{ tags: string }>(
+      "SELECT DISTINCT tags FROM charge_sums WHERE day = ? AND tags <> ''",
+      day,
+    )
+    .toArray()
+    .map(({ tags }) => tags);
+}
