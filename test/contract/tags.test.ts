@@ -31,8 +31,19 @@ const declare = (account: Account, tagKeys: unknown): Promise<Response> =>
     body: { tag_keys: tagKeys },
   });
 
+/** An endpoint that rejects unknown fields has tags in the header only. */
+const LENIENT = DOOR_ROWS.filter(({ name }) => name !== "rerank");
+
 describe("tags of a request", () => {
-  it.each(DOOR_ROWS)("reach the receipt from every source at $path", async (row) => {
+  it("reach the receipt from the header at /rerank", async () => {
+    const account = await openAccount();
+    const body = { model: "sandbox/rerank", query: "Hi", documents: ["Hi", "other"] };
+    const headers = { "x-tags": "team=search" };
+    const response = await send("/v1/rerank", { key: account.key, headers, body });
+    expect((await receipt(account, response)).tags).toEqual({ team: "search" });
+  });
+
+  it.each(LENIENT)("reach the receipt from every source at $path", async (row) => {
     const account = await openAccount();
     const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
     const body = {
