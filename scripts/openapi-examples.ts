@@ -94,7 +94,7 @@ async function raiseLimit(keyId: string): Promise<void> {
   const answer = await fetch(new URL(`/v1/keys/${keyId}`, region.url), {
     method: "PATCH",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ rpm_limit: 600 }),
+    body: JSON.stringify({ rpm_limit: 600, may_hold: true }),
   });
   if (!answer.ok) throw new Error(`the key keeps its limit: ${answer.status}`);
 }
@@ -130,8 +130,31 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/generation", { query: `?id=${String(answer["id"])}` });
   await ask("GET /v1/generations", { query: "?limit=1" });
   await ask("GET /v1/errors");
+  await askHolds();
   await ask("GET /v1/holds");
+  await ask("GET /v1/exports");
   await ask("GET /v1/alerts");
+}
+
+async function askHolds(): Promise<void> {
+  const tool = { pays: "quota", description: "Web search", end_user: "ann" };
+  const body = { ...tool, amount_dollars: 0.5, at_least: 0.1, expires_in: 600 };
+  const first = await ask("POST /v1/holds", { body });
+  const fill = [first["id"] as string];
+  await ask("GET /v1/holds/{id}", { fill });
+  await ask("POST /v1/holds/{id}/extend", { fill, body: { expires_in: 900 } });
+  await ask("POST /v1/holds/{id}/capture", { fill, body: { amount_dollars: 0.25 } });
+  const other = await ask("POST /v1/holds", { body });
+  await ask("POST /v1/holds/{id}/release", { fill: [other["id"] as string] });
+  await ask("POST /v1/charges", { body: { ...tool, amount_dollars: 0.01 } });
+}
+
+async function askMerchants(): Promise<void> {
+  const fill = ["search"];
+  await ask("POST /admin/v1/merchants", { body: { name: "search" } });
+  await ask("GET /admin/v1/merchants");
+  await ask("POST /admin/v1/merchants/{name}/rotate", { fill });
+  await ask("DELETE /admin/v1/merchants/{name}", { fill });
 }
 
 async function askOrganization(org: string): Promise<string> {
@@ -325,6 +348,8 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
   await ask(`GET ${at}/alerts`, { fill });
   await ask(`GET ${at}/events`, { fill, query: "?limit=2" });
   await askPrices();
+  await askMerchants();
+  await ask("GET /admin/v1/lost-organizations");
   await ask("GET /admin/v1/health");
   await ask(`DELETE ${at}/keys/{key_id}`, { fill: [org, keyId] });
 }

@@ -248,7 +248,8 @@ export function isLimited(terms: KeyTerms): boolean {
 
 /** Reports whether a key has limits or permissions to store. */
 export function hasTerms(terms: KeyTerms): boolean {
-  return TERM_NAMES.some((name) => terms[name] !== null);
+  // The objects of the previous release know fewer limits.
+  return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
 /** Serializes terms for an object's table; null without terms. */
@@ -291,8 +292,11 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** The budgets that its requests count in, in the order in which they are checked; a session's own only. */
-  readonly budgets: readonly BudgetStatus[];
+  /**
+   * The budgets that its requests count in, in the order in which they are checked; a session's own only. Absent
+   * from the previous release.
+   */
+  readonly budgets?: readonly BudgetStatus[];
   /** Creation time of the wallet (Unix ms). Sessions belong to one wallet. */
   readonly madeAt: number;
   /** Number of the rotation that last ended the key's sessions; 0 for none. */

@@ -9,6 +9,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "GET /admin/v1/orgs/{id}/purchases/{purchase_id}": "the list of purchases has all of each",
   "GET /admin/v1/orgs/{id}/alerts": "alerts are events, which are listed",
   "GET /admin/v1/lost-organizations": "restoring one is a command of the CLI, which lists them",
+  "GET /admin/v1/merchants": "merchants are set up with the CLI",
+  "POST /admin/v1/merchants": "the same",
+  "POST /admin/v1/merchants/{name}/rotate": "the same",
+  "DELETE /admin/v1/merchants/{name}": "the same",
   "POST /admin/v1/orgs/{id}/settle": "takes a line of the log, which a terminal has",
 };
 

@@ -22,7 +22,7 @@ const named = (method: string, path: string): string =>
 
 /** Reads that want nothing but the organization's id in their path. */
 const READS = ROUTES.filter(
-  ({ method, path }) => method === "GET" && !/:(?!org_id)/.test(path),
+  ({ method, path }) => method === "GET" && path !== "/v1/generation" && !/:(?!org_id)/.test(path),
 ).map(({ path }) => path);
 
 /** Each of these reads is answered for who may, and 403 for anybody else. */
@@ -39,7 +39,7 @@ describe("GET /console/api/session says what it may ask", () => {
     const cookie = await login(key);
     const may = await mayOf(cookie);
     const open = ROUTES.filter(({ who }) => who.roles.includes(role)).filter(
-      ({ path }) => !/^\/v1\/(?:completions|images|audio|messages\/count_tokens)/.test(path),
+      ({ path }) => !/^\/v1\/(?:completions|rerank|images|audio|messages\/count_tokens)/.test(path),
     );
     expect(Object.keys(may).toSorted()).toEqual(
       open.map(({ method, path }) => named(method, path)).toSorted(),
@@ -70,7 +70,7 @@ describe("GET /console/api/session says what it may ask", () => {
     await page("/as", cookie, { method: "POST", body: { org: account.orgId } });
     const may = await mayOf(cookie);
     expect(Object.keys(may).filter((name) => !name.startsWith("GET "))).toEqual([]);
-    for (const path of READS.filter((one) => one !== "/v1/key")) {
+    for (const path of READS.filter((one) => !/^\/v1\/(?:auth\/)?key$/.test(one))) {
       expect(may).toHaveProperty([named("GET", path)]);
       expect((await page(path.replace(":org_id", account.orgId), cookie)).status).toBe(200);
     }

@@ -65,6 +65,14 @@ async function owed(): Promise<void> {
   valueOf(await wallet().setBack({ ...of, ...back }));
 }
 
+const merchantName = (): string => `m-${crypto.randomUUID().slice(0, 8)}`;
+
+async function merchant(): Promise<string> {
+  const name = merchantName();
+  await admin("POST", "/merchants", { name });
+  return name;
+}
+
 async function invited(): Promise<string> {
   const answer = await admin("POST", org("/invitations"), { role: "member" });
   return (await answer.json<{ id: string }>()).id;
@@ -214,6 +222,15 @@ const ACTS: Readonly<Record<string, Act>> = {
       await evictDurableObject(wallet());
       return [org("/rebuild-wallet")];
     },
+  },
+  "POST /merchants": { event: null, asked: async () => ["/merchants", { name: merchantName() }] },
+  "POST /merchants/:name/rotate": {
+    event: null,
+    asked: async () => [`/merchants/${await merchant()}/rotate`],
+  },
+  "DELETE /merchants/:name": {
+    event: null,
+    asked: async () => [`/merchants/${await merchant()}`],
   },
   "POST /prices": { event: null, asked: async () => ["/prices", priced()] },
   "DELETE /prices/:price_id": {

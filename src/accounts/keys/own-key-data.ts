@@ -17,6 +17,9 @@ type Calling = {
   readonly session: Session | null;
 };
 
+/** OpenRouter's names of data regions, where they differ from ours. */
+const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
+
 /**
  * Returns `data` of GET /v1/key as OpenRouter's clients read it, in dollars. They hide the whole panel if a
  * field is missing, so fields without a meaning here have their neutral value.
@@ -44,7 +47,7 @@ export function ownKeyData(standing: KeyStatus, calling: Calling) {
     creator_user_id: memberId,
     organization_id: orgId,
     workspace_id: null,
-    allowed_data_regions: [region === "eu" ? "europe" : region],
+    allowed_data_regions: [OPENROUTER_REGIONS[region] ?? region],
     free_model_daily_requests: { limit: 0, remaining: 0, used: 0 },
   };
 }

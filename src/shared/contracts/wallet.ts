@@ -152,7 +152,8 @@ export type EndUserRecord = {
   readonly alertThreshold: number;
   readonly monthlySpendMicro: Micros;
   readonly dailySpendMicro: Micros;
-  readonly budgets: readonly BudgetStatus[];
+  /** Absent from the previous release. */
+  readonly budgets?: readonly BudgetStatus[];
   readonly createdAt: number;
 };
 export type PutEndUserAnswer = { readonly created: boolean; readonly endUser: EndUserRecord };
