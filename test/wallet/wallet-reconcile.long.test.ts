@@ -43,7 +43,12 @@ async function makeBusy(stub: Stub): Promise<void> {
     });
   }
   await runInDurableObject(stub, (_wallet: Wallet, { storage: { sql } }) => {
-    sql.exec(`INSERT INTO names (number, text) VALUES (1, 'key_busy'), (2, '{"model":"m"}')`);
+    const price = { input: 1, cached: 1, cacheWrite: 1, output: 1 };
+    const sold = { model: "m", provider: "p", region: "eu", price };
+    sql.exec(
+      "INSERT INTO names (number, text) VALUES (1, 'key_busy'), (2, ?)",
+      JSON.stringify(sold),
+    );
     sql.exec(
       "UPDATE checkpoints SET seq = ?, balance = ? WHERE seq = (SELECT max(seq) FROM checkpoints)",
       ROWS + 1,
