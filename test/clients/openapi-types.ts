@@ -28,12 +28,13 @@ type Names = { [P in keyof paths]: {
   [M in keyof paths[P]]-?: M extends "parameters" ? never : paths[P][M] extends { responses: object }
     ? \`\${Uppercase<M & string>} \${P & string}\` : never }[keyof paths[P]] }[keyof paths];
 declare function none<T extends never>(): T;
+type InJson = Exclude<keyof Calls, "GET /v1/exports/focus">; // which is CSV
 none<{
-  [N in keyof Calls]:
+  [N in InJson]:
     | (Same<Answer<N>, Calls[N]["answer"]> extends true ? never : \`\${N} answer\`)
     | (Same<Body<N>, Calls[N]["body"]> extends true ? never : \`\${N} body\`)
     | (Same<Query<N>, Calls[N]["query"]> extends true ? never : \`\${N} query\`);
-}[keyof Calls]>();
+}[InJson]>();
 none<Exclude<Names, keyof Calls>>();
 none<Exclude<keyof Calls, Names>>();
 `;
