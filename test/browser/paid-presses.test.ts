@@ -116,7 +116,7 @@ describe("Stop in the playground", () => {
   });
 });
 
-describe("every button of every page and dialog, pressed once, pays for nothing but Ask", () => {
+describe("every button of every page and dialog, pressed once, pays for nothing but Run", () => {
   it.each([
     ["owner", "mouse", 100],
     ["admin", "keyboard", 100],
@@ -137,7 +137,7 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
       expect(refused).toEqual([]);
       const revoke = `Keys: Revoke ${foreign.name}?: Revoke ${foreign.name}`;
       expect(pressed.includes(revoke)).toBe(role !== "member");
-      expect(paid).toEqual(["Playground: Ask"]);
+      expect(paid).toEqual(["Playground: Run"]);
       expectNoErrors(page);
     },
     LONG_MS,
@@ -147,7 +147,7 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
     const page = await logIn(browser, limited);
     const { pressed, paid } = await pressAll(page);
     expect(pressed.length).toBeGreaterThan(1);
-    expect(paid).toEqual(["Playground: Ask"]);
+    expect(paid).toEqual(["Playground: Run"]);
     expectNoErrors(page);
   });
 
