@@ -283,7 +283,7 @@ function imagePart(source: Extract<ShownBlock, { type: "image" }>["source"]): Js
     return { type: "image_url", image_url: { url } };
   }
   const { url } = source;
-  return { type: "image_url", image_url: { url: String(url) } };
+  return { type: "image_url", image_url: { url: typeof url === "string" ? url : "" } };
 }
 
 function textPart(text: string): JsonObject {
