@@ -150,7 +150,7 @@ const FILES = [
   "src/shared/tokens.ts",
   "src/console/browser/app.tsx",
   "src/console/browser/style.css",
-  "migrations/0001_first.sql",
+  "migrations/0001_schema.sql",
   "docs/security.md",
   "docs/errors.md",
   "wrangler.toml",

@@ -8,18 +8,18 @@ export const STORED_TABLES: Tables = {
   steps: [
     {
       sql:
-        "CREATE TABLE settings (" + // the organization's, as each was told: what a request of before leaves is kept for no longer
+        "CREATE TABLE settings (" + // the organization's retention over time; older requests' responses are kept no longer than it says
         "number INTEGER PRIMARY KEY," +
         "hours INTEGER NOT NULL CHECK (hours >= 0)," +
         "since INTEGER NOT NULL" +
         ") STRICT;" +
-        "CREATE TABLE data_keys (" + // what the answers are encrypted with, sealed under the first of KEY_SECRETS
+        "CREATE TABLE data_keys (" + // keys that encrypt the responses, encrypted under the first of KEY_SECRETS
         "number INTEGER PRIMARY KEY," +
         "sealed TEXT NOT NULL" +
         ") STRICT;" +
         "CREATE TABLE answers (" +
         "id TEXT PRIMARY KEY NOT NULL," +
-        "previous TEXT," + // the answer that its request followed
+        "previous TEXT," + // the response that its request continued
         "member_id TEXT NOT NULL," +
         "key_id TEXT NOT NULL," +
         "session_id TEXT," +
@@ -27,7 +27,7 @@ export const STORED_TABLES: Tables = {
         "expires_at INTEGER NOT NULL," +
         "data_key INTEGER NOT NULL," +
         "bytes INTEGER NOT NULL," + // of its parts
-        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // it stays so long as it may be sent again
+        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // 1: deleted, but kept while a repeat with its Idempotency-Key may return it
         ") STRICT, WITHOUT ROWID;" +
         "CREATE INDEX answers_by_end ON answers (expires_at);" +
         "CREATE TABLE parts (" + // encrypted: no row may be longer than 2 MB

@@ -4,19 +4,20 @@ import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
 /** Sums of charges by UTC day. Old requests are deleted, and these stay. */
-export const CHARGE_SUMS = `CREATE TABLE charge_sums (
-    day TEXT NOT NULL, -- of the ledger row
-    name TEXT NOT NULL, -- JSON: key, model, provider, region, price, tags
-    tags TEXT NOT NULL, -- declared tags as JSON; '': none
-    sums TEXT NOT NULL CHECK (json_valid(sums)), -- requests, cost, charged, quantities by bill line
-    PRIMARY KEY (day, name)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE charge_fold (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    folded_id TEXT NOT NULL, -- settled requests below this id are in charge_sums
-    closed_day TEXT NOT NULL -- no charge is added to a day up to this one
-  ) STRICT;
-  INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');`;
+export const CHARGE_SUMS =
+  "CREATE TABLE charge_sums (" +
+  "day TEXT NOT NULL," + // of the ledger row
+  "name TEXT NOT NULL," + // JSON: key, model, provider, region, price, tags
+  "tags TEXT NOT NULL," + // declared tags as JSON; '': none
+  "sums TEXT NOT NULL CHECK (json_valid(sums))," + // requests, cost, charged, quantities by bill line
+  "PRIMARY KEY (day, name)" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE charge_fold (" +
+  "id INTEGER PRIMARY KEY CHECK (id = 1)," +
+  "folded_id TEXT NOT NULL," + // settled requests below this id are in charge_sums
+  "closed_day TEXT NOT NULL" + // no charge is added to a day up to this one
+  ") STRICT;" +
+  "INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');";
 
 export type Fold = { readonly foldedId: string; readonly closedDay: string };
 

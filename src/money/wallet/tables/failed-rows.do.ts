@@ -3,16 +3,16 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 /** The table of failed requests. */
 export const FAILED_REQUESTS =
-  "CREATE TABLE failed_requests (" + // the newest that were answered with an error
+  "CREATE TABLE failed_requests (" + // the newest ones
   "id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL," +
   "key_id TEXT NOT NULL," +
   "external_id TEXT," +
-  "model TEXT," + // the id that its name came to, else what it named
+  "model TEXT," + // its id, or the name that the client sent
   "code TEXT NOT NULL," +
-  "detail TEXT NOT NULL CHECK (json_valid(detail))" + // all of it
+  "detail TEXT NOT NULL CHECK (json_valid(detail))" + // the whole record
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE failure_counts (" + // all of them, by hour
+  "CREATE TABLE failure_counts (" + // numbers of all failed requests by hour
   "hour INTEGER NOT NULL," +
   "key_id TEXT NOT NULL," +
   "code TEXT NOT NULL," +

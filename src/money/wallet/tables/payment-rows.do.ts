@@ -14,11 +14,11 @@ export const PAYMENTS =
   "id TEXT PRIMARY KEY NOT NULL," + // pi_...
   "purchase_id TEXT NOT NULL," +
   "credited INTEGER NOT NULL CHECK (credited > 0)," +
-  "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // what of it went back
-  "reading INTEGER NOT NULL," + // which reading said so
+  "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // refunded or disputed
+  "reading INTEGER NOT NULL," + // a higher one replaces back
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE debts (" + // what went back in all: owed, taken from the balance, forgiven
+  "CREATE TABLE debts (" + // what refunds and disputes took back: owed, taken from the balance, forgiven
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "owed INTEGER NOT NULL CHECK (owed >= 0)," +
   "taken INTEGER NOT NULL CHECK (taken >= 0)," +
@@ -29,11 +29,10 @@ export const PAYMENTS =
   "reference TEXT PRIMARY KEY NOT NULL," +
   "amount INTEGER NOT NULL CHECK (amount > 0)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE top_up (" + // how automatic purchases stand, as JSON
+  "CREATE TABLE top_up (" + // state of automatic purchases
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "state TEXT NOT NULL CHECK (json_valid(state))" +
-  ") STRICT;" +
-  "ALTER TABLE settings ADD COLUMN auto_top_up TEXT CHECK (json_valid(auto_top_up))";
+  ") STRICT;";
 
 type PaymentRow = {
   id: string;

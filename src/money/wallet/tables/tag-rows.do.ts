@@ -2,7 +2,6 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 /** The organization's declared tag keys, and since which ledger row. */
 export const TAG_KEYS =
-  "ALTER TABLE settings ADD COLUMN tag_keys TEXT CHECK (json_valid(tag_keys));" +
   "CREATE TABLE tag_keys (" +
   "from_seq INTEGER PRIMARY KEY," + // the first ledger row that they apply to
   "keys TEXT NOT NULL CHECK (json_valid(keys))" +

@@ -9,10 +9,10 @@ import { TAG_KEYS } from "./tag-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
 
 /**
- * The wallet's tables. Money is in micro-credits, times in Unix ms. `changed` is the publish that carries a
+ * The wallet's own tables. Money is in micro-credits, times in Unix ms. `changed` is the publish that carries a
  * row's change.
  */
-const FIRST =
+const WALLET =
   "CREATE TABLE wallet (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "org_id TEXT NOT NULL," +
@@ -20,12 +20,14 @@ const FIRST =
   "created_at INTEGER NOT NULL," +
   "revision INTEGER NOT NULL CHECK (revision >= 0)," + // number of the newest publish
   "acknowledged INTEGER NOT NULL CHECK (acknowledged BETWEEN 0 AND revision)," +
-  "publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1))," + // the book lost something
-  "conflict TEXT," + // the book belongs to another wallet: holds are refused
+  "publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1))," + // 1: D1 has lost rows
+  "conflict TEXT," + // D1 belongs to another wallet: holds are refused
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "suspended INTEGER NOT NULL CHECK (suspended IN (0, 1))," +
   "rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0)," + // low-balance alerts up to here are history
-  "swept_id TEXT NOT NULL" + // no unpaid request is left below this id
+  "swept_id TEXT NOT NULL," + // no unpaid request has a lower id
+  "credits_seq INTEGER NOT NULL DEFAULT 0," + // D1 has the credits up to this ledger row
+  "price_list TEXT" +
   ") STRICT;" +
   "CREATE TABLE settings (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
@@ -33,43 +35,47 @@ const FIRST =
   "daily_quota INTEGER CHECK (daily_quota >= 0)," +
   "alert_threshold REAL NOT NULL CHECK (alert_threshold BETWEEN 0 AND 1)," +
   "low_balance INTEGER CHECK (low_balance >= 0)," +
-  "changed INTEGER NOT NULL" +
+  "changed INTEGER NOT NULL," +
+  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // of responses of /v1/responses; null: 0
+  "auto_top_up TEXT CHECK (json_valid(auto_top_up))," +
+  "tag_keys TEXT CHECK (json_valid(tag_keys))" +
   ") STRICT;" +
-  "CREATE TABLE requests (" + // one row per hold: written when granted, and once more by its outcome
+  "CREATE TABLE requests (" + // one row per hold, written by the hold and again by its outcome
   "id TEXT PRIMARY KEY NOT NULL," +
   "state TEXT NOT NULL CHECK (state IN ('held', 'settled', 'voided', 'expired', 'refused'))," +
   "admitted_at INTEGER NOT NULL," +
   "expires_at INTEGER NOT NULL," +
   "least INTEGER NOT NULL CHECK (least >= 0)," +
   "most INTEGER NOT NULL CHECK (most >= least)," +
-  "granted INTEGER CHECK (granted BETWEEN least AND most)," + // null: never granted
-  "period_day TEXT," + // day of its spend, null: that of admitted_at
+  "granted INTEGER CHECK (granted BETWEEN least AND most)," + // null: not granted
+  "period_day TEXT," + // the day of its spend; null: that of admitted_at
   "external_id TEXT," +
-  "end_user INTEGER," + // number of its end user, or what that one's requests have for it; null: none
-  "key INTEGER NOT NULL," + // name of its key's id
-  "session TEXT," + // the id of the one that spends
-  "named INTEGER NOT NULL CHECK (named IN (0, 1))," + // whether it has an Idempotency-Key
-  "tokens INTEGER," + // reserved of its key's token limit; null: it has none
-  "seq INTEGER CHECK (seq > 0)," + // place in the ledger; null: not in it
-  "late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1))," + // settled after it expired: see entries
+  "end_user INTEGER," + // the end user's number, or the account that replaces it; null: none
+  "key INTEGER NOT NULL," + // number of the key's id in names
+  "session TEXT," + // id of the session
+  "named INTEGER NOT NULL CHECK (named IN (0, 1))," + // 1: it has an Idempotency-Key
+  "tokens INTEGER," + // reserved of the key's token limit; null: unlimited
+  "seq INTEGER CHECK (seq > 0)," + // row in the ledger; null: not in it
+  "late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1))," + // 1: settled after it expired, see entries
   "balance INTEGER CHECK (balance >= 0)," + // after this row
   "charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0)," +
   "cost INTEGER NOT NULL DEFAULT 0 CHECK (cost >= 0)," +
   "shortfall INTEGER NOT NULL DEFAULT 0 CHECK (shortfall = cost - charged)," +
-  "sold INTEGER," + // name of what was sold, as JSON; null: nothing was
+  "sold INTEGER," + // number in names of model and route as JSON; null: nothing was sold
   "prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0)," +
   "completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0)," +
   "settled_at INTEGER," +
-  "detail TEXT," + // JSON: the rest of the generation, or why it was refused
+  "detail TEXT," + // JSON: the rest of the receipt, or the reason of a refusal
+  "models INTEGER," + // number in names of the models that may serve it, as a JSON array
   "CHECK (state <> 'held' OR granted IS NOT NULL)," +
   "CHECK (state <> 'settled' OR (seq IS NOT NULL AND sold IS NOT NULL AND detail IS NOT NULL))," +
   "CHECK ((seq IS NULL) = (balance IS NULL))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE names (" + // texts that many requests share, each stored once
+  "CREATE TABLE names (" + // texts that many requests share
   "number INTEGER PRIMARY KEY," +
   "text TEXT NOT NULL UNIQUE" +
   ") STRICT;" +
-  "CREATE TABLE idempotency_keys (" + // the newest request that was granted under each
+  "CREATE TABLE idempotency_keys (" + // the newest granted request of each
   "day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch'))," +
   "name TEXT NOT NULL," + // hash of the API key's id and the Idempotency-Key
   "body TEXT NOT NULL," + // hash of organization, path and body
@@ -77,7 +83,7 @@ const FIRST =
   "admitted_at INTEGER NOT NULL," +
   "PRIMARY KEY (day, name)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE entries (" + // every other row of the ledger
+  "CREATE TABLE entries (" + // ledger rows that aren't requests
   "seq INTEGER PRIMARY KEY CHECK (seq > 0)," +
   "kind TEXT NOT NULL," + // usage, credit, shortfall, rollup
   "amount INTEGER NOT NULL CHECK (kind <> 'shortfall' OR amount = 0)," +
@@ -86,17 +92,25 @@ const FIRST =
   "created_at INTEGER NOT NULL," +
   "reference TEXT UNIQUE CHECK (kind <> 'credit' OR reference IS NOT NULL)," +
   "request_id TEXT CHECK (kind NOT IN ('usage', 'shortfall') OR request_id IS NOT NULL)," +
-  "held INTEGER NOT NULL DEFAULT 0," + // what a credit answered the first time
+  "held INTEGER NOT NULL DEFAULT 0," + // in the first response to a credit, like open_holds
   "open_holds INTEGER NOT NULL DEFAULT 0" +
   ") STRICT;" +
-  "CREATE TABLE checkpoints (" + // what was true after ledger row seq; later rows of requests are >= floor_id
+  "CREATE TABLE adopted_credits (" + // of a lost wallet, from D1: part of the balance, but not of the ledger
+  "reference TEXT PRIMARY KEY NOT NULL," +
+  "amount INTEGER NOT NULL," +
+  "balance INTEGER NOT NULL," + // in the first response, like the next two columns
+  "held INTEGER NOT NULL," +
+  "open_holds INTEGER NOT NULL," +
+  "created_at INTEGER NOT NULL" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE checkpoints (" + // the state after ledger row seq; later rows of requests are >= floor_id
   "seq INTEGER PRIMARY KEY," +
   "balance INTEGER NOT NULL CHECK (balance >= 0)," +
   "clock INTEGER NOT NULL," +
-  "newest INTEGER NOT NULL," + // newest clock ever seen
+  "newest INTEGER NOT NULL," + // the highest clock ever
   "floor_id TEXT NOT NULL" +
   ") STRICT;" +
-  "CREATE TABLE end_users (" + // spend as of the newest checkpoint
+  "CREATE TABLE end_users (" + // spend is that of the newest checkpoint
   "number INTEGER PRIMARY KEY AUTOINCREMENT," +
   "id TEXT NOT NULL UNIQUE," +
   "external_id TEXT NOT NULL UNIQUE CHECK (external_id <> '')," +
@@ -108,8 +122,8 @@ const FIRST =
   "day TEXT NOT NULL," +
   "daily_spend INTEGER NOT NULL CHECK (daily_spend >= 0)," +
   "created_at INTEGER NOT NULL," +
-  "departed TEXT," + // month it was deleted in, its external_id a hash; null: it is there
-  "account INTEGER," + // what its requests have for its number; null: its number
+  "departed TEXT," + // the month of its deletion, with a hash as external_id; null: not deleted
+  "account INTEGER," + // replaces its number in its requests; null: its number
   "changed INTEGER NOT NULL" +
   ") STRICT;" +
   "CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;" +
@@ -122,7 +136,7 @@ const FIRST =
   "name TEXT NOT NULL," + // '' for 'day', and for requests without an end user
   "requests INTEGER NOT NULL," +
   "prompt_tokens INTEGER NOT NULL," +
-  "cached INTEGER NOT NULL DEFAULT 0," + // prompt tokens read from a cache; not known of a rebuilt wallet's past
+  "cached INTEGER NOT NULL DEFAULT 0," + // cached prompt tokens; unknown before a rebuild
   "completion_tokens INTEGER NOT NULL," +
   "cost INTEGER NOT NULL CHECK (cost >= 0)," +
   "changed INTEGER NOT NULL," +
@@ -138,36 +152,35 @@ const FIRST =
   "limit_micro INTEGER NOT NULL," +
   "value_micro INTEGER NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "seq INTEGER NOT NULL," + // newest ledger row when it was raised
+  "seq INTEGER NOT NULL," + // the newest ledger row at that time
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX alerts_by_limit ON alerts (kind, limit_micro, end_user_id, period);" +
   "CREATE INDEX alerts_by_change ON alerts (changed);" +
-  // What was told of one of late is counted before it is told again.
-  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at);" +
-  "CREATE TABLE keys (" + // the organization's keys at home, as their registers know them
+  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at);" + // counts recent alerts before a new one
+  "CREATE TABLE keys (" + // copies of the organization's keys at home from their registers
   "number INTEGER PRIMARY KEY," +
   "hash TEXT NOT NULL UNIQUE," +
-  "key_id TEXT," + // null: to be asked for
+  "key_id TEXT," + // null: the register must be asked
   "member_id TEXT," +
   "scope TEXT CHECK (scope IN ('regional', 'global'))," +
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "terms TEXT," + // JSON; null: none
-  "secrets TEXT," + // JSON, of a key that was rotated
-  "sessions_cut INTEGER NOT NULL DEFAULT 0," + // number of the rotation that last ended all its sessions
-  "checked_at INTEGER," + // when the register last said so
+  "secrets TEXT," + // JSON, of a rotated key
+  "sessions_cut INTEGER NOT NULL DEFAULT 0," + // number of the last rotation that ended all its sessions
+  "checked_at INTEGER," + // the register's last response
   "revoked_at INTEGER" + // the tombstone
   ") STRICT;" +
-  "CREATE TABLE admissions (" + // the last ones of each key, in a ring
+  "CREATE TABLE admissions (" + // a ring of the newest ones of each key
   "key INTEGER NOT NULL," +
   "slot INTEGER NOT NULL," +
   "at INTEGER NOT NULL," +
   "PRIMARY KEY (key, slot)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE key_budgets (" + // of the keys that ever had one; spend as of the newest checkpoint
+  "CREATE TABLE key_budgets (" + // of keys that ever had one; spend is that of the newest checkpoint
   "key_id TEXT PRIMARY KEY NOT NULL," +
-  "budget INTEGER CHECK (budget >= 0)," + // null: none any more
-  "period TEXT," + // day, week or month; null with a budget: for good
+  "budget INTEGER CHECK (budget >= 0)," + // null: removed
+  "period TEXT," + // day, week or month; null with a budget: in total
   "day TEXT NOT NULL," +
   "daily INTEGER NOT NULL CHECK (daily >= 0)," +
   "week TEXT NOT NULL," +
@@ -177,7 +190,7 @@ const FIRST =
   "total INTEGER NOT NULL CHECK (total >= 0)," +
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE events (" + // what happened, written with what it tells
+  "CREATE TABLE events (" + // written with the change that they describe
   "seq INTEGER PRIMARY KEY AUTOINCREMENT," +
   "id TEXT NOT NULL UNIQUE," +
   "type TEXT NOT NULL," +
@@ -186,101 +199,71 @@ const FIRST =
   "subject TEXT NOT NULL," +
   "data TEXT NOT NULL CHECK (json_valid(data))," +
   "created_at INTEGER NOT NULL," +
-  "room TEXT NOT NULL," + // what it may push out: the oldest of its room
-  "place INTEGER NOT NULL," + // in its room, one after the other
-  "renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1))" + // the webhooks' object has it with a name that is gone
+  "room TEXT NOT NULL," + // a new event deletes only the oldest of its room
+  "place INTEGER NOT NULL," + // position in its room
+  "renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1))" + // 1: a delivery has an erased name
   ") STRICT;" +
   "CREATE INDEX events_of_end_users ON events (subject) WHERE room = 'end_user';" +
   "CREATE INDEX events_renamed ON events (seq) WHERE renamed = 1;" +
   "CREATE UNIQUE INDEX events_by_room ON events (room, place);" +
   "CREATE INDEX events_by_time ON events (created_at, seq);" +
   "CREATE INDEX events_by_type ON events (type, created_at, seq);" +
-  "CREATE TABLE event_log (" + // what is known of the log beside its rows
+  "CREATE INDEX events_by_member ON events (actor_id) WHERE actor_kind = 'member';" +
+  "CREATE INDEX events_of_members ON events (subject) WHERE type GLOB 'member.*';" +
+  "CREATE TABLE event_log (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
-  "dropped INTEGER NOT NULL DEFAULT 0," + // events that went because there were too many
+  "dropped INTEGER NOT NULL DEFAULT 0," + // events deleted because there were too many
   "dropped_until INTEGER," + // created_at of the newest of them
-  "told_seq INTEGER NOT NULL DEFAULT 0" + // the webhooks' object has all up to here
+  "told_seq INTEGER NOT NULL DEFAULT 0" + // the webhooks' object has all events up to here
   ") STRICT;" +
   "INSERT INTO event_log (id) VALUES (1);" +
-  "CREATE TABLE event_counts (" + // what each key and session told of a type in its last hour
+  "CREATE TABLE event_counts (" + // events of each key and session in its last hour
   "actor TEXT NOT NULL," + // kind and id
   "type TEXT NOT NULL," +
-  "hour INTEGER NOT NULL," + // when it began
-  "told INTEGER NOT NULL," +
-  "left_out INTEGER NOT NULL," +
+  "hour INTEGER NOT NULL," + // its start
+  "told INTEGER NOT NULL," + // logged
+  "left_out INTEGER NOT NULL," + // not logged
   "PRIMARY KEY (actor, type)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE sessions (" + // those that were used, and those that were ended
+  "CREATE TABLE sessions (" + // used or ended ones
   "id TEXT PRIMARY KEY NOT NULL," +
-  "key_id TEXT," + // null: ended before it was used
-  "terms TEXT CHECK (json_valid(terms))," + // null as well
+  "key_id TEXT," + // null: ended before its first use, like terms
+  "terms TEXT CHECK (json_valid(terms))," +
   "spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0)," + // as of the newest checkpoint
-  "expires_at INTEGER NOT NULL," + // of one that was never used the latest that it may be
+  "expires_at INTEGER NOT NULL," + // the latest possible time, if it was never used
   "ended_at INTEGER," +
-  "ended_by TEXT" + // of one that was never used
+  "ended_by TEXT" + // only of unused sessions
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX sessions_unused ON sessions (ended_by) WHERE key_id IS NULL;";
 
-const CREDITS_IN_BOOK =
-  "ALTER TABLE wallet " +
-  "ADD COLUMN credits_seq INTEGER NOT NULL DEFAULT 0;" + // the book has the credits up to this ledger row
-  "CREATE TABLE adopted_credits (" + // those of a lost wallet, which the book had: part of the balance, in no ledger row
-  "reference TEXT PRIMARY KEY NOT NULL," +
-  "amount INTEGER NOT NULL," +
-  "balance INTEGER NOT NULL," + // what it answered the first time, as the next two
-  "held INTEGER NOT NULL," +
-  "open_holds INTEGER NOT NULL," +
-  "created_at INTEGER NOT NULL" +
-  ") STRICT, WITHOUT ROWID;";
-
-const KEPT_RESPONSES =
-  "ALTER TABLE settings " + // for how long answers of /v1/responses are kept; null: 0
-  "ADD COLUMN keep_hours INTEGER CHECK (keep_hours >= 0)";
-
-const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // the organization's price list; null for none
-
-const EVENTS_OF_MEMBERS = `CREATE INDEX events_by_member ON events (actor_id) WHERE actor_kind = 'member';
-  CREATE INDEX events_of_members ON events (subject) WHERE type GLOB 'member.*'`;
-const BUDGETS = `CREATE TABLE budgets ( -- of organization, members, keys, sessions and end users
-    scope TEXT NOT NULL,
-    subject TEXT NOT NULL, -- the owner's id, '' for the organization
-    id TEXT NOT NULL,
-    place INTEGER NOT NULL, -- in its owner's list
-    budget TEXT CHECK (json_valid(budget)), -- null: removed, which the database doesn't know yet
-    since_seq INTEGER NOT NULL, -- counts ledger rows after this one
-    since INTEGER NOT NULL,
-    tally TEXT NOT NULL CHECK (json_valid(tally)), -- sums by bucket, as of the newest checkpoint
-    changed INTEGER NOT NULL,
-    PRIMARY KEY (scope, subject, id)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE budgets_counted ( -- the ledger row up to which the tallies count
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    seq INTEGER NOT NULL,
-    floor_id TEXT NOT NULL -- later rows of requests are >= this
-  ) STRICT;
-  CREATE TABLE key_members ( -- whose each key is, also after it was forgotten
-    key_id TEXT PRIMARY KEY NOT NULL,
-    member_id TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX key_members_by_member ON key_members (member_id);
-  INSERT INTO key_members (key_id, member_id)
-    SELECT key_id, member_id FROM keys WHERE key_id IS NOT NULL AND member_id IS NOT NULL;
-  -- names: JSON list of the models that may serve it
-  ALTER TABLE requests ADD COLUMN models INTEGER`;
+const BUDGETS =
+  "CREATE TABLE budgets (" + // of organization, members, keys, sessions and end users
+  "scope TEXT NOT NULL," +
+  "subject TEXT NOT NULL," + // the owner's id, '' for the organization
+  "id TEXT NOT NULL," +
+  "place INTEGER NOT NULL," + // in its owner's list
+  "budget TEXT CHECK (json_valid(budget))," + // null: removed, but not yet in the database
+  "since_seq INTEGER NOT NULL," + // counts ledger rows after this one
+  "since INTEGER NOT NULL," +
+  "tally TEXT NOT NULL CHECK (json_valid(tally))," + // sums by bucket, as of the newest checkpoint
+  "changed INTEGER NOT NULL," +
+  "PRIMARY KEY (scope, subject, id)" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE TABLE budgets_counted (" + // the ledger row up to which the tallies count
+  "id INTEGER PRIMARY KEY CHECK (id = 1)," +
+  "seq INTEGER NOT NULL," +
+  "floor_id TEXT NOT NULL" + // later rows of requests are >= this
+  ") STRICT;" +
+  "CREATE TABLE key_members (" + // the member of each key, also after the key was forgotten
+  "key_id TEXT PRIMARY KEY NOT NULL," +
+  "member_id TEXT NOT NULL" +
+  ") STRICT, WITHOUT ROWID;" +
+  "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
-    { sql: FIRST, readableBy: 1 },
-    { sql: CREDITS_IN_BOOK, readableBy: 1 },
-    { sql: KEPT_RESPONSES, readableBy: 1 },
-    { sql: FAILED_REQUESTS, readableBy: 1 },
-    { sql: PAYMENTS, readableBy: 1 },
-    { sql: PRICE_LIST, readableBy: 1 },
-    { sql: TAG_KEYS, readableBy: 1 },
-    { sql: EVENTS_OF_MEMBERS, readableBy: 1 },
-    { sql: BUDGETS, readableBy: 1 },
-    { sql: CHARGE_SUMS, readableBy: 1 },
+    { sql: WALLET + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGETS + CHARGE_SUMS, readableBy: 1 },
   ],
 };
 
