@@ -293,10 +293,9 @@ export type KeyStatus = {
     readonly resetsAt: number | null;
   } | null;
   /**
-   * The budgets that its requests count in, in the order in which they are checked; a session's own only. Absent
-   * from the previous release.
+   * The budgets that its requests count in, in the order in which they are checked; a session's own only.
    */
-  readonly budgets?: readonly BudgetStatus[];
+  readonly budgets: readonly BudgetStatus[];
   /** Creation time of the wallet (Unix ms). Sessions belong to one wallet. */
   readonly madeAt: number;
   /** Number of the rotation that last ended the key's sessions; 0 for none. */

@@ -14,8 +14,8 @@ const ticket = z.object({
   verifier: z.string(),
   go: z.string(),
   invitation: z.nullable(z.string()),
-  /** The domain of the company to join; absent in older releases. */
-  company: z.nullish(z.string()),
+  /** The domain of the company to join. */
+  company: z.nullable(z.string()),
   /** The company's issuer as it was at the start; absent for others. */
   connection: z.nullish(z.string()),
   personId: z.nullable(z.string()),

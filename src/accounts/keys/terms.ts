@@ -116,7 +116,7 @@ export function isWithin(
 
 /** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
 export function keyStatusView(
-  { terms, requests, tokens, budget, budgets = [] }: KeyStatus,
+  { terms, requests, tokens, budget, budgets }: KeyStatus,
   scope: "key" | "session" = "key",
 ) {
   return {
@@ -142,7 +142,7 @@ function budgetsOfStatus(
   {
     scope,
     budget,
-    budgets = [],
+    budgets,
   }: Pick<KeyStatus, "budget" | "budgets"> & { readonly scope: "key" | "session" },
 ) {
   const views = budgets.map(budgetStatusView);

@@ -35,7 +35,7 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Returns webhooks with their health; null if the object is unavailable or of the previous release. */
+/** Returns webhooks with their health; null if the object is unavailable. */
 export function webhooksView(
   webhooks: readonly Webhook[],
   health: Result<Readonly<Record<string, ReceiverHealth>>>,

@@ -34,12 +34,12 @@ export function creditsView(page: CreditPage, sold: Sold): View {
       paused_until: topUp.pausedUntil === null ? null : timestamp(topUp.pausedUntil),
       disabled_reason: topUp.disabledReason,
     },
-    ...(lifetime !== undefined && { data: lifetimeView(lifetime) }),
+    data: lifetimeView(lifetime),
   };
 }
 
 /** Returns dollars in OpenRouter's shape. Its clients show the difference as the balance. */
-function lifetimeView({ balanceMicro, usedMicro }: NonNullable<CreditPage["lifetime"]>): View {
+function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]): View {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),
     total_usage: dollarsOf(usedMicro),

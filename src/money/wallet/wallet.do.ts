@@ -255,10 +255,6 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => reads.readRequest(desk, id));
   }
 
-  async generation(id: string): Promise<Result<Contract.GenerationRecord>> {
-    return this.#decisions.decide((desk) => reads.readGeneration(desk, id));
-  }
-
   async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
     return this.#decisions.decide((desk) => reads.readRequests(desk, asked));
   }

@@ -225,8 +225,8 @@ export type CreditPage = {
   readonly credits: readonly CreditRow[];
   readonly nextAfter: number | null;
   readonly standing: PaymentsStatus;
-  /** The balance and all charges ever, read together; absent from a wallet of the previous release. */
-  readonly lifetime?: { readonly balanceMicro: Micros; readonly usedMicro: Micros };
+  /** The balance and all charges ever, read together. */
+  readonly lifetime: { readonly balanceMicro: Micros; readonly usedMicro: Micros };
 };
 
 /** The wallet's calls for payments. All can be repeated. */

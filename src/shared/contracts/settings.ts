@@ -22,8 +22,8 @@ export type SettingsRecord = {
 export type SettingsChange = {
   readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
 } & { readonly budgets?: readonly Budget[] | undefined };
-/** The settings, and the organization's budgets with their counts now; absent from the previous release. */
-export type SettingsAnswer = SettingsRecord & { readonly budgets?: readonly BudgetStatus[] };
+/** The settings, and the organization's budgets with their counts now. */
+export type SettingsAnswer = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
 /** The settings in the wallet's memory. */
 export type Settings = {

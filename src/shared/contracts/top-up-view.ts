@@ -2,10 +2,8 @@ import { dollarsOf } from "../money.ts";
 import type { AutoTopUp } from "./payments.ts";
 
 /** Returns the JSON of the automatic top-up setting, or null. */
-export function autoTopUpView(
-  setting: AutoTopUp | null | undefined,
-): Readonly<Record<string, number>> | null {
-  if (setting === null || setting === undefined) return null; // undefined from a wallet of the previous release
+export function autoTopUpView(setting: AutoTopUp | null): Readonly<Record<string, number>> | null {
+  if (setting === null) return null;
   return {
     below_dollars: dollarsOf(setting.belowMicro),
     amount_dollars: dollarsOf(setting.amountMicro),

@@ -80,8 +80,7 @@ export type HoldRecord = {
   readonly externalId: string | null;
   readonly admittedAt: number;
   readonly grantedMicro: Micros;
-  /** Absent from a wallet of the previous release. */
-  readonly expiresAt?: number;
+  readonly expiresAt: number;
   /** Set for a hold that a client placed. */
   readonly purpose?: Purpose | null;
 };

@@ -27,7 +27,6 @@ import type * as reports from "./reports.ts";
 import type {
   EventPage,
   EventQuery,
-  GenerationRecord,
   HoldsPage,
   LedgerPage,
   LedgerRow,
@@ -152,8 +151,7 @@ export type EndUserRecord = {
   readonly alertThreshold: number;
   readonly monthlySpendMicro: Micros;
   readonly dailySpendMicro: Micros;
-  /** Absent from the previous release. */
-  readonly budgets?: readonly BudgetStatus[];
+  readonly budgets: readonly BudgetStatus[];
   readonly createdAt: number;
 };
 export type PutEndUserAnswer = { readonly created: boolean; readonly endUser: EndUserRecord };
@@ -337,8 +335,6 @@ export type WalletCalls = WalletPaymentCalls & {
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   /** Returns a request by its `req_` ID, whatever its state. */
   request(id: string): Promise<Result<RequestRecord>>;
-  /** Returns a settled request. Used by the previous release. */
-  generation(id: string): Promise<Result<GenerationRecord>>;
   requests(asked: RequestQuery): Promise<Result<RequestPage>>;
   /** Stores the newest failed requests and counts all. Not repeatable, because it would count twice. */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;

@@ -206,14 +206,6 @@ export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   return failed === null ? missing() : success(refusedOf(failed));
 }
 
-/** See `WalletCalls.generation`. */
-export function readGeneration(desk: Tx, id: string): Result<GenerationRecord> {
-  const request = readRequest(desk, id);
-  if (!request.ok) return request;
-  const { generation } = request.value;
-  return generation === null ? missing() : success(generation);
-}
-
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }

@@ -156,7 +156,7 @@ function endUserView(endUser: EndUserRecord): View {
     alert_threshold: endUser.alertThreshold,
     monthly_spend_dollars: shownDollars(endUser.monthlySpendMicro),
     daily_spend_dollars: shownDollars(endUser.dailySpendMicro),
-    budgets: (endUser.budgets ?? []).map(budgetStatusView),
+    budgets: endUser.budgets.map(budgetStatusView),
     created_at: timestamp(endUser.createdAt),
   };
 }
@@ -273,6 +273,6 @@ function settingsView(settings: SettingsAnswer): View {
     keep_responses_hours: settings.keepResponsesHours,
     auto_top_up: autoTopUpView(settings.autoTopUp),
     tag_keys: settings.tagKeys,
-    budgets: (settings.budgets ?? []).map(budgetStatusView),
+    budgets: settings.budgets.map(budgetStatusView),
   };
 }

@@ -13,14 +13,12 @@ import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { requestIdOf } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { reasonOf } from "../../../shared/log.ts";
 import { chargeLines, promptTokens } from "../../../shared/usage.ts";
 import type {
   RequestState,
   GenerationRecord,
   HoldRecord,
   RequestRecord,
-  WalletCalls,
 } from "../../../shared/contracts/wallet.ts";
 import { generationData } from "./generation-data.ts";
 import { askOwnWallet } from "./reads.route.ts";
@@ -171,23 +169,8 @@ async function findRequest(
 async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
   const id = requestIdOf(named);
   if (id === null) return missing();
-  const answer = await askOwnWallet(c, (wallet) =>
-    wallet.request(id).catch((error: unknown) => beforeRequests(wallet, id, error)),
-  );
+  const answer = await askOwnWallet(c, (wallet) => wallet.request(id));
   return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
-}
-
-/** Reads from a wallet of the previous release, which returns settled requests only. Throws other errors. */
-async function beforeRequests(
-  wallet: WalletCalls,
-  id: string,
-  error: unknown,
-): Promise<Result<RequestRecord>> {
-  if (!reasonOf(error).includes("does not implement the method")) throw error;
-  const settled = await wallet.generation(id);
-  if (!settled.ok) return settled;
-  const generation = settled.value;
-  return success({ ...generation, state: "settled", generation, failed: null });
 }
 
 async function mayBeSeen(
