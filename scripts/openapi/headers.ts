@@ -101,7 +101,6 @@ export const SHOWN_ORGANIZATION: HeaderParameter = {
   schema: { type: "string" },
 };
 
-/** A header for every paid request. */
 /** The merchant's part in a charge. */
 export const MERCHANT: HeaderParameter = {
   name: "x-merchant-secret",
@@ -111,7 +110,7 @@ export const MERCHANT: HeaderParameter = {
   schema: { type: "string" },
 };
 
-export const END_USER: HeaderParameter = {
+const END_USER: HeaderParameter = {
   name: "x-end-user",
   in: "header",
   required: false,
@@ -124,8 +123,7 @@ export const END_USER: HeaderParameter = {
   },
 };
 
-/** A header for every paid request. */
-export const TAGS: HeaderParameter = {
+const TAGS: HeaderParameter = {
   name: "x-tags",
   in: "header",
   required: false,
@@ -133,6 +131,30 @@ export const TAGS: HeaderParameter = {
     "Tags that divide spend, as `team=search,run=42`: at most 8, each with a key and a value of at most 64 bytes. A tag without a value gets `true`. Bodies can have tags in `metadata` or `providerOptions.gateway.tags` instead.",
   schema: { type: "string", pattern: "^[ -~]*$" },
 };
+
+/** The session of a conversation, for its prompt cache. */
+const SESSION: HeaderParameter = {
+  name: "x-session-id",
+  in: "header",
+  required: false,
+  description:
+    "The conversation. Its requests prefer the route that has their prompt in its cache. `session_id` in the body replaces it.",
+  schema: { type: "string" },
+};
+const SESSION_AFFINITY: HeaderParameter = {
+  ...SESSION,
+  name: "x-session-affinity",
+  description: "Another name for `x-session-id`.",
+};
+
+/** The headers of every paid request. */
+export const PAID_HEADERS: readonly HeaderParameter[] = [
+  idempotencyKey(false),
+  END_USER,
+  TAGS,
+  SESSION,
+  SESSION_AFFINITY,
+];
 
 /** The version header of Anthropic's clients. The first version is the default. */
 export const VERSION: HeaderParameter = {

@@ -44,7 +44,7 @@ import {
 import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
 import { focusQuery } from "../../src/money/wallet/exports/exports.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
-import { BETA, END_USER, idempotencyKey, LIST_VERSION, TAGS, VERSION } from "./headers.ts";
+import { BETA, idempotencyKey, LIST_VERSION, PAID_HEADERS, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
@@ -61,8 +61,6 @@ import { oneGeneration } from "./openrouter-records.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
-
-const PAID_HEADERS = [idempotencyKey(false), END_USER, TAGS] as const;
 
 const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/chat/completions": described("Chat, as JSON or as a stream", {

@@ -7,6 +7,8 @@ import { purposeSchema, readHoldName } from "./placed-hold.ts";
 import type { StoredPurpose } from "./placed-hold.ts";
 import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
+import { warmRouteSchema } from "./warm-route.ts";
+import type { WarmRoute } from "./warm-route.ts";
 
 /**
  * A failed attempt at a provider: the route (provider:upstream ID) and our reason. `status` is the
@@ -46,6 +48,8 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
   /** The request's tags; absent for none. */
   readonly tags?: Tags;
+  /** Set if another route than the first one served. The wallet remembers it apart from the request. */
+  readonly warm?: WarmRoute;
   /** Set for the capture of a placed hold, which called no model. */
   readonly purpose?: StoredPurpose;
 };
@@ -73,6 +77,7 @@ const ran = {
   finishReason: z.nullable(z.string()),
   failed: z.exactOptional(z.array(attemptSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
+  warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(purposeSchema),
 };
 /**

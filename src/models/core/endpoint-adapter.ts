@@ -64,6 +64,8 @@ export type ParsedRequest = {
   readonly codeOf?: (param: string) => string | null;
   /** The preferences among routes; absent or null for none. */
   readonly preferences?: RoutePreferences | null;
+  /** The session in `session_id` or a header; absent or null for none. */
+  readonly session?: string | null;
   /** Writes the response. It must not hold the prompt, because streams are long. */
   readonly reply: ResponseWriter;
   /** The request in the endpoint's own protocol, for native routes; null if there is none. */

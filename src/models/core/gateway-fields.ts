@@ -17,6 +17,7 @@ import type { RoutePreferences } from "./routing-preferences.ts";
 export const gatewayFields = z.object({
   /** OpenRouter's old way to request usage. Only a stream of an OpenAI endpoint leaves it out otherwise. */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
+  session_id: z.nullish(z.string().check(z.maxLength(256))),
   provider: z.nullish(providerPreferences),
   providerOptions: z.nullish(z.looseObject({ gateway: z.nullish(gatewayOptions) })),
 });
@@ -25,6 +26,8 @@ type Fields = z.infer<typeof gatewayFields>;
 /** The gateway's fields of a request. */
 export type GatewayFields = {
   readonly wantsUsage: boolean;
+  /** OpenRouter's session, whose requests prefer the same route. */
+  readonly session: string | null;
   /** Null without preferences. */
   readonly preferences: RoutePreferences | null;
   /** Fields that have no effect. */
@@ -34,7 +37,7 @@ export type GatewayFields = {
 type Taken = { readonly fields: GatewayFields; readonly rest: object };
 
 const NAMES = Object.keys(gatewayFields.shape);
-const NONE: GatewayFields = { wantsUsage: false, preferences: null, dropped: [] };
+const NONE: GatewayFields = { wantsUsage: false, session: null, preferences: null, dropped: [] };
 
 /**
  * Splits a body into the gateway's fields and the rest, whose model has no suffix. 400 with `param` for an
@@ -49,11 +52,12 @@ export function takeGatewayFields(body: object): Result<Taken> {
   }
   const parsed = parseBody(gatewayFields, body);
   if (!parsed.ok) return parsed;
-  const { usage, provider, providerOptions } = parsed.value;
+  const { usage, session_id: session = null, provider, providerOptions } = parsed.value;
   const rest = Object.fromEntries(Object.entries(body).filter(([name]) => !NAMES.includes(name)));
   return success({
     fields: {
       wantsUsage: usage?.include === true,
+      session,
       preferences: preferencesOf(provider, providerOptions?.gateway, sort),
       dropped: withoutEffect(parsed.value),
     },

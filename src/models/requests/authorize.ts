@@ -42,6 +42,7 @@ const requestSchema = z.object({
       user: z.nullable(z.string()),
       idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
       price_list: z._default(z.nullable(word), null),
+      affinity: z._default(z.nullable(word), null),
     }),
   ),
 });
@@ -62,6 +63,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
     user,
     idempotency,
     price_list: hold.priceList ?? null,
+    affinity: hold.affinity ?? null,
   };
   return { ...shown, hold: asked };
 }
@@ -95,6 +97,7 @@ const answerSchema = z.discriminatedUnion("ok", [
     tokens: z.optional(tokens),
     keepHours: z.optional(amount),
     priceList: z.optional(word),
+    warmRoute: z.optional(z.string()),
   }),
   z.object({
     ok: z.literal(false),
@@ -113,12 +116,13 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const answer = parsed.data;
   if (answer.ok) {
     const granted = micros(answer.granted);
-    const { tokens: ofLimit, keepHours, priceList } = answer;
+    const { tokens: ofLimit, keepHours, priceList, warmRoute } = answer;
     const grant = {
       granted,
       ...(ofLimit !== undefined && { tokens: ofLimit }),
       ...(keepHours !== undefined && { keepHours }),
       ...(priceList !== undefined && { priceList }),
+      ...(warmRoute !== undefined && { warmRoute }),
     };
     return { unanswered: false, result: success(grant) };
   }

@@ -13,6 +13,7 @@ import { INPUT_KINDS } from "../core/kinds.ts";
 import type { InputKind, InputRequest } from "../core/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
+import { affinityOf } from "./affinity.ts";
 import { candidateRoutes } from "./candidate-routes.ts";
 import type { RouteChoice } from "./candidate-routes.ts";
 import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
@@ -85,7 +86,13 @@ function boundChat(body: ChatBody, asked: ParsedRequest, sold: Sold): Result<Pai
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
   const mayThink = isThinking(model, body, sold);
-  const rest = { routes: routes.value, choice, prompt, cap, bounds, mayThink };
+  const affinity = affinityOf(body, asked, {
+    model: model.id,
+    region: sold.catalog.region,
+    routes: routes.value.length,
+    prompt,
+  });
+  const rest = { routes: routes.value, choice, affinity, prompt, cap, bounds, mayThink };
   return success({ ...common(asked, model, sold), ...rest });
 }
 

@@ -70,7 +70,7 @@ function triedAt(
   const paid = routes[index];
   if (paid === undefined) return null;
   const { route, cap, native } = paid;
-  const tried = { route, cap, isNative: native !== undefined, attempts };
+  const tried = { route, cap, isNative: native !== undefined, attempts, isFallback: index > 0 };
   return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
 }
 

@@ -8,6 +8,7 @@ import { affordableCap } from "./hold-bounds.ts";
 import { decideStoring } from "./store-response.ts";
 import type { GrantedHold, PaidRoute, Run, WalletAt } from "./paid-request.ts";
 import { releaseHold } from "./settle.ts";
+import { routeName } from "../routing/route-health.ts";
 
 const ATTEMPTS = 2;
 
@@ -76,6 +77,7 @@ function wishOf({ caller, id, idempotency, request, services }: Run): HoldReques
     peer: services.home !== null,
     idempotency,
     priceList: request.pricing.list,
+    affinity: request.affinity ?? null,
   };
 }
 
@@ -98,13 +100,13 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
 /** Returns the routes that a grant pays for, with their caps. The most expensive one is always among them. */
 function paidFor(
   { request, services }: Run,
-  { granted, tokens, tokensGranted }: HoldGrant,
+  { granted, tokens, tokensGranted, warmRoute }: HoldGrant,
 ): PaidRoute[] {
   const { routes, prompt, cap, native } = request;
   // the granted tokens that remain for each choice after the prompt
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
   const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / (cap?.choices ?? 1));
-  return routes.flatMap((route) => {
+  const paid = routes.flatMap((route) => {
     const { upstreamId } = route;
     const provider = services.providers.get(route.provider);
     const affordable = cap === null ? null : affordableCap(route, prompt, cap, granted);
@@ -117,4 +119,12 @@ function paidFor(
       native: native !== null && speaksNatively(provider, route, native) ? native : undefined,
     };
   });
+  return warmRoute === undefined ? paid : warmFirst(paid, warmRoute);
+}
+
+/** Moves the route that has the conversation's prompt in its cache to the front. */
+function warmFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
+  const isWarm = ({ provider, upstreamId }: PaidRoute) =>
+    routeName(provider.id, upstreamId) === warm;
+  return [...routes.filter(isWarm), ...routes.filter((route) => !isWarm(route))];
 }

@@ -206,8 +206,15 @@ function parsed(
   const tagged = requestTags(json, c.req.header("x-tags"));
   if (!tagged.ok) return tagged;
   const { preferences } = fields;
+  const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");
   const dropped = [...asked.value.dropped, ...fields.dropped];
-  const request = { ...asked.value, user: user.value, dropped, preferences };
+  const request = {
+    ...asked.value,
+    user: user.value,
+    dropped,
+    preferences,
+    session: session ?? null,
+  };
   return success(withTags(request, tagged.value));
 }
 

@@ -49,6 +49,8 @@ export type PaidRequest = {
   routes: readonly Route[];
   /** The client's preferences among routes; absent or null for none. */
   readonly choice?: RouteChoice | null;
+  /** The hash of its conversation; absent or null if the choice of a route finds no prompt cache. */
+  readonly affinity?: string | null;
   readonly stream: boolean;
   readonly user: string | null;
   readonly tags?: Tags | undefined;
@@ -204,6 +206,8 @@ export type ServingRoute = {
   readonly attempts: number;
   /** The failed attempts before it; left out if there are none. */
   readonly failed?: readonly FailedAttempt[];
+  /** It isn't the first route of the hold. */
+  readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };
 

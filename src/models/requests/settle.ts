@@ -4,6 +4,8 @@ import { micros } from "../../shared/money.ts";
 import { logEvent, reasonOf } from "../../shared/log.ts";
 import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
+import { routeName } from "../routing/route-health.ts";
+import { cacheSeconds } from "./affinity.ts";
 import { storeResponse } from "./store-response.ts";
 import { EXCEPTION, withCharge } from "./charge.ts";
 import type {
@@ -187,6 +189,17 @@ function failedBefore(
   return { failed: timed.length === failed.length ? timed : failed };
 }
 
+/** Returns the route that now has the conversation in its cache, if it replaced the expected one. */
+function warmRouteOf(
+  { request: { affinity = null, prompt } }: Run,
+  { route: { isFallback, route } }: Charge,
+): Pick<Generation, "warm"> {
+  if (affinity === null || isFallback !== true) return {};
+  const { provider, upstreamId } = route;
+  const seconds = cacheSeconds(provider, prompt);
+  return { warm: { affinity, route: routeName(provider, upstreamId), seconds } };
+}
+
 function generationOf(run: Run, outcome: Charge): Generation {
   return {
     model: run.request.model.id,
@@ -203,6 +216,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     estimated: outcome.estimated,
     finishReason: outcome.finishReason,
     ...(run.request.tags !== undefined && { tags: run.request.tags }),
+    ...warmRouteOf(run, outcome),
     ...failedBefore(run, outcome.route.failed),
   };
 }

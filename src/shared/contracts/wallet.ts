@@ -82,17 +82,21 @@ export type HoldRequest = {
   readonly idempotency: Idempotency | null;
   /** The organization's price list used for the amounts; absent or null for none. */
   readonly priceList?: string | null;
+  /** The hash of its conversation, if the choice of a route can find a prompt cache. */
+  readonly affinity?: string | null;
   /** Set for a hold that a client places itself. Models, tokens and prices don't apply to it. */
   readonly placed?: Purpose & { readonly expiresInS: number };
 };
 /**
  * The grant. `tokens`: granted and remaining tokens of the key's limit. `keepHours`: response storage, absent
- * if disabled. `priceList`: set if nothing was held.
+ * if disabled. `priceList`: set if nothing was held. `warmRoute`: the route with the conversation's prompt in
+ * its cache, if it isn't the first one.
  */
 export type HoldGrant = {
   readonly granted: Micros;
   readonly keepHours?: number;
   readonly priceList?: string;
+  readonly warmRoute?: string;
   readonly tokens?: RateState & { readonly granted: number };
   /** Tokens granted by budgets in tokens, of a key without a token limit. */
   readonly tokensGranted?: number;

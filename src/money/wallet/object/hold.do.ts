@@ -54,6 +54,7 @@ import { topUpIfDue } from "./top-up.do.ts";
 import { reachedByRefusal, emitReached } from "./alerts.do.ts";
 import { emitRejection } from "./budget-events.do.ts";
 import { findEndUser } from "./memory.do.ts";
+import { findWarmRoute } from "./warm-routes.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** The result of a hold. `isRepeat`: the ID was known and the first response is returned. */
@@ -159,7 +160,7 @@ function anew(answer: Result<HoldGrant>): Held {
 /** Returns the grant with the rest of the key's token limit and the relevant settings. */
 function grantOf(
   desk: Tx,
-  { keyId }: HoldRequest,
+  { keyId, affinity = null }: HoldRequest,
   {
     granted: amount,
     tokens,
@@ -167,7 +168,12 @@ function grantOf(
   }: { readonly granted: Micros; readonly tokens: number | null; readonly terms: KeyTerms },
 ): HoldGrant {
   const { keepHours } = desk.memory.row.settings;
-  const grant = { granted: amount, ...(keepHours > 0 && { keepHours }) };
+  const warmRoute = affinity === null ? null : findWarmRoute(desk, affinity);
+  const grant = {
+    granted: amount,
+    ...(keepHours > 0 && { keepHours }),
+    ...(warmRoute !== null && { warmRoute }),
+  };
   if (tokens === null) return grant;
   if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
   const state = tokensOf(desk, keyId).state(terms.tpmLimit, desk.nowMs);

@@ -39,6 +39,7 @@ import { declaredTags } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
+import type { WarmUntil } from "../tables/warm-rows.do.ts";
 import { publishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
@@ -92,6 +93,8 @@ export type Memory = {
   /** Debts from reversed payments, and the state of automatic top-up. */
   debts: Debts;
   topUp: TopUpState;
+  /** The routes with the prompts of conversations; null before they were needed. */
+  warmRoutes: Map<string, WarmUntil> | null;
   isUntold: boolean;
   room: Room;
 };
@@ -144,6 +147,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     tagKeys: selectTagKeys(sql),
     debts: selectDebts(sql),
     topUp: selectTopUp(sql),
+    warmRoutes: null,
     isUntold: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };

@@ -50,6 +50,7 @@ import type { Charges } from "./charges.do.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";
+import { keepWarmRoute } from "./warm-routes.do.ts";
 
 /** Charges a request once. See `WalletCalls.settle`. */
 export function settle(
@@ -124,6 +125,7 @@ function post(
   memory.books.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
   countUsage(desk, settlement, { known, posting, inLedger: booked.posting.charged });
+  if (settlement.generation.warm !== undefined) keepWarmRoute(desk, settlement.generation.warm);
   memory.routine++;
   report(desk, settlement, posting);
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };

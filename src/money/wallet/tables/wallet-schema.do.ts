@@ -7,6 +7,7 @@ import { CHARGE_SUMS } from "./charge-sums.do.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 import { TAG_KEYS } from "./tag-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
+import { WARM_ROUTES } from "./warm-rows.do.ts";
 
 /**
  * The wallet's own tables. Money is in micro-credits, times in Unix ms. `changed` is the publish that carries a
@@ -264,6 +265,7 @@ export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
     { sql: WALLET + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGETS + CHARGE_SUMS, readableBy: 1 },
+    { sql: WARM_ROUTES, readableBy: 1 },
   ],
 };
 

@@ -1,0 +1,66 @@
+import { hash32 } from "../../shared/hash.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import type { ParsedRequest } from "../core/endpoint-adapter.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
+
+/** No provider caches a shorter prompt, except a few models of Claude. */
+const CACHED_TOKENS_MIN = 1024;
+/** The length of the start of a prompt that identifies a conversation. */
+const START_CHARACTERS = 8192;
+
+/** The lifetime of a prompt cache in seconds after its last use, where it isn't five minutes. */
+const LIFETIMES: ReadonlyMap<string, number> = new Map([
+  ["deepseek", 3600],
+  ["groq", 7200],
+  ["openai", 1800],
+]);
+const LIFETIME_DEFAULT = 300;
+const LIFETIME_HOUR = 3600;
+
+/** Returns for how many seconds a provider keeps the prompt of a request in its cache. */
+export function cacheSeconds(provider: string, { hourCache }: PromptSize): number {
+  return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
+}
+
+/**
+ * Returns the hash of a request's conversation, by its session, cache key or the start of its prompt. Returns
+ * null if the choice of a route can't find a cache: with one route, a short prompt or the client's own order.
+ */
+export function affinityOf(
+  body: ChatBody,
+  { preferences = null, session = null }: ParsedRequest,
+  at: {
+    readonly model: string;
+    readonly region: string;
+    readonly routes: number;
+    readonly prompt: PromptSize;
+  },
+): string | null {
+  const { model, region, routes, prompt } = at;
+  if (routes < 2 || prompt.estimate < CACHED_TOKENS_MIN) return null;
+  if (preferences !== null && (preferences.order.length > 0 || preferences.sort !== null)) {
+    return null;
+  }
+  const start = session ?? body.prompt_cache_key ?? startOf(body);
+  const text = JSON.stringify([region, model, start]);
+  return hash32(text, 1).toString(36) + hash32(text, 2).toString(36);
+}
+
+/** Returns the tools, the instructions and the first other message, shortened. */
+function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
+  const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const parts = [tools, ...messages.slice(0, first + 1).map(({ content }) => content ?? null)];
+  return parts.map((part) => shortened(part));
+}
+
+/** Returns the texts of a value up to a length. The length of a longer text stays part of it. */
+function shortened(value: unknown, left = { characters: START_CHARACTERS }): unknown {
+  if (left.characters <= 0) return 0;
+  if (typeof value === "string") {
+    const text = value.slice(0, left.characters);
+    left.characters -= text.length;
+    return text.length === value.length ? text : [text, value.length];
+  }
+  if (value === null || typeof value !== "object") return value;
+  return Object.values(value).map((one) => shortened(one, left));
+}

@@ -1,0 +1,35 @@
+import type { WarmRoute } from "../../../shared/warm-route.ts";
+import { deleteWarmRoute, putWarmRoute, selectWarmRoutes } from "../tables/warm-rows.do.ts";
+import type { WarmUntil } from "../tables/warm-rows.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** Maximum conversations of an organization whose route is remembered. */
+const WARM_ROUTES_MAX = 1000;
+
+/** Returns the route with a conversation's prompt in its cache, or null, and extends its lifetime. */
+export function findWarmRoute(desk: Tx, affinity: string): string | null {
+  const known = warmRoutesOf(desk).get(affinity);
+  if (known === undefined || known.until <= desk.nowMs) return null;
+  keepWarmRoute(desk, { affinity, ...known });
+  return known.route;
+}
+
+/** Remembers the route of a conversation from now on. The least recently used ones are evicted. */
+export function keepWarmRoute(desk: Tx, { affinity, route, seconds }: WarmRoute): void {
+  const { nowMs, sql } = desk;
+  const known = warmRoutesOf(desk);
+  const warm = { route, seconds, until: nowMs + seconds * 1000 };
+  known.delete(affinity);
+  for (const [other, { until }] of known) {
+    if (until > nowMs && known.size < WARM_ROUTES_MAX) break;
+    known.delete(other);
+    deleteWarmRoute(sql, other);
+  }
+  known.set(affinity, warm);
+  putWarmRoute(sql, affinity, warm);
+}
+
+function warmRoutesOf({ memory, sql }: Tx): Map<string, WarmUntil> {
+  memory.warmRoutes ??= selectWarmRoutes(sql);
+  return memory.warmRoutes;
+}

@@ -1,0 +1,37 @@
+/** The routes that conversations use instead of the first one, while a prompt cache lives there. */
+export const WARM_ROUTES =
+  "CREATE TABLE warm_routes (" +
+  "affinity TEXT PRIMARY KEY NOT NULL," + // hash of the conversation
+  "route TEXT NOT NULL," +
+  "seconds INTEGER NOT NULL," + // lifetime of the cache after each use
+  "until INTEGER NOT NULL" +
+  ") STRICT, WITHOUT ROWID";
+
+/** A warm route until a time (Unix ms), which each use extends. */
+export type WarmUntil = {
+  readonly route: string;
+  readonly seconds: number;
+  readonly until: number;
+};
+
+/** Returns the warm routes by conversation, the oldest first. */
+export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmUntil> {
+  const rows = sql
+    .exec<WarmUntil & { affinity: string }>("SELECT * FROM warm_routes ORDER BY until")
+    .toArray();
+  return new Map(rows.map(({ affinity, ...warm }) => [affinity, warm]));
+}
+
+export function putWarmRoute(sql: SqlStorage, affinity: string, warm: WarmUntil): void {
+  sql.exec(
+    "INSERT OR REPLACE INTO warm_routes (affinity, route, seconds, until) VALUES (?, ?, ?, ?)",
+    affinity,
+    warm.route,
+    warm.seconds,
+    warm.until,
+  );
+}
+
+export function deleteWarmRoute(sql: SqlStorage, affinity: string): void {
+  sql.exec("DELETE FROM warm_routes WHERE affinity = ?", affinity);
+}

@@ -1,0 +1,17 @@
+import * as z from "zod/mini";
+
+/**
+ * The route that has a conversation's prompt in its cache after it replaced another one. `affinity` is a hash
+ * of the conversation, and `seconds` the lifetime of the cache.
+ */
+export type WarmRoute = {
+  readonly affinity: string;
+  readonly route: string;
+  readonly seconds: number;
+};
+
+export const warmRouteSchema: z.ZodMiniType<WarmRoute> = z.object({
+  affinity: z.string().check(z.maxLength(64)),
+  route: z.string().check(z.maxLength(512)),
+  seconds: z.int().check(z.minimum(0), z.maximum(86_400)),
+});
