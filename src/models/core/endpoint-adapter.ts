@@ -25,6 +25,8 @@ export type EndpointAdapter = {
   /** Without a cap, its clients expect the model's maximum (Codex). Absent: DEFAULT_MAX_OUTPUT. */
   readonly asksForAll?: true;
   readonly idPrefix: string;
+  /** Whether its bodies may be forms (multipart/form-data). */
+  readonly takesForms?: true;
   /**
    * Parses a JSON object into a core request. Pure; never throws for client input. Fails with 400 and `param`
    * in the endpoint's terms.

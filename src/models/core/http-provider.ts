@@ -8,7 +8,7 @@ import { streamOf } from "./whole-stream.ts";
 import { JSON_BYTES_MAX, tooLarge } from "./response-size.ts";
 import { GatheringBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
-import type { OutgoingBody } from "./outgoing-body.ts";
+import type { OutgoingBody, OutgoingForm } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
 import type {
   ProviderResponse,
@@ -109,7 +109,7 @@ async function sendBy<Call extends ProviderCall>(
 type Post = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: OutgoingBody;
+  readonly body: OutgoingBody | OutgoingForm;
 };
 
 /** Sends a request without following redirects. The run's signal ends it. */
@@ -118,11 +118,12 @@ export async function post(
   { url, headers, body }: Post,
 ): Promise<Response | ProviderFailure> {
   call.onDispatch?.();
+  const type = typeof body === "object" && "type" in body ? body.type : "application/json";
   try {
     return await fetch(url, {
       method: "POST",
       redirect: "manual", // a redirect would send the key and prompt to another host
-      headers: { ...headers, "content-type": "application/json", "user-agent": "turnpike" },
+      headers: { ...headers, "content-type": type, "user-agent": "turnpike" },
       signal: call.signal,
       // Node requires `duplex` for streaming bodies
       ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),

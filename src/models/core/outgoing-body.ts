@@ -1,4 +1,5 @@
 import { joinBytes } from "../../shared/http/bounded-body.ts";
+import type { FormField } from "../../shared/http/form.ts";
 import { toBase64 } from "./base64.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
@@ -38,14 +39,7 @@ class BodyInPieces {
   }
 
   stream(): ReadableStream<Uint8Array> {
-    // Some hosts require the length, which only the platform's stream declares.
-    const { FixedLengthStream } = globalThis as Platform;
-    const { readable, writable } =
-      FixedLengthStream === undefined
-        ? new TransformStream<Uint8Array, Uint8Array>()
-        : new FixedLengthStream(this.length);
-    void pour(this.#pieces(), writable);
-    return readable;
+    return streamOf(this.#pieces(), this.length);
   }
 
   /** Returns its SHA-256 in hex. */
@@ -67,6 +61,41 @@ class BodyInPieces {
       else yield* base64Of(parts);
     }
   }
+}
+
+/** A form whose files are sent from where they are, without a copy. */
+export class OutgoingForm {
+  readonly type: string;
+  readonly #pieces: readonly Uint8Array[];
+
+  constructor(fields: readonly FormField[]) {
+    const boundary = crypto.randomUUID();
+    const encoder = new TextEncoder();
+    this.type = `multipart/form-data; boundary=${boundary}`;
+    const pieces = fields.flatMap(([name, value]) => {
+      const head = `--${boundary}\r\ncontent-disposition: form-data; name="${name}"`;
+      if (typeof value === "string") return [encoder.encode(`${head}\r\n\r\n${value}\r\n`)];
+      const file = `; filename="${value.filename}"\r\ncontent-type: ${value.type}\r\n\r\n`;
+      return [encoder.encode(head + file), value.bytes, encoder.encode("\r\n")];
+    });
+    this.#pieces = [...pieces, encoder.encode(`--${boundary}--\r\n`)];
+  }
+
+  stream(): ReadableStream<Uint8Array> {
+    const length = this.#pieces.reduce((sum, piece) => sum + piece.length, 0);
+    return streamOf(this.#pieces, length);
+  }
+}
+
+function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<Uint8Array> {
+  // Some hosts require the length, which only the platform's stream declares.
+  const { FixedLengthStream } = globalThis as Platform;
+  const { readable, writable } =
+    FixedLengthStream === undefined
+      ? new TransformStream<Uint8Array, Uint8Array>()
+      : new FixedLengthStream(length);
+  void pour(pieces, writable);
+  return readable;
 }
 
 /** Workers-only classes; scripts run adapters in Node. */

@@ -27,6 +27,7 @@ import { withTexts } from "./token-texts.route.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
+import { formIdentity } from "../../shared/http/form.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
 import type { JsonBody } from "../../shared/http/read-json.ts";
 import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
@@ -133,12 +134,13 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
   return admission.ok ? success(admission.value.caller) : admission;
 }
 
-function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
+function startReading({ c, door, slot }: Visit): Promise<Result<JsonBody>> {
   return readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
     timeoutMs: c.get("config").numbers.BODY_TIMEOUT_MS,
     after: c.get("timers").after,
     hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
+    takesForms: door.takesForms === true,
   });
 }
 
@@ -159,9 +161,14 @@ async function read(
   const { bytes } = body.value;
   const asked = await understood(visit, body.value);
   if (!asked.ok) return asked;
-  const named = { keyId, orgId, path: c.req.path, bytes };
+  const named = { keyId, orgId, path: c.req.path, bytes: await identityOf(body.value, key.value) };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
   return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
+}
+
+/** Returns the bytes that identify a body. A retry of a form has another boundary. */
+async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
+  return form === undefined || key === null ? bytes : formIdentity(form);
 }
 
 type Understood = { readonly ok: true; readonly value: ParsedRequest } | NotRead;

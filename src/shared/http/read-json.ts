@@ -3,6 +3,8 @@ import type { Refusal, Result } from "../failure.ts";
 import { afterTimeout } from "../timers.ts";
 import type { After } from "../timers.ts";
 import { joinBytes } from "./bounded-body.ts";
+import { boundaryOf, formObject, parseForm } from "./form.ts";
+import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
@@ -22,6 +24,8 @@ export type BodyLimits = {
   readonly after?: After;
   /** Called with the size of each piece of a large body. False ends it with 503. */
   readonly hasRoom?: (bytes: number) => boolean;
+  /** Whether the body may be multipart/form-data. */
+  readonly takesForms?: boolean;
 };
 
 /** Longer content types are rejected, because the pattern takes quadratic time. */
@@ -33,8 +37,12 @@ const NOT_JSON = "Send the request body as 'Content-Type: application/json' (UTF
 const UNREADABLE = "The request body could not be read.";
 const COMPRESSED = "Send the request body without 'Content-Encoding'.";
 
-/** A JSON body and its bytes. */
-export type JsonBody = { readonly json: JsonObject; readonly bytes: Uint8Array };
+/** A JSON body and its bytes. A form is an object of texts and `FormFile`, with its fields. */
+export type JsonBody = {
+  readonly json: JsonObject;
+  readonly bytes: Uint8Array;
+  readonly form?: readonly FormField[];
+};
 
 /**
  * Reads the body as one JSON object, or returns 400, 408, 413 or 415. Reads at most `bytesMax`, whatever
@@ -50,12 +58,22 @@ export async function readJsonBody(
   request: Request,
   limits: BodyLimits,
 ): Promise<Result<JsonBody>> {
-  const refusal = refusedHeaders(request.headers);
+  const type = request.headers.get("content-type") ?? "";
+  const boundary = limits.takesForms === true ? boundaryOf(type) : null;
+  const refusal = refusedHeaders(request.headers, boundary !== null);
   if (refusal !== null) return refusal;
   const bytes = await readBytes(request, limits);
   if (!bytes.ok) return bytes;
+  if (boundary !== null) return formBody(bytes.value, boundary);
   const json = parseJsonBytes(bytes.value);
   return json.ok ? success({ json: json.value, bytes: bytes.value }) : json;
+}
+
+function formBody(bytes: Uint8Array, boundary: string): Result<JsonBody> {
+  const form = parseForm(bytes, boundary);
+  if (!form.ok) return form;
+  const json = formObject(form.value);
+  return json.ok ? success({ json: { ...json.value }, bytes, form: form.value }) : json;
 }
 
 /** Parses bytes as one JSON object in UTF-8, or returns 400. */
@@ -64,10 +82,10 @@ export function parseJsonBytes(bytes: Uint8Array): Result<JsonObject> {
   return text.ok ? parseJsonText(text.value) : text;
 }
 
-function refusedHeaders(headers: Headers): Refusal | null {
+function refusedHeaders(headers: Headers, isForm: boolean): Refusal | null {
   const type = headers.get("content-type") ?? "";
   const isJson = type.length <= TYPE_CHARACTERS_MAX && JSON_TYPE.test(type);
-  if (type !== "application/json" && !isJson) {
+  if (type !== "application/json" && !isJson && !isForm) {
     return refuse({ kind: "unsupported_media_type", message: NOT_JSON });
   }
   const encoding = headers.get("content-encoding");

@@ -1,0 +1,128 @@
+import { invalid, success } from "../failure.ts";
+import type { Result } from "../failure.ts";
+import { sha256Hex } from "../hash.ts";
+
+/** A file of a form. Its bytes are a view of the request's body. */
+export class FormFile {
+  readonly filename: string;
+  readonly type: string;
+  readonly bytes: Uint8Array;
+
+  constructor(filename: string, type: string, bytes: Uint8Array) {
+    this.filename = filename;
+    this.type = type;
+    this.bytes = bytes;
+  }
+}
+
+/** A field of a form in the order of the body. */
+export type FormField = readonly [name: string, value: string | FormFile];
+
+const FIELDS_MAX = 256;
+const HEADER_BYTES_MAX = 4096;
+const CR = 13;
+const LF = 10;
+const DASHES = "--";
+
+const TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))\s*;?\s*$/i;
+const TYPE_CHARACTERS_MAX = 200;
+
+/** Returns the boundary in a form's content type, or null for another type. */
+export function boundaryOf(type: string): string | null {
+  const [, quoted, plain] = (type.length <= TYPE_CHARACTERS_MAX && TYPE.exec(type)) || [];
+  const boundary = quoted ?? plain ?? null;
+  return boundary !== null && /^[\x20-\x7e]+$/.test(boundary) ? boundary : null;
+}
+
+const BROKEN = "The request body is not valid multipart/form-data.";
+
+/** Parses the bytes of a form without copying its files. Returns 400 if it is invalid. */
+export function parseForm(bytes: Uint8Array, boundary: string): Result<readonly FormField[]> {
+  const mark = new TextEncoder().encode(`\r\n${DASHES}${boundary}`);
+  const fields: FormField[] = [];
+  if (!isAt(bytes, 0, mark.subarray(2))) return invalid(BROKEN);
+  let at = mark.length - 2;
+  while (!isAt(bytes, at, CLOSE)) {
+    const from = isAt(bytes, at, LINE) ? at + LINE.length : -1;
+    const until = from < 0 ? -1 : indexOf(bytes, BLANK, from - LINE.length, HEADER_BYTES_MAX);
+    if (until < 0 || fields.length === FIELDS_MAX) return invalid(BROKEN);
+    const begin = until + BLANK.length;
+    const end = indexOf(bytes, mark, begin, bytes.length);
+    const header = end < 0 ? null : textOf(bytes.subarray(from, until));
+    const field = header === null ? null : fieldOf(header, bytes.subarray(begin, end));
+    if (field === null) return invalid(BROKEN);
+    fields.push(field);
+    at = end + mark.length;
+  }
+  return success(fields);
+}
+
+const CLOSE = new TextEncoder().encode(DASHES);
+const LINE = new Uint8Array([CR, LF]);
+const BLANK = new Uint8Array([CR, LF, CR, LF]);
+
+function isAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
+  return sought.every((byte, offset) => bytes[at + offset] === byte);
+}
+
+/**
+ * Returns the place of bytes that begin with CR and LF, or -1. Each byte of the body is read once, because
+ * no later part of a boundary has a CR.
+ */
+function indexOf(bytes: Uint8Array, sought: Uint8Array, from: number, most: number): number {
+  const end = Math.min(bytes.length, from + most);
+  for (let at = from; at < end; at++) {
+    if (bytes[at] === CR && bytes[at + 1] === LF && isAt(bytes, at, sought)) return at;
+  }
+  return -1;
+}
+
+function fieldOf(header: string, value: Uint8Array): FormField | null {
+  const lines = header.split("\r\n");
+  const disposition = lines.find((line) => /^content-disposition:\s*form-data/i.test(line)) ?? "";
+  const name = /;\s*name="([^"\r\n]{1,100})"/i.exec(disposition)?.[1];
+  if (name === undefined || lines.some((line) => /^content-transfer-encoding:/i.test(line))) {
+    return null;
+  }
+  const filename = /;\s*filename="([^"\r\n]{0,1024})"/i.exec(disposition)?.[1];
+  if (filename === undefined) {
+    const text = textOf(value);
+    return text === null ? null : [name, text];
+  }
+  const type = lines.flatMap((line) => /^content-type:\s*(\S.*)$/i.exec(line)?.[1] ?? [])[0];
+  return [name, new FormFile(filename, type?.trim() ?? "application/octet-stream", value)];
+}
+
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Returns a form's fields as an object. `name[]` is a list, also with one value. Returns 400 for another name
+ * that is given twice.
+ */
+export function formObject(fields: readonly FormField[]): Result<object> {
+  const values = new Map<string, unknown>();
+  for (const [name, value] of fields) {
+    const isList = name.endsWith("[]");
+    const plain = isList ? name.slice(0, -2) : name;
+    const before = values.get(plain);
+    if (isList && Array.isArray(before)) before.push(value);
+    else if (before !== undefined) return invalid(`${plain} must be given once.`, plain);
+    else values.set(plain, isList ? [value] : value);
+  }
+  return success(Object.fromEntries(values));
+}
+
+/** Returns bytes that identify a form, whatever its boundary, for an Idempotency-Key. */
+export async function formIdentity(fields: readonly FormField[]): Promise<Uint8Array> {
+  const named = fields.map(async ([name, value]) => {
+    if (typeof value === "string") return [name, value];
+    return [name, value.filename, value.type, await sha256Hex(value.bytes)];
+  });
+  return new TextEncoder().encode(JSON.stringify(await Promise.all(named)));
+}
