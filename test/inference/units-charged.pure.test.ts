@@ -89,7 +89,7 @@ function expectBilled({ prompt }: PaidRequest, price: Price, { charged, told }: 
   expect(charged).toMatchObject(
     Object.fromEntries(units.filter(([, count]) => count !== undefined)),
   );
-  const unreported = price.input === 0 ? [0, likely] : [likely];
+  const unreported = price.input === 0 ? [0, likely] : [bound];
   const input = told.input === 0 ? unreported : [Math.min(told.input, bound)];
   expect(input).toContain(charged.input);
 }

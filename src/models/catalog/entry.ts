@@ -63,7 +63,10 @@ export type RouteEntry = {
 export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
-  /** The day of its first public release. For a few only the month is known. */
+  /**
+   * The day of its first public release. For a few, only the month or the day on which its price was first
+   * read is known.
+   */
   readonly released: string;
   /** Tokens. */
   readonly context: number;

@@ -6,17 +6,17 @@ type Counted = { readonly usage: Usage; readonly estimated: boolean };
 
 /**
  * Returns the billed usage of a kind with units: the provider's counts, at most the held ones. A priced unit
- * without a count is billed as held, and priced input without a count as estimated, so that nothing is free.
+ * or priced input without a count is billed as held, so that nothing is free.
  */
 export function withinHold(
   { usage, estimated }: Counted,
-  { units: held = {}, bound, likely }: PromptSize,
+  { units: held = {}, bound }: PromptSize,
   price: Price,
 ): Counted {
-  const isUnpriced = price.input === 0 || promptTokens(usage) > 0;
-  const input = isUnpriced ? Math.min(usage.input, bound) : likely;
+  const isKnown = price.input === 0 || isCounted(usage, estimated);
+  const input = isKnown ? Math.min(usage.input, bound) : bound;
   const units: { [U in CountedUnit]?: number } = {};
-  let isWhole = isUnpriced;
+  let isWhole = isKnown;
   for (const unit of COUNTED_UNITS) {
     const most = held[unit] ?? 0;
     const isPriced = price.units?.[unit] !== undefined;
@@ -25,4 +25,8 @@ export function withinHold(
     units[unit] = Math.min(usage[unit] ?? most, most);
   }
   return { usage: { ...usage, input, ...units }, estimated: estimated || !isWhole };
+}
+
+function isCounted(usage: Usage, estimated: boolean): boolean {
+  return !estimated && promptTokens(usage) > 0;
 }

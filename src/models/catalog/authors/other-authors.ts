@@ -164,6 +164,7 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
+  // Released on that day by Vercel's pages on both.
   rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
     november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
   ]),
@@ -206,8 +207,8 @@ const VOYAGE_MODELS: readonly CatalogEntry[] = [
     [32_000, "any", CL100K],
     [voyage("voyage", "voyage-code-3", [0.18])],
   ),
-  rerank("voyage/rerank-3", "2026-11-01", 32_000, [november("voyage", "rerank-3", [0.05])]),
-  rerank("voyage/rerank-3-lite", "2026-11-01", 32_000, [
+  rerank("voyage/rerank-3", "2026-11-20", 32_000, [november("voyage", "rerank-3", [0.05])]),
+  rerank("voyage/rerank-3-lite", "2026-11-20", 32_000, [
     november("voyage", "rerank-3-lite", [0.02]),
   ]),
 ];
