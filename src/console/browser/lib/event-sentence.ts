@@ -1,4 +1,5 @@
 import type { Event } from "../api/types.ts";
+import { spanOf } from "./budgets.ts";
 import { left, percent, spent } from "./money.ts";
 
 export type EventType = Event["type"];
@@ -137,11 +138,6 @@ const OWNERS: Readonly<Record<string, string>> = {
 
 function ownerOf(scope: string): string {
   return OWNERS[scope] ?? scope;
-}
-
-function spanOf(window: string): string {
-  if (window === "total") return "in total";
-  return window.endsWith("m") ? `for any ${window.slice(0, -1)} minutes` : `for the ${window}`;
 }
 
 function after(before: string, text: string, behind = ""): string {

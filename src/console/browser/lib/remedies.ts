@@ -1,5 +1,20 @@
+import type { Calls } from "../api/types.ts";
+
 type Place = readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
-type Remedy = readonly [text: string, action?: readonly [text: string, place: Place]];
+type Remedy = readonly [
+  text: string,
+  action?: readonly [text: string, place: Place],
+  /** The action is for those who may make this call. */
+  call?: keyof Calls,
+];
+/** The parts of a failure that its remedy depends on. */
+type Cause = {
+  readonly status: number;
+  readonly code: string;
+  readonly message?: string;
+  readonly keyId?: string | null;
+  readonly externalId?: string | null;
+};
 
 const ADD_CREDITS = ["Add credits", [["credits"]]] as const;
 const KEYS = ["Manage keys", [["keys"]]] as const;
@@ -74,22 +89,45 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   no_script: ["Reload the page."],
 };
 
+/** The remedies of a used-up budget, by the owner that the error names. */
+const BUDGETS: Readonly<Record<string, (cause: Cause) => Remedy>> = {
+  "your organization": () => [
+    "The organization's budget is used up. An owner, admin or billing member can raise it.",
+    ["Change budget", [["settings"]]],
+    "PATCH /v1/orgs/{org_id}/settings",
+  ],
+  "this API key": ({ keyId }) => [
+    "The key's budget is used up. The key's owner or an admin can raise it.",
+    ["Change budget", [keyId ? ["keys", keyId] : ["keys"]]],
+    "PATCH /v1/keys/{id}",
+  ],
+  "this session": () => [
+    "The session's budget is used up. Create a session with a larger one.",
+    ["View sessions", [["keys"], { tab: "sessions" }]],
+    "GET /v1/sessions",
+  ],
+  "this end user": ({ externalId }) => [
+    "The end user's budget is used up. Raise it, or wait until it has room again.",
+    ["Change budget", [externalId ? ["end-users", externalId] : ["end-users"]]],
+    "PATCH /v1/users/{external_id}",
+  ],
+};
+
 /** Returns what to do about a failure, and where. */
-export function remedyOf({
-  status,
-  code,
-}: {
-  readonly status: number;
-  readonly code: string;
-}): Remedy {
-  const known = REMEDIES[code];
+export function remedyOf(cause: Cause): Remedy {
+  const { status, code, message = "" } = cause;
+  const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];
+  const known = BUDGETS[owner]?.(cause) ?? REMEDIES[code];
   if (known !== undefined) return known;
-  if (status === 0) return ["Retrying automatically."];
-  if (status === 402) return ["The balance doesn't cover this request.", ADD_CREDITS];
-  if (status === 403) return ["Your role doesn't allow this. Ask an owner of the organization."];
-  if (status === 404) return ["It was deleted, or you don't have access."];
-  if (status === 409) return ["It changed in the meantime. Reload the page and try again."];
-  if (status === 429) return ["Wait a minute and try again."];
-  if (status >= 500) return ["Try again. If it fails again, send the request ID to the operator."];
-  return ["Correct the field and try again."];
+  return BY_STATUS[status] ?? (status >= 500 ? TRY_AGAIN : ["Correct the field and try again."]);
 }
+
+const TRY_AGAIN: Remedy = ["Try again. If it fails again, send the request ID to the operator."];
+const BY_STATUS: Readonly<Record<number, Remedy>> = {
+  0: ["Retrying automatically."],
+  402: ["The balance doesn't cover this request.", ADD_CREDITS],
+  403: ["Your role doesn't allow this. Ask an owner of the organization."],
+  404: ["It was deleted, or you don't have access."],
+  409: ["It changed in the meantime. Reload the page and try again."],
+  429: ["Wait a minute and try again."],
+};

@@ -6,6 +6,7 @@ import { readAside, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
+import { Budgets } from "../ui/budgets.tsx";
 import { Confirm, Dialog, Field, FormDialog, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -113,17 +114,13 @@ const COLUMNS: readonly Column<EndUser>[] = [
     id: "day",
     title: "Today",
     value: ({ daily_spend_dollars }) => daily_spend_dollars,
-    cell: (user) => (
-      <Quota spent={user.daily_spend_dollars} quota={user.daily_quota_dollars} name="day" />
-    ),
+    cell: (user) => <Quota {...today(user)} />,
   },
   {
     id: "month",
     title: "This month",
     value: ({ monthly_spend_dollars }) => monthly_spend_dollars,
-    cell: (user) => (
-      <Quota spent={user.monthly_spend_dollars} quota={user.monthly_quota_dollars} name="month" />
-    ),
+    cell: (user) => <Quota {...thisMonth(user)} />,
   },
   {
     id: "created",
@@ -133,6 +130,17 @@ const COLUMNS: readonly Column<EndUser>[] = [
     cell: ({ created_at }) => <Time at={created_at} />,
   },
 ];
+
+const today = ({ daily_spend_dollars: spent, daily_quota_dollars: quota }: EndUser) => ({
+  spent,
+  quota,
+  name: "day",
+});
+const thisMonth = ({ monthly_spend_dollars: spent, monthly_quota_dollars: quota }: EndUser) => ({
+  spent,
+  quota,
+  name: "month",
+});
 
 function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
   if (quota === null) return <Money micros={microsOf(spent)} />;
@@ -179,38 +187,7 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   return (
     <Dialog title={externalId} onClose={onClose} wide>
       <ReadResult read={read} height={160}>
-        {(user) => (
-          <>
-            <Facts
-              facts={[
-                [
-                  "Today",
-                  <Quota
-                    key="day"
-                    spent={user.daily_spend_dollars}
-                    quota={user.daily_quota_dollars}
-                    name="day"
-                  />,
-                ],
-                [
-                  "This month",
-                  <Quota
-                    key="month"
-                    spent={user.monthly_spend_dollars}
-                    quota={user.monthly_quota_dollars}
-                    name="month"
-                  />,
-                ],
-                ["Alert at", `${percent(user.alert_threshold)} of a quota`],
-                ["Created", <Time key="since" at={user.created_at} />],
-              ]}
-            />
-            <p class="actions">
-              <a href={hrefOf(["requests"], { external_id: externalId })}>View requests</a>
-              <a href={hrefOf(["activity"], { split: "user", user: externalId })}>Its activity</a>
-            </p>
-          </>
-        )}
+        {(user) => <EndUserFacts user={user} mayChange={mayChange} />}
       </ReadResult>
       <div class="actions end">
         {mayChange && (
@@ -225,6 +202,37 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
         )}
       </div>
     </Dialog>
+  );
+}
+
+function EndUserFacts({ user, mayChange }: { user: EndUser; mayChange: boolean }) {
+  const { external_id } = user;
+  return (
+    <>
+      <Facts
+        facts={[
+          ["Today", <Quota key="day" {...today(user)} />],
+          ["This month", <Quota key="month" {...thisMonth(user)} />],
+          ["Alert at", `${percent(user.alert_threshold)} of a quota`],
+          ["Created", <Time key="since" at={user.created_at} />],
+        ]}
+      />
+      <h3>Budgets</h3>
+      <Budgets
+        budgets={user.budgets}
+        save={
+          mayChange &&
+          ((budgets) => {
+            const filling = { path: { external_id }, body: { budgets } };
+            return change("PATCH /v1/users/{external_id}", filling, TOUCHES);
+          })
+        }
+      />
+      <p class="actions">
+        <a href={hrefOf(["requests"], { external_id })}>View requests</a>
+        <a href={hrefOf(["activity"], { split: "user", user: external_id })}>View activity</a>
+      </p>
+    </>
   );
 }
 

@@ -10,11 +10,14 @@ import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { Facts, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
+import { Budgets } from "../ui/budgets.tsx";
 import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
 import { Budget, stateOf } from "../ui/key-facts.tsx";
 
+const CHANGE = "PATCH /v1/keys/{id}";
+const LIST = ["/v1/keys"];
 type Doing = "read" | "edit" | "rotate" | "revoke";
 
 /** One key: what it spent, its limits, and its end. */
@@ -33,7 +36,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       <Confirm
         title={`Revoke ${name}?`}
         verb={`Revoke ${name}`}
-        run={() => change("DELETE /v1/keys/{id}", { path: { id } }, ["/v1/keys"])}
+        run={() => change("DELETE /v1/keys/{id}", { path: { id } }, LIST)}
         onClose={back}
         onDone={onClose}
       >
@@ -103,6 +106,8 @@ function KeyFacts({
         </p>
       )}
       <Facts facts={facts} />
+      <h3>Budgets</h3>
+      <KeyBudgets apiKey={apiKey} isLive={live} />
       {isOwn && live && (
         <p class="small muted">
           This console is logged in with it: revoking it closes the console.
@@ -113,12 +118,26 @@ function KeyFacts({
   );
 }
 
+function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
+  const { id, budgets } = apiKey;
+  const mayChange = useMay()(CHANGE, useIsOwn(apiKey)) && isLive;
+  return (
+    <Budgets
+      budgets={budgets ?? []}
+      note="A key with a budget may ask models and see itself, nothing else."
+      save={
+        mayChange && ((list) => change(CHANGE, { path: { id }, body: { budgets: list } }, LIST))
+      }
+    />
+  );
+}
+
 function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (doing: Doing) => void }) {
   const may = useMay();
   const isOwn = useIsOwn(apiKey);
   return (
     <div class="actions end">
-      {may("PATCH /v1/keys/{id}", isOwn) && (
+      {may(CHANGE, isOwn) && (
         <button type="button" onClick={() => onDo("edit")}>
           Change name and limits
         </button>
@@ -148,7 +167,7 @@ function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
       run={() => {
         const after = { name: name.trim(), ...bodyOf(terms) };
         const body = changedOf(before, after);
-        return change("PATCH /v1/keys/{id}", { path: { id: apiKey.id }, body }, ["/v1/keys"]);
+        return change(CHANGE, { path: { id: apiKey.id }, body }, LIST);
       }}
       onDone={onClose}
       onClose={onClose}

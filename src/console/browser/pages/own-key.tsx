@@ -2,6 +2,7 @@ import type { OwnKey as OwnKeyAnswer, OwnSession } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
+import { Budgets } from "../ui/budgets.tsx";
 import { Bar, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -16,7 +17,7 @@ export function OwnKey() {
         text="It has limits of its own, so it sees itself alone. What is left of each, and when it comes back."
       />
       <ReadResult read={read} height={300}>
-        {({ expires_at, allowed_models, limits: { requests, tokens, budget } }) => (
+        {({ expires_at, allowed_models, budgets, limits: { requests, tokens, budget } }) => (
           <Panel title={key?.name ?? ""} aside={<code class="small">{key?.prefix}…</code>}>
             <Facts
               facts={[
@@ -30,6 +31,7 @@ export function OwnKey() {
                 ["Expires", <Time key="expires" at={expires_at ?? null} />],
               ]}
             />
+            {budgets.length > 0 && <Budgets budgets={budgets} save={false} />}
           </Panel>
         )}
       </ReadResult>

@@ -8,7 +8,7 @@ import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Status, STATUS_WORDS } from "../ui/request-table.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
-import { ReadResult } from "../ui/states.tsx";
+import { ReadResult, Remedy } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
 
 const WORDS = {
@@ -91,6 +91,11 @@ function Bill({ of }: { of: Generation }) {
         <Copy text={ticketOf(of)} label="Copy as Markdown" />
         {of.error !== null && <a href={`/docs/use/errors#${of.error.code}`}>About this error</a>}
       </p>
+      {of.status === "refused" && of.error !== null && (
+        <p class="muted">
+          <Remedy {...of.error} keyId={of.key_id} externalId={of.external_id} />
+        </p>
+      )}
       <Attempts of={of} />
       <div class="table">
         <table class="bill">

@@ -1,10 +1,14 @@
 import { useState } from "preact/hooks";
+import type { BudgetEntries } from "../lib/budgets.ts";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { session, useMay, useSession } from "../state/session.ts";
+import { Budgets } from "../ui/budgets.tsx";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { Field, Form, useNumbers } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
+
+const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
 
 /** The organization's settings. */
 export function Settings() {
@@ -12,10 +16,12 @@ export function Settings() {
   const may = useMay();
   const path = { org_id: organization?.id ?? "" };
   const own = useRead("GET /v1/orgs/{org_id}", { path });
-  const settings = useRead("GET /v1/orgs/{org_id}/settings", { path });
+  const settings = useRead("GET /v1/orgs/{org_id}/settings", { path }, { every: 5000 });
+  const save = (budgets: BudgetEntries) =>
+    change(CHANGE, { path, body: { budgets } }, ["/v1/orgs"]);
   return (
     <>
-      <Head title="Settings" text="Name, quotas of new end users, and when money counts as low." />
+      <Head title="Settings" text="Name, budgets, quotas of new end users and alerts." />
       <Panel title="Organization">
         <ReadResult read={own} height={200}>
           {(one) => (
@@ -27,9 +33,14 @@ export function Settings() {
           )}
         </ReadResult>
       </Panel>
+      <Panel title="Budgets" aside={<a href="/docs/use/spending">Control spending</a>}>
+        <ReadResult read={settings} height={120}>
+          {({ budgets }) => <Budgets budgets={budgets} save={may(CHANGE) && save} />}
+        </ReadResult>
+      </Panel>
       <Panel title="Money">
         <ReadResult read={settings} height={320}>
-          {(known) => <Limits key={JSON.stringify(known)} path={path} settings={known} />}
+          {(known) => <Limits key={fieldsKey(known)} path={path} settings={known} />}
         </ReadResult>
       </Panel>
     </>
@@ -84,6 +95,11 @@ const FIELDS = [
   ],
 ] as const;
 
+/** The use of budgets changes by itself, which must not clear the form. */
+function fieldsKey({ budgets: _budgets, ...fields }: OrgSettings): string {
+  return JSON.stringify(fields);
+}
+
 function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {
   const shown = {
     ...settings,
@@ -95,13 +111,13 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
     ...rest,
     ...(typeof threshold === "number" && { default_alert_threshold: threshold / 100 }),
   };
-  if (!useMay()("PATCH /v1/orgs/{org_id}/settings")) {
+  if (!useMay()(CHANGE)) {
     return <Facts facts={FIELDS.map(([name, label]) => [label, shown[name] ?? "none"])} />;
   }
   return (
     <Form
       verb="Save"
-      run={() => change("PATCH /v1/orgs/{org_id}/settings", { path, body }, ["/v1/orgs"])}
+      run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}
       onDone={() => undefined}
     >
       {limits.fields}

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { createContext } from "preact";
 import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
@@ -40,7 +40,10 @@ export function Dialog({
       ref={dialog}
       class={wide ? "wide" : ""}
       aria-labelledby={id}
-      onInput={() => setTyped("something")}
+      onInput={(event) => {
+        event.stopPropagation(); // of a dialog above this one
+        setTyped("something");
+      }}
       onCancel={(event) => {
         event.preventDefault();
         close();
@@ -194,10 +197,7 @@ export function Field({
   param,
   isGroup = false,
   children,
-}: {
-  label: string;
-  hint?: string;
-  param?: string;
+}: Labeled & {
   /** Whether it has several named controls. */
   isGroup?: boolean;
   children: ComponentChildren;
@@ -212,6 +212,53 @@ export function Field({
       {wrong && <span class="small bad-text">■ {refused.message}</span>}
       {hint !== undefined && <span class="small muted">{hint}</span>}
     </Box>
+  );
+}
+
+type Labeled = {
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly param?: string | undefined;
+};
+
+/** A line of a form in which one types. */
+export function Input({
+  label,
+  hint,
+  param,
+  onText,
+  ...input
+}: Labeled & { onText: (text: string) => void } & Omit<InputHTMLAttributes, keyof Labeled>) {
+  return (
+    <Field {...{ label, hint, param }}>
+      <input {...(input as object)} onInput={(event) => onText(event.currentTarget.value)} />
+    </Field>
+  );
+}
+
+/** A line of a form in which one chooses. */
+export function Select<Value extends string>({
+  label,
+  hint,
+  param,
+  value,
+  options,
+  onPick,
+}: Labeled & {
+  value: Value;
+  options: readonly (readonly [value: Value, text: string])[];
+  onPick: (value: Value) => void;
+}) {
+  return (
+    <Field {...{ label, hint, param }}>
+      <select value={value} onChange={(event) => onPick(event.currentTarget.value as Value)}>
+        {options.map(([one, text]) => (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
   );
 }
 

@@ -6,6 +6,7 @@ import { useCell } from "../state/cell.ts";
 import { nextTry, tryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
+import { may, session } from "../state/session.ts";
 import { remedyOf } from "../lib/remedies.ts";
 import { Code, Copy } from "./basics.tsx";
 import { useNow } from "../state/now.ts";
@@ -65,6 +66,18 @@ export function FirstSteps() {
   );
 }
 
+/** What to do about a failure, with a link for those who may do it. */
+export function Remedy(cause: Parameters<typeof remedyOf>[0]) {
+  const [text, action, call] = remedyOf(cause);
+  const who = useCell(session);
+  const mayAct = call === undefined || (who ? may(who, call) : false);
+  return (
+    <>
+      {text} {action !== undefined && mayAct && <a href={hrefOf(...action[1])}>{action[0]}</a>}
+    </>
+  );
+}
+
 /** A failure, its remedy and the ID to quote. */
 export function Failed({
   failure,
@@ -76,15 +89,13 @@ export function Failed({
   verb?: string;
 }) {
   const { message, requestId, docsUrl } = failure;
-  const [remedy, action] = remedyOf(failure);
   return (
     <div class="failed" role="alert">
       <p>
         <strong>{message}</strong>
       </p>
       <p class="muted">
-        {remedy} {action !== undefined && <a href={hrefOf(...action[1])}>{action[0]}</a>}{" "}
-        {docsUrl !== null && <a href={docsUrl}>About this error</a>}
+        <Remedy {...failure} /> {docsUrl !== null && <a href={docsUrl}>About this error</a>}
       </p>
       <p class="actions">
         {again !== undefined && (

@@ -1,0 +1,82 @@
+import type { Budget, BudgetStatus } from "../api/types.ts";
+import { counted, left, microsOf, spent } from "./money.ts";
+
+export type ListedBudget = Budget | BudgetStatus;
+export type BudgetUnit = "dollars" | "tokens" | "requests";
+
+/** Returns a window in words: `in any 60 minutes`, `per month`, `in total`. */
+export function spanOf(window: string): string {
+  if (window === "total") return "in total";
+  if (!window.endsWith("m")) return `per ${window}`;
+  return window === "1m" ? "in any minute" : `in any ${window.slice(0, -1)} minutes`;
+}
+
+/** Returns a budget's unit and limit. */
+export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, limit: number] {
+  const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = budget;
+  if (tokens !== undefined) return ["tokens", tokens];
+  return requests === undefined ? ["dollars", dollars ?? 0] : ["requests", requests];
+}
+
+/** Formats an amount of a unit, dollars up for use and down for limits. */
+export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = spent): string {
+  return unit === "dollars" ? money(microsOf(amount)) : counted(amount, unit.slice(0, -1));
+}
+
+/** Formats `$12.50 of $20.00 in any 60 minutes`, or the limit alone if the use is unknown. */
+export function budgetText(budget: ListedBudget): string {
+  const [unit, limit] = limitOf(budget);
+  const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
+  if (!("usage" in budget)) return whole;
+  const held = budget.held > 0 ? `, ${inUnit(unit, budget.held)} on hold` : "";
+  return `${inUnit(unit, budget.usage)} of ${whole}${held}`;
+}
+
+/** A budget as the form has it; an empty text is none. */
+export type TypedBudget = {
+  readonly unit: BudgetUnit;
+  readonly amount: string;
+  readonly window: string;
+  readonly models: string;
+  readonly alert: string;
+};
+
+export function typedOf(budget: ListedBudget | undefined): TypedBudget {
+  const [unit, limit] = limitOf(budget ?? {});
+  const { window = "month", models = null, alert_at: alert = 0.8 } = budget ?? {};
+  return {
+    unit,
+    amount: budget === undefined ? "" : String(limit),
+    window,
+    models: models?.join(", ") ?? "",
+    alert: alert === null ? "" : String(Number((100 * alert).toFixed(6))),
+  };
+}
+
+/** Returns the API's entry. `$1,000.50` is a number; the API rejects invalid ones. */
+function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
+  const chosen = models.split(/[,\s]+/).filter(Boolean);
+  return {
+    [`limit_${unit}`]: Number(amount.replaceAll(/[$,\s]/g, "")),
+    window,
+    models: chosen.length === 0 ? null : chosen,
+    alert_at: alert.trim() === "" ? null : Number((Number(alert) / 100).toFixed(8)),
+  };
+}
+
+/** Returns the list in which a budget is replaced, added (no budget) or removed (nothing typed). */
+export function listWith(
+  budgets: readonly ListedBudget[],
+  budget: ListedBudget | undefined,
+  typed: TypedBudget | null,
+) {
+  const others = budgets
+    .filter(({ id }) => id !== budget?.id)
+    .map(({ window, models, on_exceeded, alert_at, ...one }) => {
+      const [unit, limit] = limitOf(one);
+      return { [`limit_${unit}`]: limit, window, models, on_exceeded, alert_at };
+    });
+  if (typed === null) return others;
+  return [{ ...entryOf(typed), on_exceeded: budget?.on_exceeded ?? "reject" }, ...others];
+}
+export type BudgetEntries = ReturnType<typeof listWith>;

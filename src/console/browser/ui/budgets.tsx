@@ -1,0 +1,159 @@
+import { useState } from "preact/hooks";
+import type { Outcome } from "../api/client.ts";
+import { budgetText, limitOf, listWith, spanOf, typedOf } from "../lib/budgets.ts";
+import type { BudgetEntries, ListedBudget } from "../lib/budgets.ts";
+import { percent } from "../lib/money.ts";
+import { Bar, Time } from "./basics.tsx";
+import { Confirm, Field, FormDialog, Input, Select } from "./dialog.tsx";
+import { ModelsField } from "./model-picker.tsx";
+
+type Save = (budgets: BudgetEntries) => Promise<Outcome<unknown>>;
+type Owned = {
+  readonly budgets: readonly ListedBudget[];
+  readonly save: Save;
+  /** What a new budget changes besides. */
+  readonly note: string;
+};
+/** The budget that a dialog changes; undefined for a new one. */
+type Edited = { readonly budget: ListedBudget | undefined; readonly isRemoved?: boolean };
+
+const MOST = 8;
+
+/** An owner's budgets with their use. `save` replaces the whole list; without it, nothing can be changed. */
+export function Budgets({
+  budgets,
+  save,
+  note = "",
+}: Pick<Owned, "budgets"> & Partial<Pick<Owned, "note">> & { save: Save | false }) {
+  const [edited, edit] = useState<Edited | null>(null);
+  return (
+    <>
+      {budgets.length === 0 && <p class="muted">No budgets.</p>}
+      {budgets.map((budget) => (
+        <div key={budget.id} class="budget">
+          <Use of={budget} />
+          {save && (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => edit({ budget })}
+              aria-label={`Edit the budget ${spanOf(budget.window)}`}
+            >
+              Edit
+            </button>
+          )}
+        </div>
+      ))}
+      {save && budgets.length < MOST && (
+        <p>
+          <button type="button" onClick={() => edit({ budget: undefined })}>
+            Create budget
+          </button>
+        </p>
+      )}
+      {save && edited && <Change {...{ budgets, save, note, edit }} {...edited} />}
+    </>
+  );
+}
+
+function Use({ of }: { of: ListedBudget }) {
+  const [, limit] = limitOf(of);
+  const text = budgetText(of);
+  return (
+    <span class="quota">
+      {"usage" in of ? (
+        <Bar used={of.usage} held={of.held} limit={limit} label={text} />
+      ) : (
+        <span>{text}</span>
+      )}
+      <span class="small muted">
+        {of.models !== null && `${of.models.join(", ")}. `}
+        {of.alert_at !== null && `Alert at ${percent(of.alert_at)}. `}
+        {"usage" in of && of.resets_at !== null && (
+          <>
+            More room <Time at={of.resets_at} />.
+          </>
+        )}
+      </span>
+    </span>
+  );
+}
+
+const WINDOWS = ["1m", "10m", "60m", "360m", "1440m", "day", "week", "month", "total"];
+const UNITS = [
+  ["dollars", "dollars"],
+  ["tokens", "tokens"],
+  ["requests", "requests"],
+] as const;
+
+type Changing = Owned & Edited & { readonly edit: (edited: Edited | null) => void };
+
+function Change({ isRemoved = false, ...changing }: Changing) {
+  return isRemoved ? <Remove {...changing} /> : <Edit {...changing} />;
+}
+
+function Remove({ budgets, budget, save, edit }: Changing) {
+  const close = (): void => edit(null);
+  return (
+    <Confirm
+      title="Remove this budget?"
+      verb="Remove budget"
+      run={() => save(listWith(budgets, budget, null))}
+      onClose={close}
+      onDone={close}
+    >
+      <p>{budget && budgetText(budget)}. A new budget starts its own count.</p>
+    </Confirm>
+  );
+}
+
+function Edit({ budgets, budget, save, note, edit }: Changing) {
+  const [typed, setTyped] = useState(() => typedOf(budget));
+  const set = (part: Partial<typeof typed>): void => setTyped({ ...typed, ...part });
+  const close = (): void => edit(null);
+  const windows = new Set([...WINDOWS, typed.window]);
+  return (
+    <FormDialog
+      title={budget === undefined ? "Create budget" : "Edit budget"}
+      verb={budget === undefined ? "Create budget" : "Save"}
+      run={() => save(listWith(budgets, budget, typed))}
+      onDone={close}
+      onClose={close}
+    >
+      <Input
+        label="Limit"
+        param={`budgets[0].limit_${typed.unit}`}
+        required
+        inputMode="decimal"
+        value={typed.amount}
+        onText={(amount) => set({ amount })}
+      />
+      <Select label="Unit" value={typed.unit} options={UNITS} onPick={(unit) => set({ unit })} />
+      <Select
+        label="Window"
+        param="budgets[0].window"
+        hint="Days, weeks and months are UTC. A new unit, window or list of models starts a new count."
+        value={typed.window}
+        options={[...windows].map((one) => [one, spanOf(one)])}
+        onPick={(window) => set({ window })}
+      />
+      <Field label="Models" param="budgets[0].models" isGroup hint="IDs or maker/*; none: all">
+        <ModelsField value={typed.models} onChange={(models) => set({ models })} />
+      </Field>
+      <Input
+        label="Alert [% of the limit]"
+        param="budgets[0].alert_at"
+        hint="Empty: no alert"
+        inputMode="decimal"
+        value={typed.alert}
+        onText={(alert) => set({ alert })}
+      />
+      {note !== "" && <p class="notice">▲ {note}</p>}
+      {budget !== undefined && (
+        <button type="button" class="danger" onClick={() => edit({ budget, isRemoved: true })}>
+          Remove budget…
+        </button>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,140 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { createKey, postMember } from "../../scripts/admin-client.ts";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { PHONE, expectAccessible, goTo, logIn, openWindow } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
+
+const browser = openWindow();
+let owner: { readonly orgId: string; readonly key: string };
+let memberKey = "";
+
+beforeAll(async () => {
+  const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
+  owner = await makeOrganization(admin.url, ADMIN_TOKEN, { rpmLimit: 1000 });
+  const { orgId } = owner;
+  const person = { email: "member@example.com", role: "member" } as const;
+  const { id: memberId } = await postMember(admin, orgId, person);
+  const terms = { orgId, memberId, scope: "regional", rpmLimit: 100, name: "Member" } as const;
+  memberKey = await createKey(admin, terms);
+});
+
+function call(method: string, at: string, body?: object, key = owner.key): Promise<Response> {
+  return fetch(`${browser.origin}/v1/${at}`, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+async function ask(key = owner.key, fields: object = {}): Promise<Response> {
+  const messages = [{ role: "user", content: "Hello" }];
+  return call("POST", "chat/completions", { model: "sandbox/echo", messages, ...fields }, key);
+}
+
+const settings = async () => (await call("GET", `orgs/${owner.orgId}/settings`)).json();
+const budgetOf = (page: WatchedPage, text: string | RegExp) =>
+  page.locator(".budget").filter({ hasText: text });
+
+/** Fills the form of a new budget and saves it. */
+async function createBudget(page: WatchedPage, limit: string, window: string): Promise<void> {
+  await page.getByRole("button", { name: "Create budget" }).click();
+  const form = page.getByRole("dialog", { name: "Create budget" });
+  await form.getByLabel(/^Limit/).fill(limit);
+  await form.getByLabel("Window").selectOption(window);
+  await expectAccessible(page);
+  await form.getByRole("button", { name: "Create budget" }).click();
+  await form.waitFor({ state: "detached" });
+}
+
+describe("the console", () => {
+  it("creates, changes and removes budgets of the organization", async () => {
+    const page = await logIn(browser, owner.key);
+    await goTo(page, "Settings");
+    await page.getByText("No budgets.").waitFor();
+    await createBudget(page, "$1,000.50", "60m");
+    await budgetOf(page, "$0.00 of $1,000.50 in any 60 minutes").waitFor();
+    await page.getByText("Alert at 80%.").waitFor();
+    expect(await settings()).toMatchObject({ budgets: [{ limit_dollars: 1000.5, alert_at: 0.8 }] });
+    await page.getByLabel("Name", { exact: true }).fill("Typed meanwhile");
+    expect((await ask()).status).toBe(200);
+    await budgetOf(page, /^\$0\.0\d+ of \$1,000\.50/).waitFor(); // read again by itself
+    expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed meanwhile");
+    await createBudget(page, "10000", "total");
+    await page.getByRole("button", { name: "Edit the budget in any 60 minutes" }).click();
+    const form = page.getByRole("dialog", { name: "Edit budget" });
+    expect(await form.getByLabel(/^Limit/).inputValue()).toBe("1000.5");
+    await form.getByLabel(/^Limit/).fill("-1");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form
+      .locator(".wrong")
+      .getByLabel(/^Limit/)
+      .waitFor(); // the refusal stands at its field
+    await form.getByLabel(/^Limit/).fill("0");
+    await form.getByRole("button", { name: "Save" }).click();
+    await budgetOf(page, /of \$0\.00 in any 60 minutes/).waitFor();
+    await budgetOf(page, /of \$10,000\.00 in total/).waitFor();
+    await expectAccessible(page);
+    expect(page.faults.filter((fault) => !fault.includes("400"))).toEqual([]);
+  });
+
+  it("names the budget of a rejected request and links to it", async () => {
+    const rejected = await ask();
+    expect(rejected.status).toBe(402);
+    const id = rejected.headers.get("x-request-id") ?? "";
+    const page = await logIn(browser, owner.key);
+    await page.goto(`/console/#/requests/${id}`);
+    await page.getByText("The organization's budget is used up.").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "Change budget" }).click();
+    await page.getByRole("button", { name: "Edit the budget in any 60 minutes" }).click();
+    await page.getByRole("button", { name: "Remove budget…" }).click();
+    await page.getByRole("button", { name: "Remove budget", exact: true }).click();
+    await budgetOf(page, "in any 60 minutes").waitFor({ state: "detached" });
+    expect(await settings()).toMatchObject({ budgets: [{ limit_dollars: 10000 }] });
+    expect((await ask()).status).toBe(200);
+  });
+
+  it("tells members who can change the organization's budget", async () => {
+    const body = { budgets: [{ limit_requests: 0, window: "day" }] };
+    await call("PATCH", `orgs/${owner.orgId}/settings`, body);
+    const rejected = await ask(memberKey);
+    expect(rejected.status).toBe(402);
+    const page = await logIn(browser, memberKey);
+    await page.goto(`/console/#/requests/${rejected.headers.get("x-request-id") ?? ""}`);
+    await page.getByText("An owner, admin or billing member can raise it.").waitFor();
+    expect(await page.getByRole("link", { name: "Change budget" }).count()).toBe(0);
+    await call("PATCH", `orgs/${owner.orgId}/settings`, { budgets: [] });
+  });
+
+  it("creates budgets of keys and end users in their dialogs", async () => {
+    const page = await logIn(browser, owner.key, PHONE);
+    await call("POST", "users", { external_id: "ann" });
+    await page.goto("/console/#/end-users/ann");
+    await createBudget(page, "3", "day");
+    await budgetOf(page, "$0.00 of $3.00 per day").waitFor();
+    expect(await (await call("GET", "users/ann")).json()).toMatchObject({
+      budgets: [{ limit_dollars: 3, window: "day", usage: 0 }],
+    });
+    const { id } = (await (await call("POST", "keys", { name: "Server" })).json()) as {
+      id: string;
+    };
+    await page.goto(`/console/#/keys/${id}`);
+    await createBudget(page, "5", "month");
+    await budgetOf(page, "$5.00 per month").waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press("Escape"); // nothing was typed in the dialog below
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  it("shows a limited key its budgets", async () => {
+    const budgets = [{ limit_tokens: 1000, window: "10m", models: ["sandbox/*"] }];
+    const created = await call("POST", "keys", { name: "Agent", budgets });
+    const made = (await created.json()) as { key: string };
+    const page = await logIn(browser, made.key);
+    await budgetOf(page, "0 tokens of 1,000 tokens in any 10 minutes").waitFor();
+    await page.getByText("sandbox/*.").waitFor();
+    expect(await page.getByRole("button", { name: "Create budget" }).count()).toBe(0);
+    await expectAccessible(page);
+  });
+});

@@ -1,0 +1,87 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { budgetText, listWith, typedOf } from "../../src/console/browser/lib/budgets.ts";
+import { remedyOf } from "../../src/console/browser/lib/remedies.ts";
+import { budgetsSchema, budgetsView, readBudgets } from "../../src/shared/budgets.ts";
+import { BUDGET_ERRORS } from "../../src/shared/http/budget-errors.ts";
+
+const limit = fc.oneof(
+  fc.record({ limit_dollars: fc.integer({ min: 0, max: 10 ** 12 }).map((n) => n / 1e6) }),
+  fc.record({ limit_tokens: fc.integer({ min: 0, max: 1e12 }) }),
+  fc.record({ limit_requests: fc.integer({ min: 0, max: 1e12 }) }),
+);
+const rest = fc.record({
+  window: fc.constantFrom("1m", "7m", "1440m", "day", "week", "month", "total"),
+  models: fc.constantFrom(null, ["sandbox/echo"], ["a/*", "b/c"]),
+  alert_at: fc.constantFrom(null, 0, 0.29, 0.333333, 0.8, 1),
+});
+const entry = fc.tuple(limit, rest).map(([amount, others]) => Object.assign(others, amount));
+const lists = fc.uniqueArray(entry, {
+  maxLength: 4,
+  selector: (one) => JSON.stringify([Object.keys(one).at(-1), one.window, one.models]),
+});
+/** As the API reads a list and shows it again. */
+const stored = (list: unknown) => budgetsView(readBudgets(budgetsSchema(9).parse(list)));
+
+describe("a list of budgets", () => {
+  it("keeps every other budget, and one that is saved unchanged", () => {
+    fc.assert(
+      fc.property(lists, fc.nat(), (list, at) => {
+        const budgets = stored(list);
+        const edited = budgets[at % Math.max(1, budgets.length)];
+        if (edited === undefined) return;
+        const others = budgets.filter((one) => one !== edited);
+        expect(stored(listWith(budgets, edited, null))).toEqual(others);
+        const saved = stored(listWith(budgets, edited, typedOf(edited)));
+        expect(saved).toEqual([edited, ...others]);
+      }),
+    );
+  });
+
+  it("accepts an amount as people paste it", () => {
+    const typed = { ...typedOf(undefined), amount: "$1,000.50", window: "60m" };
+    expect(stored(listWith([], undefined, typed))).toMatchObject([
+      { limit_dollars: 1000.5, window: "60m", models: null, alert_at: 0.8 },
+    ]);
+  });
+
+  it("names use, limit and window in a sentence", () => {
+    const [budget] = stored([{ limit_dollars: 20, window: "60m" }]);
+    if (budget === undefined) throw new Error("no budget");
+    expect(budgetText(budget)).toBe("$20.00 in any 60 minutes");
+    const counts = { usage: 0.123_456, held: 0.4, limit_remaining: 0, resets_at: null };
+    const status = { ...budget, ...counts, scope: "key", counting_since: "" } as const;
+    expect(budgetText(status)).toBe("$0.13 of $20.00 in any 60 minutes, $0.40 on hold");
+    const [tokens] = stored([{ limit_tokens: 1, window: "total" }]);
+    expect(tokens && budgetText(tokens)).toBe("1 token in total");
+  });
+});
+
+it.each([
+  ["organization", ["settings"]],
+  ["key", ["keys", "key_1"]],
+  ["session", ["keys"]],
+  ["end_user", ["end-users", "ann"]],
+] as const)(
+  "links a rejection by a budget of the %s to the page that changes it",
+  (scope, path) => {
+    const { message, status, code } = BUDGET_ERRORS.budget_exceeded({
+      kind: "budget_exceeded",
+      scope,
+      budgetId: "lim_1",
+      unit: "dollars",
+      window: "60m",
+      limit: 1,
+      left: 0,
+      held: 0,
+      required: 1,
+      onlyHolds: false,
+      resetsAt: 0,
+    });
+    const cause = { status, code, message, keyId: "key_1", externalId: "ann" };
+    const [text, action, call] = remedyOf(cause);
+    expect(text).toContain("budget is used up");
+    expect(action?.[1][0]).toEqual(path);
+    expect(call).toBeDefined();
+  },
+);
