@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 describe("GET /admin/v1/catalog", () => {
-  it("200: every model with all its routes, each sold at a price or with the reason why not", async () => {
+  it("lists every model with all its routes, each with a price or why_not", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const known = new Map(models.map((model) => [model.id, model]));
     for (const { id, routes } of CATALOG) {
@@ -32,7 +32,7 @@ describe("GET /admin/v1/catalog", () => {
     expect(known.get("sandbox/echo")?.routes).toMatchObject([{ provider: "sandbox", live: true }]);
   });
 
-  it("marks as sold what a customer's model list has", async () => {
+  it("marks exactly the models in a customer's model list as sold", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const live = models.filter(({ routes }) => routes.some((route) => route.live));
     const listed = await (
@@ -57,7 +57,7 @@ const found = async (q: string): Promise<readonly string[]> => {
 };
 
 describe("GET /admin/v1/orgs?q", () => {
-  it("200: by a part of the name, the slug or a member's address, by id, and by a key's id and beginning", async () => {
+  it("finds by part of a name, slug or member's address, by ID, and by key ID or prefix", async () => {
     const body = newOrganization({ name: "Zebra % Works", owner_email: "quagga@example.com" });
     const made = await (
       await admin("POST", "/orgs", body)
@@ -70,7 +70,7 @@ describe("GET /admin/v1/orgs?q", () => {
     expect(await found("no such %")).toEqual([]);
   });
 
-  it("400 for an empty one", async () => {
+  it("returns 400 for an empty query", async () => {
     expect((await admin("GET", "/orgs?q=")).status).toBe(400);
   });
 });

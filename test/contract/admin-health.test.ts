@@ -12,8 +12,8 @@ async function aliases(bindings?: Env): Promise<unknown> {
   return (await response.json<{ aliases: unknown }>()).aliases;
 }
 
-describe("GET /admin/v1/health: 200", () => {
-  it("says which model each alias means here, by its concrete id", async () => {
+describe("GET /admin/v1/health", () => {
+  it("returns the concrete model of each alias", async () => {
     expect(await aliases()).toEqual({
       smart: "sandbox/echo",
       fast: "sandbox/echo",
@@ -22,7 +22,7 @@ describe("GET /admin/v1/health: 200", () => {
     });
   });
 
-  it("says what the last sweep found: open holds, sizes, what the book lacks", async () => {
+  it("returns the last sweep's findings: open holds, sizes and rows missing in the database", async () => {
     const { orgId } = await openAccount();
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);
@@ -39,14 +39,14 @@ describe("GET /admin/v1/health: 200", () => {
     valueOf(await wallet.void(hold.id));
   });
 
-  it("answers while the region's counts cannot be read", async () => {
+  it("returns 200 while the region's counts can't be read", async () => {
     const lost = { read: () => Promise.reject(new Error("lost")) };
     const bindings = bindingsWith({ REGION_METRICS: { getByName: () => lost } });
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN, bindings });
     expect(await response.json()).toMatchObject({ sweep: null, book: true });
   });
 
-  it("no route is left out by an isolate that has asked none", async () => {
+  it("lists no route in cooldown for an isolate that has called none", async () => {
     const response = await send("/admin/v1/health", {
       key: ADMIN_TOKEN,
       bindings: upstreamBindings(),
@@ -54,7 +54,7 @@ describe("GET /admin/v1/health: 200", () => {
     expect(await response.json()).toMatchObject({ breakers: [] });
   });
 
-  it("a pin is in it, and an alias that means no live model is not", async () => {
+  it("includes a pinned alias, but not an alias of an unavailable model", async () => {
     const pinned = { mine: "mock/blind", smart: "openai/gpt-4o" };
     const said = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));
     expect(said).toHaveProperty("mine", "mock/blind");

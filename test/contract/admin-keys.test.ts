@@ -62,7 +62,7 @@ describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
     expect(await read(third.keyId)).toEqual(answer.keys.find((key) => key["id"] === third.keyId));
   });
 
-  it("never holds a key or its hash", async () => {
+  it("omits the keys and their hashes", async () => {
     const { results } = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .all<{ hash: string }>();
@@ -74,7 +74,7 @@ describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
 });
 
 describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
-  it("answers the same bytes for no key and another organization's, with every method", async () => {
+  it("returns the same 404 for a missing key and another organization's, with every method", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [other.keyId, "key_000000000000000000000000", "x", other.key]) {
@@ -99,7 +99,7 @@ describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("200: the record as GET has it; what is left out keeps its value", async () => {
+  it("returns the record as GET does, and keeps omitted fields", async () => {
     const before = await read();
     const response = await patch({ name: "renamed", rpm_limit: 9 });
     expect(response.status).toBe(200);
@@ -111,7 +111,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "again", rpm_limit: 8 });
   });
 
-  it("a limit counts at once, before the first use and with what was admitted before", async () => {
+  it("applies a limit immediately, before the first use and counting earlier requests", async () => {
     await patch({ rpm_limit: 1000 - 1 });
     expect(await limitSeen()).toBe("999");
     for (let i = 0; i < 4; i++) expect((await models()).status).toBe(200);
@@ -125,7 +125,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await limitSeen()).toBe("1000");
   });
 
-  it("fields that nobody may set change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const other = await addMember(account.orgId, "owner");
     const before = await read();
     const wish = {
@@ -143,7 +143,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect((await models()).status).toBe(200);
   });
 
-  it("a revoked key stays revoked", async () => {
+  it("keeps a revoked key revoked", async () => {
     await admin("DELETE", keyPath());
     expect(await (await patch({ rpm_limit: 7, revoked: false })).json()).toMatchObject({
       rpm_limit: 7,
@@ -163,7 +163,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["name", null],
     ["name", "a\u0000"],
     ["name", "x".repeat(101)],
-  ])("400 names a wrong %s: %j, and changes nothing", async (param, value) => {
+  ])("rejects an invalid %s with 400: %j, and changes nothing", async (param, value) => {
     const before = await read();
     const body = { name: "never", rpm_limit: 3, [param]: value };
     expect((await errorOf(await patch(body), 400)).param).toBe(param);
@@ -171,7 +171,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await limitSeen()).toBe("1000");
   });
 
-  it("405 with allow for another method", async () => {
+  it("returns 405 with allow for another method", async () => {
     const response = await admin("POST", keyPath(), {});
     expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
@@ -180,19 +180,22 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
   it.each([
     ["register", "KEY_REGISTER", "setLimit"],
     ["wallet", "WALLET", "setKeyLimit"],
-  ] as const)("503 while its %s cannot be told; a repeat completes it", async (_, object, call) => {
-    expect(await limitSeen()).toBe("1000");
-    const sent = { method: "PATCH", key: ADMIN_TOKEN, body: { rpm_limit: 3 } };
-    const bindings = objectsWithout(object, call);
-    const response = await send(`/admin/v1${keyPath()}`, { ...sent, bindings });
-    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
-    expect((await patch({ rpm_limit: 3 })).status).toBe(200);
-    expect(await limitSeen()).toBe("3");
-  });
+  ] as const)(
+    "returns 503 while its %s can't be notified, and completes on a retry",
+    async (_, object, call) => {
+      expect(await limitSeen()).toBe("1000");
+      const sent = { method: "PATCH", key: ADMIN_TOKEN, body: { rpm_limit: 3 } };
+      const bindings = objectsWithout(object, call);
+      const response = await send(`/admin/v1${keyPath()}`, { ...sent, bindings });
+      expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
+      expect((await patch({ rpm_limit: 3 })).status).toBe(200);
+      expect(await limitSeen()).toBe("3");
+    },
+  );
 });
 
 describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("200: the record with revoked true, and 401 from the answer on; again the same", async () => {
+  it("returns the revoked record, rejects the key from then on, and returns the same again", async () => {
     const before = await read();
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());
@@ -209,13 +212,13 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect({ ...(await read()), last_used_at: null }).toEqual(gone);
   });
 
-  it("takes no other key with it", async () => {
+  it("leaves other keys active", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await admin("DELETE", keyPath());
     expect((await models(second.key)).status).toBe(200);
   });
 
-  it("a body is not looked at", async () => {
+  it("ignores the body", async () => {
     expect((await admin("DELETE", keyPath(), '{"revoked": false')).status).toBe(200);
     expect((await models()).status).toBe(401);
   });
@@ -224,7 +227,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["register", "KEY_REGISTER", "revoke", 401],
     ["wallet", "WALLET", "revokeKey", 200],
   ] as const)(
-    "503 while its %s cannot be told, and no list says it is revoked; a repeat completes it",
+    "returns 503 while its %s can't be notified, lists no revocation, and completes on a retry",
     async (_, object, call, status) => {
       expect((await models()).status).toBe(200);
       const path = `/admin/v1${keyPath()}`;

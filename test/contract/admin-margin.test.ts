@@ -99,7 +99,7 @@ describe("GET /admin/v1/margin", () => {
   });
 
   it.each(["from=2026-13-40&to=2026-11-01", "from=2026-11-02&to=2026-11-01", "from=x&to=y", ""])(
-    "400 for ?%s",
+    "returns 400 for ?%s",
     async (query) => {
       expect((await admin("GET", `/margin?${query}`)).status).toBe(400);
     },
@@ -122,7 +122,7 @@ describe("POST /admin/v1/costs", () => {
     );
   });
 
-  it("whoever reads the margin has the alert told above 2 %, and not at 2 %", async () => {
+  it("reports an alert above a 2 % margin difference, and not at 2 %", async () => {
     const { orgId } = await openAccount();
     const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
     // 98 dollars of tokens that were read from a cache and written to one
@@ -160,7 +160,7 @@ describe("POST /admin/v1/costs", () => {
     ]);
   });
 
-  it("201: the newest import of a day counts", async () => {
+  it("returns 201 and replaces an earlier import of the same day", async () => {
     const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
     await admin("POST", "/costs", { rows: [{ provider, day: today, dollars: 9 }] });
     const rows = [{ provider, day: today, dollars: 1.5 }];
@@ -172,7 +172,7 @@ describe("POST /admin/v1/costs", () => {
     expect(kept).toEqual({ billed_micro: 1_500_000 });
   });
 
-  it("400 for less than nothing, and for no day", async () => {
+  it("returns 400 for negative dollars, an invalid day and an empty provider", async () => {
     for (const wrong of [{ dollars: -1 }, { day: "yesterday" }, { provider: "" }]) {
       // oxlint-disable-next-line no-await-in-loop -- three
       const response = await admin("POST", "/costs", {
@@ -189,7 +189,7 @@ describe("POST /admin/v1/rerate", () => {
     to: new Date(Date.now() + HOURS_MS).toISOString(),
   };
 
-  it("a dry run sums up what each request would have cost less, at any price", async () => {
+  it("sums in a dry run the savings of each request, at any price", async () => {
     const account = await openAccount();
     for (let i = 0; i < 4; i++) {
       // oxlint-disable-next-line no-await-in-loop -- a few
@@ -222,7 +222,7 @@ describe("POST /admin/v1/rerate", () => {
     expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000_000 - paid });
   });
 
-  it("credits once an organization and id, however often it is asked; never what is still open", async () => {
+  it("credits once per organization and ID, and never an open request", async () => {
     const account = await openAccount();
     await (await chat(account.key)).text();
     const [receipt] = await receiptsOf(account);

@@ -48,26 +48,26 @@ const settled = async (calls: readonly Promise<Response>[]): Promise<number[]> =
   return answers.map((answer) => answer.status).toSorted((one, two) => one - two);
 };
 
-describe("one owner remains, however many calls come at once", () => {
-  it("owners that are all demoted", async () => {
+describe("an organization's last owner", () => {
+  it("remains when five owners are demoted concurrently", async () => {
     const ids = await owners(5);
     const statuses = await settled(ids.map((id) => patch(id, { role: "member" })));
     expect(statuses).toEqual([200, 200, 200, 200, 409]);
   });
 
-  it("owners that are all removed", async () => {
+  it("remains when five owners are removed concurrently", async () => {
     const ids = await owners(5);
     expect(await settled(ids.map(remove))).toEqual([200, 200, 200, 200, 409]);
   });
 
-  it("one demoted while the other is removed", async () => {
+  it("remains when one owner is demoted while the other is removed", async () => {
     const [one = "", two = ""] = await owners(2);
     expect(await settled([patch(one, { role: "admin" }), remove(two)])).toEqual([200, 409]);
   });
 });
 
 describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
-  it("200: no longer listed, and every key of it is 401 from the answer on; others' work", async () => {
+  it("removes the member from the list and rejects all its keys with 401, but no others", async () => {
     const gone = await addMember(owner.orgId, "admin");
     const keys = [gone.key, ...(await moreKeys(gone, 3))];
     for (const key of keys) expect((await chat(key)).status).toBe(200);
@@ -85,7 +85,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await chat(owner.key)).status).toBe(200);
   });
 
-  it("beside paid requests of its key each is served and charged or 401, and after the answer all are 401", async () => {
+  it("serves and charges concurrent requests of its key or rejects them, and rejects all later ones", async () => {
     const gone = await addMember(owner.orgId, "member");
     expect((await chat(gone.key)).status).toBe(200); // its register knows the key, and asks the book in a minute
     const before = await balanceOf(owner.key);
@@ -104,7 +104,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await balanceOf(owner.key)).toBe(before - spent);
   });
 
-  it("200 again, however often; the time of removal and of revocation stay", async () => {
+  it("returns 200 on every repeat, and keeps the times of removal and revocation", async () => {
     const gone = await addMember(owner.orgId, "member");
     const rows = async (): Promise<unknown> => {
       const sql = `SELECT removed_at, revoked_at FROM members JOIN keys ON member_id = members.id
@@ -118,7 +118,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await rows()).toEqual(before);
   });
 
-  it("a key made while its member is removed is dead too", async () => {
+  it("revokes a key that is created during the removal", async () => {
     const gone = await addMember(owner.orgId, "member");
     const body = { name: "quick" };
     const [removed, ...made] = await Promise.all([
@@ -135,7 +135,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     await errorOf(await admin("POST", `${members()}/${gone.memberId}/keys`, late), 404);
   });
 
-  it("503 when a register cannot be told: the others are; a repeat tells all", async () => {
+  it("returns 503 if one key object can't be notified, and notifies all on a retry", async () => {
     const gone = await addMember(owner.orgId, "member");
     await moreKeys(gone, 2);
     await admin("DELETE", `/orgs/${gone.orgId}/keys/${gone.keyId}`);
@@ -165,7 +165,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toHaveLength(2);
   });
 
-  it("peers are told of its global keys, again with every repeat", async () => {
+  it("notifies peers of its global keys, again on each retry", async () => {
     const gone = await addMember(owner.orgId, "member");
     const body = { name: "everywhere", scope: "global" };
     const made = await admin("POST", `${members()}/${gone.memberId}/keys`, body);
@@ -185,7 +185,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toEqual([told[0], told[0]]);
   });
 
-  it("404 for nobody and for another organization's member, whose keys live on", async () => {
+  it("returns 404 for unknown members and another organization's, whose keys stay active", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [crypto.randomUUID(), other.memberId, "x"]) {
@@ -197,7 +197,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await chat(other.key)).status).toBe(200);
   });
 
-  it("409 last_owner for the only owner: its keys live on", async () => {
+  it("returns 409 last_owner for the only owner, whose keys stay active", async () => {
     await addMember(owner.orgId, "admin");
     const response = await remove(owner.memberId);
     expect(response.headers.get("x-should-retry")).toBe("false");

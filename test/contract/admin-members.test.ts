@@ -25,7 +25,7 @@ const patch = (id: string, body: unknown): Promise<Response> =>
 const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/${id}`);
 const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
 
-describe("GET /admin/v1/orgs/{id}/members: 200", () => {
+describe("GET /admin/v1/orgs/{id}/members", () => {
   it("lists every member in order with exactly these fields", async () => {
     const second = await (await add("Second@Example.com", "billing")).json();
     expect(await (await admin("GET", members())).json()).toEqual({
@@ -41,7 +41,7 @@ describe("GET /admin/v1/orgs/{id}/members: 200", () => {
     });
   });
 
-  it("404 for an organization that does not exist", async () => {
+  it("returns 404 for an organization that does not exist", async () => {
     const path = `/orgs/${crypto.randomUUID()}/members`;
     const error = await errorOf(await admin("GET", path), 404);
     expect(error).toMatchObject({ type: "invalid_request_error", code: null });
@@ -50,7 +50,7 @@ describe("GET /admin/v1/orgs/{id}/members: 200", () => {
 });
 
 describe("POST /admin/v1/orgs/{id}/members", () => {
-  it("201: the member; fields that nobody may set change nothing", async () => {
+  it("returns 201 with the member, and ignores read-only fields", async () => {
     const wish = {
       id: crypto.randomUUID(),
       created_at: "1999-01-01T00:00:00.000Z",
@@ -89,14 +89,14 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     ["role", null],
     ["role", undefined],
     ["role", ["owner"]],
-  ])("400 names a wrong %s: %j, and adds nobody", async (param, value) => {
+  ])("rejects an invalid %s with 400: %j, and adds no member", async (param, value) => {
     const body = { email: "a@example.com", role: "member", [param]: value };
     const error = await errorOf(await admin("POST", members(), body), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("409 for a member's address in any case: param email, nobody is added", async () => {
+  it("returns 409 with param email for a member's address in any case, and adds no member", async () => {
     for (const email of ["owner@example.com", "OWNER@Example.COM"]) {
       const response = await add(email, "owner");
       expect(response.headers.get("x-should-retry")).toBe("false");
@@ -105,7 +105,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("201 for an address that belongs to another organization, or to a member that was removed", async () => {
+  it("returns 201 for another organization's address and for a removed member's", async () => {
     const other = await openAccount();
     const path = `/orgs/${other.orgId}/members`;
     const body = { email: "twice@example.com", role: "member" };
@@ -117,7 +117,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toHaveLength(2);
   });
 
-  it("ten times the same address at once: one member, nine 409", async () => {
+  it("adds one of ten concurrent members with one address, and returns 409 nine times", async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         add(i % 2 === 0 ? "one@example.com" : "One@example.com"),
@@ -130,7 +130,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
-  it("200: the member as the list has it; what is left out keeps its value", async () => {
+  it("returns the member as the list does, and keeps omitted fields", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     const promoted = await (await patch(made.id, { role: "billing" })).json();
     expect(promoted).toEqual({ ...made, role: "billing" });
@@ -140,7 +140,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await list()).toContainEqual(moved);
   });
 
-  it("a role acts on the next request, up and down", async () => {
+  it("applies a raised or lowered role to the next request", async () => {
     const { memberId, key, orgId } = await addMember(owner.orgId, "member");
     const rename = (): Promise<Response> =>
       send(`/v1/orgs/${orgId}`, { method: "PATCH", key, body: { name: "by a member" } });
@@ -155,7 +155,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     }
   });
 
-  it("accepts the member's own address in another case; another member's is 409 and keeps the role", async () => {
+  it("accepts the member's own address in another case, and rejects another member's with 409", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
@@ -163,7 +163,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
   });
 
-  it("fields that nobody may set change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const before = await list();
     const wish = {
       id: "x",
@@ -178,12 +178,12 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     ["role", null],
     ["email", "nobody"],
     ["email", null],
-  ])("400 names a wrong %s: %j", async (param, value) => {
+  ])("rejects an invalid %s with 400: %j", async (param, value) => {
     expect((await errorOf(await patch(owner.memberId, { [param]: value }), 400)).param).toBe(param);
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("404 for nobody, another organization's member and one that was removed: the same bytes", async () => {
+  it("returns the same 404 for unknown, removed and another organization's members", async () => {
     const other = await openAccount();
     const gone = await (await add("gone@example.com")).json<Member>();
     await remove(gone.id);
@@ -196,7 +196,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(bodies.size).toBe(1);
   });
 
-  it("409 last_owner for the only owner's role; with another owner it may go", async () => {
+  it("returns 409 last_owner when the only owner is demoted, and 200 with another owner", async () => {
     const response = await patch(owner.memberId, { role: "admin", email: "new@example.com" });
     expect(response.headers.get("x-should-retry")).toBe("false");
     expect(await errorOf(response, 409)).toMatchObject({ code: "last_owner", param: "role" });
@@ -207,7 +207,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await roles()).toEqual(["member", "owner"]);
   });
 
-  it("405 with allow for another method", async () => {
+  it("returns 405 with allow for another method", async () => {
     const response = await admin("GET", `${members()}/${owner.memberId}`);
     expect(response.headers.get("allow")).toBe("PATCH, DELETE");
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");

@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 
-it("a route that isolates leave out is told with why and by how many, until they say otherwise", async () => {
+it("lists an open circuit with its reason and number of isolates until they report it closed", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
   const isolates = [apart(name), apart(name)];
@@ -44,7 +44,7 @@ it("counts an isolate's last report for five minutes", async () => {
   expect(isolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
 });
 
-it("an isolate that is gone is not stored for ever", async () => {
+it("deletes the report of an isolate that is gone", async () => {
   const stub = env.REGION_METRICS.getByName(`gone-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "gone", series: {} });
   setClock(Date.now() + 300_000);
@@ -52,7 +52,7 @@ it("an isolate that is gone is not stored for ever", async () => {
   expect(Object.keys((await stub.read()).views ?? {})).toEqual(["here"]);
 });
 
-it("a region has 10,000 series at most, and goes on counting in those", async () => {
+it("stores at most 10,000 series per region, and keeps counting in those", async () => {
   const stub = env.REGION_METRICS.getByName(`many-${crypto.randomUUID()}`);
   const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`x${i}`, 1]));
   await stub.add(many);

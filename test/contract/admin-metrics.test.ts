@@ -26,8 +26,8 @@ beforeEach(async () => {
 const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name) : LEFT_ALONE);
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
 
-describe("GET /admin/v1/metrics: 200", () => {
-  it("requests by route and status, tokens and cost by model, times as histograms", async () => {
+describe("GET /admin/v1/metrics", () => {
+  it("counts requests by route and status, tokens and cost by model, and durations as histograms", async () => {
     const { ask, metrics } = apart();
     await ask("/v1/chat/completions", key, HELLO);
     const streamed = await ask("/v1/chat/completions", key, { ...HELLO, stream: true });
@@ -56,7 +56,7 @@ describe("GET /admin/v1/metrics: 200", () => {
     expect(text).toContain('turnpike_estimated_total{provider="sandbox"} 1');
   });
 
-  it("forged keys cost no call to the object; they are counted with the next request", async () => {
+  it("counts forged keys with the next request, without an object call of their own", async () => {
     const { ask, metrics, batches } = apart();
     for (let i = 0; i < 5; i++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -68,7 +68,7 @@ describe("GET /admin/v1/metrics: 200", () => {
     expect(await metrics()).toMatch(/turnpike_requests_total\{route="[^"]*",status="401"\} 5/);
   });
 
-  it("shows the sweep's findings with their age: holds, wallets, outboxes, sizes", async () => {
+  it("includes the sweep's findings and their age: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
     await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRONS.watch, env);
@@ -93,7 +93,7 @@ describe("GET /admin/v1/metrics: 200", () => {
     }
   });
 
-  it("no key, no prompt, no answer, no id of anybody", async () => {
+  it("contains no key, prompt, output or ID", async () => {
     const { ask, metrics } = apart();
     const { key: mine, keyId, orgId: own } = await openAccount();
     const secret = "the-prompt-canary";
@@ -110,20 +110,20 @@ describe("GET /admin/v1/metrics: 200", () => {
   });
 });
 
-it("GET /admin/v1/metrics: 401 without the operator's token, 405 for anything but GET", async () => {
+it("GET /admin/v1/metrics returns 401 without the operator's token, and 405 for POST", async () => {
   await errorOf(await send("/admin/v1/metrics", { key: "x".repeat(40) }), 401);
   const sent = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, method: "POST", body: {} });
   expect(sent.headers.get("allow")).toMatch(/^GET\b/);
   await errorOf(sent, 405);
 });
 
-it("GET /admin/v1/metrics: 503 when the object cannot be asked", async () => {
+it("GET /admin/v1/metrics returns 503 when its object can't be read", async () => {
   const bindings = bindingsWith({ REGION_METRICS: { getByName: () => ({ read: gone }) } });
   const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
   expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
 });
 
-it("a region's counts survive its object's eviction", async () => {
+it("keeps a region's counts when its object is evicted", async () => {
   const stub = env.REGION_METRICS.getByName("region-kept");
   await stub.add({ turnpike_requests_total: 2 });
   await stub.add({ turnpike_requests_total: 3 });

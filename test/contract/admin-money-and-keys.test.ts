@@ -16,7 +16,7 @@ const credit = (amount_micro: unknown, reference: unknown = crypto.randomUUID())
   post("/credits", { amount_micro, reference });
 
 describe("POST /admin/v1/orgs/{id}/credits", () => {
-  it("200: the balance after it, once for each reference", async () => {
+  it("returns the new balance, once per reference", async () => {
     const answer = { credits_micro: 1500 };
     expect(await (await credit(1500, "first")).json()).toEqual(answer);
     await addCredits(account.orgId, 10);
@@ -24,12 +24,12 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(1510);
   });
 
-  it("200: many at once with one reference are one", async () => {
+  it("applies 20 concurrent credits with one reference once", async () => {
     await Promise.all(Array.from({ length: 20 }, () => credit(7, "same")));
     expect(await balanceOf(account.key)).toBe(7);
   });
 
-  it("200: a correction takes, but never what is not free", async () => {
+  it("accepts a negative correction, but returns 409 beyond the available balance", async () => {
     await addCredits(account.orgId, 1000);
     expect((await credit(-400)).status).toBe(200);
     const response = await credit(-601);
@@ -38,7 +38,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(600);
   });
 
-  it("409: the same reference with another amount", async () => {
+  it("returns 409 for the same reference with another amount", async () => {
     await credit(5, "r");
     const response = await credit(6, "r");
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -57,19 +57,19 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     ["reference", 5, null],
     ["reference", 5, 7],
     ["reference", 5, "x".repeat(201)],
-  ])("400 names a wrong %s: %j, %j", async (param, amount, reference) => {
+  ])("rejects an invalid %s with 400: %j, %j", async (param, amount, reference) => {
     const body = { amount_micro: amount, reference };
     expect((await errorOf(await post("/credits", body), 400)).param).toBe(param);
     expect(await balanceOf(account.key)).toBe(0);
   });
 
-  it("400: a balance beyond exact numbers", async () => {
+  it("returns 400 for a balance beyond the safe integers", async () => {
     expect((await credit(Number.MAX_SAFE_INTEGER)).status).toBe(200);
     expect((await errorOf(await credit(1), 400)).param).toBe("amount_micro");
     expect(await balanceOf(account.key)).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  it("404 for an organization that does not exist: no wallet is made for it", async () => {
+  it("returns 404 for an organization that does not exist, and creates no wallet", async () => {
     const id = crypto.randomUUID();
     const body = { amount_micro: 5, reference: "r" };
     await errorOf(await admin("POST", `/orgs/${id}/credits`, body), 404);
@@ -85,7 +85,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
   const ledger = async (query = ""): Promise<Page> =>
     (await admin("GET", `/orgs/${account.orgId}/ledger${query}`)).json<Page>();
 
-  it("200: credits and charges in order, their sum is the balance, each charge names its request", async () => {
+  it("returns credits and charges in order, summing to the balance, each charge with its request", async () => {
     await addCredits(account.orgId, 100_000, "top-up");
     const answers = [await chat(account.key), await embed(account.key)];
     const { rows, next_after_seq } = await ledger();
@@ -109,7 +109,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect(rows.at(-1)).toMatchObject({ balance_micro: sum, seq: next_after_seq });
   });
 
-  it("200: page by page the same rows", async () => {
+  it("returns the same rows page by page", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     const first = await ledger("?limit=2");
     const second = await ledger(`?limit=2&after_seq=${first.next_after_seq}`);
@@ -119,7 +119,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect(await ledger("?after_seq=5")).toEqual({ rows: [], next_after_seq: 5 });
   });
 
-  it("200: newest first, page by page, the same rows backwards", async () => {
+  it("returns the same rows newest first, page by page", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     await chat(account.key).catch(() => undefined);
     const { rows } = await ledger("?limit=1000");
@@ -141,12 +141,12 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     "limit=x",
     "after_seq=-1",
     "after_seq=1.5",
-  ])("400 for %s", async (query) => {
+  ])("returns 400 for %s", async (query) => {
     const response = await admin("GET", `/orgs/${account.orgId}/ledger?${query}`);
     expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
   });
 
-  it("200: reconcile finds no difference", async () => {
+  it("reconciles without differences", async () => {
     await addCredits(account.orgId, 50_000);
     await chat(account.key);
     const answer = await post("/reconcile");
@@ -160,7 +160,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     });
   });
 
-  it("200: reconcile goes on from what it answered, and begins anew where nothing is known of it", async () => {
+  it("reconciles from the cursor, or from the start for an unknown cursor", async () => {
     const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
     const first = await post("/reconcile", { within_ms: 0, after: stale });
     const { next_after: after, ...standing } = await first.json<{ next_after: string }>();
@@ -179,14 +179,14 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     ["within_ms", 60_001],
     ["within_ms", "1"],
     ["rows", 1],
-  ])("400: reconcile with %s %j", async (param, value) => {
+  ])("rejects reconcile with %s %j with 400", async (param, value) => {
     const response = await post("/reconcile", { [param]: value });
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 });
 
 describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
-  it("201: the record and the key, which works at once and is stored nowhere", async () => {
+  it("returns 201 with a record and a key that works immediately and is stored nowhere", async () => {
     const response = await create({ rpm_limit: 9, scope: "global" });
     expect(response.status).toBe(201);
     const made = await response.json<{ key: string; id: string; prefix: string }>();
@@ -210,7 +210,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     expect(JSON.stringify(rows.results)).not.toContain(made.key.slice(-20));
   });
 
-  it("201: null takes the defaults; fields that nobody may set change nothing", async () => {
+  it("uses the defaults for null, and ignores read-only fields", async () => {
     const wish = {
       rpm_limit: null,
       scope: null,
@@ -235,11 +235,11 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     ["rpm_limit", 1001],
     ["rpm_limit", "9"],
     ["scope", "local"],
-  ])("400 names a wrong %s: %j", async (param, value) => {
+  ])("rejects an invalid %s with 400: %j", async (param, value) => {
     expect((await errorOf(await create({ [param]: value }), 400)).param).toBe(param);
   });
 
-  it("404 for a member of nobody, or of another organization", async () => {
+  it("returns 404 for an unknown member and for another organization's", async () => {
     const other = await openAccount();
     for (const member of [crypto.randomUUID(), other.memberId]) {
       const error = await errorOf(await post(`/members/${member}/keys`, { name: "x" }), 404);

@@ -29,7 +29,7 @@ const changed = async (body: unknown): Promise<Record<string, unknown>> => {
 const read = async (): Promise<Record<string, unknown>> => (await admin("GET", path())).json();
 const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
 
-describe("PATCH /admin/v1/orgs/{id}: 200", () => {
+describe("PATCH /admin/v1/orgs/{id}", () => {
   it("returns the organization's record as GET does", async () => {
     const before = await read();
     const slug = freshSlug();
@@ -39,7 +39,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect(await changed({})).toEqual(after);
   });
 
-  it("suspended: what is paid and what writes is 403, reads work; active again works at once", async () => {
+  it("rejects paid and writing requests with 403 while suspended, and serves reads", async () => {
     const { key, orgId } = account;
     expect((await chat(key)).status).toBe(200);
     const before = await balanceOf(key);
@@ -68,7 +68,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect((await send(`/v1/orgs/${orgId}`, renamed)).status).toBe(200);
   });
 
-  it("a request in flight when the organization is suspended is finished and charged", async () => {
+  it("finishes and charges a request that is in flight when the organization is suspended", async () => {
     const before = await balanceOf(account.key);
     const open = await chat(account.key, { model: "sandbox/slow-stream", stream: true });
     await changed({ status: "suspended" });
@@ -76,7 +76,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect(await balanceOf(account.key)).toBeLessThan(before);
   });
 
-  it("rpm_limit is the organization's own, exact over all its keys; null takes it away", async () => {
+  it("applies rpm_limit exactly over all the organization's keys, until null removes it", async () => {
     const second = await addMember(account.orgId, "member");
     expect(await changed({ rpm_limit: 3 })).toMatchObject({ rpm_limit: 3 });
     const keys = [account.key, second.key, account.key, second.key, account.key];
@@ -89,7 +89,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("one field leaves the others alone", async () => {
+  it("changes one field without the others", async () => {
     await changed({ rpm_limit: 500, status: "suspended" });
     expect(await changed({ rpm_limit: 600 })).toMatchObject({ status: "suspended" });
     expect((await chat(account.key)).status).toBe(403);
@@ -97,7 +97,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("fields that nobody may set change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const before = await read();
     const wish = {
       id: crypto.randomUUID(),
@@ -111,7 +111,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
   });
 });
 
-describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
+describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
   it.each<[string, unknown]>([
     ["status", "deleted"],
     ["status", null],
@@ -125,7 +125,7 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
     ["rpm_limit", 1.5],
     ["rpm_limit", "60"],
     ["rpm_limit", 2 ** 53],
-  ])("400 names a wrong %s: %j, and changes nothing", async (param, value) => {
+  ])("returns 400 for an invalid %s: %j, and changes nothing", async (param, value) => {
     const before = await read();
     const right = { name: "never", slug: freshSlug(), status: "suspended", rpm_limit: 7 };
     const error = await errorOf(await patch({ ...right, [param]: value }), 400);
@@ -134,12 +134,12 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("400 without a body", async () => {
+  it("returns 400 without a body", async () => {
     expect((await errorOf(await admin("PATCH", path()), 400)).param).toBe(null);
     expect((await errorOf(await patch("[]"), 400)).param).toBe(null);
   });
 
-  it("401 without the operator's token", async () => {
+  it("returns 401 without the operator's token", async () => {
     for (const key of [undefined, account.key]) {
       const body = { status: "suspended" };
       const response = await send(`/admin/v1${path()}`, { method: "PATCH", key, body });
@@ -147,19 +147,19 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
     }
   });
 
-  it("404 for an organization that does not exist: no wallet is made for it", async () => {
+  it("returns 404 for an organization that does not exist, and creates no wallet", async () => {
     const id = crypto.randomUUID();
     await errorOf(await admin("PATCH", `/orgs/${id}`, { status: "suspended" }), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
   });
 
-  it("405 with allow for another method", async () => {
+  it("returns 405 with allow for another method", async () => {
     const response = await admin("PUT", path(), {});
     expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
     await errorOf(response, 405);
   });
 
-  it("409 for a slug that is taken: neither book nor wallet is changed", async () => {
+  it("returns 409 for a taken slug, and changes neither database nor wallet", async () => {
     const other = await openAccount();
     const { slug } = await (await admin("GET", `/orgs/${other.orgId}`)).json<{ slug: string }>();
     const before = await read();
@@ -171,7 +171,7 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("503 while the wallet cannot be told; a repeat completes it", async () => {
+  it("returns 503 while the wallet can't be notified, and completes on a retry", async () => {
     const broken = {
       get: () => ({}),
       idFromName: () => "",

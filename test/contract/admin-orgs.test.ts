@@ -19,7 +19,7 @@ const read = async (path: string): Promise<Record<string, unknown>> => {
   return response.json();
 };
 
-describe("POST /admin/v1/orgs: 201", () => {
+describe("POST /admin/v1/orgs", () => {
   it("returns the organization, its owner and the first key with its secret, nothing else", async () => {
     const body = newOrganization({ is_personal: true, rpm_limit: 7, key_scope: "global" });
     const response = await admin("POST", "/orgs", body);
@@ -61,14 +61,14 @@ describe("POST /admin/v1/orgs: 201", () => {
     });
   });
 
-  it("defaults: a regional key of 60 a minute, no personal organization", async () => {
+  it("creates by default a regional key with 60 requests a minute, and no personal organization", async () => {
     const made = await (await create()).json<MadeOrganization>();
     expect(made.organization).toMatchObject({ is_personal: false });
     expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
     expect(made.key.key).toMatch(/^svc_sk_eu_live_[0-9A-Za-z]{40}$/);
   });
 
-  it("fields that nobody may set change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const wish = {
       id: crypto.randomUUID(),
       region: "us",
@@ -92,7 +92,7 @@ describe("POST /admin/v1/orgs: 201", () => {
     expect(row?.["epoch"]).not.toBe("mine");
   });
 
-  it("names and slugs at the edge of the rules are taken", async () => {
+  it("accepts names and slugs at their bounds", async () => {
     const ends = crypto.randomUUID().slice(0, 12);
     for (const slug of [`a-${ends}`, `${ends}${"b".repeat(20)}`]) {
       expect((await create({ slug, name: 'Ä "quoted" <b> 🌍' })).status).toBe(201);
@@ -100,7 +100,7 @@ describe("POST /admin/v1/orgs: 201", () => {
   });
 });
 
-describe("POST /admin/v1/orgs: refusals", () => {
+describe("an invalid POST /admin/v1/orgs", () => {
   it.each<[string, unknown]>([
     ["name", ""],
     ["name", "  "],
@@ -126,12 +126,12 @@ describe("POST /admin/v1/orgs: refusals", () => {
     ["rpm_limit", 1001],
     ["rpm_limit", 1.5],
     ["rpm_limit", "60"],
-  ])("400 names a wrong %s: %j", async (param, value) => {
+  ])("returns 400 for an invalid %s: %j", async (param, value) => {
     const error = await errorOf(await create({ [param]: value }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
   });
 
-  it("409 for a slug that is taken, with x-should-retry: false", async () => {
+  it("returns 409 with x-should-retry: false for a taken slug", async () => {
     const body = newOrganization();
     expect((await admin("POST", "/orgs", body)).status).toBe(201);
     const response = await admin("POST", "/orgs", body);
@@ -142,7 +142,7 @@ describe("POST /admin/v1/orgs: refusals", () => {
     });
   });
 
-  it("400 without a body, 415 for another type, 405 for another method", async () => {
+  it("returns 400 without a body, 415 for another type and 405 for another method", async () => {
     await errorOf(await admin("POST", "/orgs"), 400);
     await errorOf(await admin("POST", "/orgs", "[]"), 400);
     const text = { "content-type": "text/plain" };
@@ -155,7 +155,7 @@ describe("POST /admin/v1/orgs: refusals", () => {
 });
 
 describe("GET /admin/v1/orgs", () => {
-  it("200: pages, a total, every record as it is alone", async () => {
+  it("returns pages with a total, and every record as its own GET does", async () => {
     const page = await read("/orgs?limit=100");
     expect(Object.keys(page).toSorted()).toEqual(["limit", "offset", "organizations", "total"]);
     expect(page).toMatchObject({ limit: 100, offset: 0 });
@@ -165,7 +165,7 @@ describe("GET /admin/v1/orgs", () => {
   });
 
   it.each(["limit=0", "limit=101", "limit=1.5", "limit=x", "limit=", "offset=-1", "balance=1"])(
-    "400 for %s",
+    "returns 400 for %s",
     async (query) => {
       const error = await errorOf(await admin("GET", `/orgs?${query}`), 400);
       expect(error.param).toBe(query.split("=")[0]);
@@ -173,7 +173,7 @@ describe("GET /admin/v1/orgs", () => {
   );
 
   it.each([crypto.randomUUID(), "x", "'; DROP TABLE organizations; --", "__proto__"])(
-    "404 for %s",
+    "returns 404 for %s",
     async (id) => {
       const error = await errorOf(await admin("GET", `/orgs/${encodeURIComponent(id)}`), 404);
       expect(error).toMatchObject({ type: "invalid_request_error", code: null });
@@ -181,8 +181,8 @@ describe("GET /admin/v1/orgs", () => {
   );
 });
 
-describe("/admin/v1: 401", () => {
-  it("answers every missing or wrong token with one body, like any other 401", async () => {
+describe("authentication of /admin/v1", () => {
+  it("returns one 401 body for every missing or wrong token, like any other 401", async () => {
     const bodies = new Set<string>();
     const paths = ["/orgs", `/orgs/${account.orgId}`, "/health", `/orgs/${account.orgId}/ledger`];
     for (const path of paths) {
@@ -197,7 +197,7 @@ describe("/admin/v1: 401", () => {
     expect(bodies.size).toBe(1);
   });
 
-  it("the operator's token is nobody's key", async () => {
+  it("rejects the operator's token as an API key", async () => {
     const error = await errorOf(await send("/v1/models", { key: "a".repeat(32) }), 401);
     expect(error.type).toBe("invalid_api_key");
   });

@@ -61,8 +61,8 @@ beforeEach(async () => {
   await env.DB.prepare("DELETE FROM cursors").run();
 });
 
-describe("GET /admin/v1/health names", () => {
-  it("names nothing in a healthy region", async () => {
+describe("GET /admin/v1/health", () => {
+  it("reports no problem in a healthy region", async () => {
     expect(await problems(region())).toEqual([]);
   });
 
@@ -74,7 +74,7 @@ describe("GET /admin/v1/health names", () => {
         throw new Error("gone");
       },
     ],
-  ])("wallets that do not open: they %s", async (_how, balance) => {
+  ])("reports wallets that don't open: they %s", async (_how, balance) => {
     const { orgId } = await openAccount();
     await env.DB.prepare("UPDATE organizations SET used_at = ? WHERE id = ?")
       .bind(Date.now(), orgId)
@@ -84,7 +84,7 @@ describe("GET /admin/v1/health names", () => {
     expect(found[0]?.message).toMatch(/^(\d) of \1 wallets asked do not open/);
   });
 
-  it("a wallet whose storage is gone, from the sweep that finds it until it opens again", async () => {
+  it("reports a wallet without storage, from the sweep that finds it until it opens again", async () => {
     const { orgId, key } = await openAccount();
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
@@ -124,7 +124,7 @@ describe("GET /admin/v1/health names", () => {
     expect(await problems(region({ WALLET }))).toEqual([]);
   });
 
-  it("a model whose only route is refused, by the isolate that asked or as another one said", async () => {
+  it("reports a model whose only route is rejected, by this isolate or by another one's report", async () => {
     const { key } = await openAccount();
     mockUpstream(() => upstreamError(401, { message: "bad key" }));
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
@@ -153,17 +153,17 @@ describe("GET /admin/v1/health names", () => {
   it.each([
     ["does not answer", () => Promise.reject(new Error("lost")), /: lost\.$/],
     [
-      "does not know our signature",
+      "does not accept our signature",
       () => new Response("{}", { status: 404, headers: { "x-request-id": "req_1" } }),
       /: status 404\.$/,
     ],
     [
-      "is behind a zone that challenges us",
+      "is behind a zone that returns a challenge",
       () => new Response("<html>", { status: 403, headers: { "cf-mitigated": "challenge" } }),
       /: status 403 from before the peer's Worker, a challenge\.$/,
     ],
-    ["answers with something else", () => Response.json({ hello: 1 }), /as a peer does\.$/],
-  ])("the other region where it %s", async (_how, answer, message) => {
+    ["returns an unexpected response", () => Response.json({ hello: 1 }), /as a peer does\.$/],
+  ])("reports the other region if it %s", async (_how, answer, message) => {
     peerAnswers(answer);
     const found = await problems(region());
     expect(found).toMatchObject([{ kind: "peer_unreachable" }]);
@@ -175,7 +175,7 @@ describe("GET /admin/v1/health names", () => {
     ["an hour ago", { gauges: { atMs: Date.now() - HOUR, series: {} } }, false],
     ["never, in a hundred hours", { gauges: null }, true],
     ["never, in its first hour", { gauges: null, sinceMs: Date.now() - HOUR }, false],
-  ])("a sweep that is late: the last was %s", async (_when, read, isLate) => {
+  ])("reports a late sweep by its last run: %s", async (_when, read, isLate) => {
     const found = await problems(region({ REGION_METRICS: counted(read) }));
     expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["sweep_late"] : []);
   });
@@ -193,7 +193,7 @@ describe("GET /admin/v1/health names", () => {
     ],
     ["never, in a hundred hours", { jobs: {} }, true],
     ["never, in six minutes", { jobs: {}, sinceMs: Date.now() - 6 * MINUTE }, false],
-  ])("a payments sweep that is late: the last good one was %s", async (_when, read, isLate) => {
+  ])("reports a late payments sweep by its last success: %s", async (_when, read, isLate) => {
     const found = await problems(region({ REGION_METRICS: counted(read) }));
     expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["payments_not_swept"] : []);
   });
@@ -203,19 +203,19 @@ describe("GET /admin/v1/health names", () => {
     ["outbox_gave_up", { parked: 1 }],
     ["outbox_late", { waiting: 1, oldestMs: 600_001 }],
     [null, { waiting: 1, oldestMs: 600_000 }],
-  ])("%s for outboxes with %j", async (kind, depth) => {
+  ])("reports %s for outboxes with %j", async (kind, depth) => {
     const found = await problems(region({ REGION_OUTBOX: outboxesWith(depth) }));
     expect(found.map((one) => one.kind)).toEqual(kind === null ? [] : [kind]);
   });
 
-  it("an outbox that does not answer", async () => {
+  it("reports an outbox that does not respond", async () => {
     const silent = { getByName: () => ({ depth: () => Promise.reject(new Error("gone")) }) };
     expect(await problems(region({ REGION_OUTBOX: silent }))).toMatchObject([
       { kind: "outbox_silent" },
     ]);
   });
 
-  it("charges that wait for a region which is no longer in PEERS", async () => {
+  it("reports charges for a region that is no longer in PEERS", async () => {
     const whole = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const REGION_OUTBOX = {
       getByName: (name: string) => ({
@@ -229,7 +229,7 @@ describe("GET /admin/v1/health names", () => {
     ]);
   });
 
-  it("a database that lacks the newest migration", async () => {
+  it("reports a database that lacks the newest migration", async () => {
     expect(env.TEST_MIGRATIONS.at(-1)?.name).toBe(NEWEST_MIGRATION);
     const remove = env.DB.prepare("DELETE FROM d1_migrations WHERE name = ?");
     await remove.bind(NEWEST_MIGRATION).run();
@@ -241,7 +241,7 @@ describe("GET /admin/v1/health names", () => {
     ]);
   });
 
-  it("a book in conflict with its wallets, and one that is away", async () => {
+  it("reports a database that conflicts with wallets, and one that is unavailable", async () => {
     const gauges = { atMs: Date.now(), series: { turnpike_wallets_in_conflict: 2 } };
     const found = await problems(region({ REGION_METRICS: counted({ gauges }) }));
     expect(found).toMatchObject([{ kind: "wallets_in_conflict" }]);

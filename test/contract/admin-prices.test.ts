@@ -39,7 +39,7 @@ const errorOf = async (
 };
 
 describe("POST /admin/v1/prices", () => {
-  it("201: the rows as they are kept; the same again changes nothing", async () => {
+  it("returns 201 with the stored rows, and changes nothing on a repeat", async () => {
     const row = { ...ROW, from: someTime() };
     const first = await (await post([row])).json<{ prices: object[] }>();
     expect(first.prices).toEqual([
@@ -62,15 +62,27 @@ describe("POST /admin/v1/prices", () => {
   it.each([
     ["a price of 0", { price: { input: 0, output: 1 } }, "rows[1].price.input"],
     ["an output of 0", { price: { input: 1, output: 0 } }, "rows[1].price.output"],
-    ["no output of a model that answers", { price: { input: 1 } }, "rows[1].price.output"],
-    ["an image of a chat", { price: { input: 1, output: 1, image: 1 } }, "rows[1].price.image"],
-    ["a second of a chat", { price: { input: 1, output: 1, second: 1 } }, "rows[1].price.second"],
+    ["no output price of a chat model", { price: { input: 1 } }, "rows[1].price.output"],
     [
-      "a character of embeddings",
+      "an image price of a chat model",
+      { price: { input: 1, output: 1, image: 1 } },
+      "rows[1].price.image",
+    ],
+    [
+      "a second price of a chat model",
+      { price: { input: 1, output: 1, second: 1 } },
+      "rows[1].price.second",
+    ],
+    [
+      "a character price of an embeddings model",
       { item: "sandbox/embed", price: { input: 1, character: 1 } },
       "rows[1].price.character",
     ],
-    ["an output of one that does not", { item: "sandbox/embed" }, "rows[1].price.output"],
+    [
+      "an output price of a model without output",
+      { item: "sandbox/embed" },
+      "rows[1].price.output",
+    ],
     ["seven decimals", { price: { input: 0.0000001, output: 1 } }, "rows[1].price.input"],
     ["a percentage below 0", { price: undefined, percent: -1 }, "rows[1].percent"],
     ["half a percent", { price: undefined, percent: 0.5 }, "rows[1].percent"],
@@ -79,18 +91,14 @@ describe("POST /admin/v1/prices", () => {
     ["a day in the past", { from: "2020-01-01" }, "rows[1].from"],
     ["a time within the lead", { from: later(HOUR_MS - 30_000) }, "rows[1].from"],
     ["no time", { from: "soon" }, "rows[1].from"],
-    ["a model that nobody knows", { item: "nobody/knows" }, "rows[1].item"],
-    [
-      "a maker that nobody knows",
-      { item: "nobody/*", price: undefined, percent: 1 },
-      "rows[1].item",
-    ],
+    ["an unknown model", { item: "nobody/knows" }, "rows[1].item"],
+    ["an unknown author", { item: "nobody/*", price: undefined, percent: 1 }, "rows[1].item"],
     ["an alias", { item: "cheap" }, "rows[1].item"],
     ["a price of all models", { item: "*" }, "rows[1].price"],
-    ["a price of a maker", { item: "sandbox/*" }, "rows[1].price"],
+    ["a price of an author", { item: "sandbox/*" }, "rows[1].price"],
     ["a list without a name", { list: "" }, "rows[1].list"],
-    ["a list with a name of no list", { list: "Our Best" }, "rows[1].list"],
-  ])("400 for %s, with its place, and no row is posted", async (_what, wrong, param) => {
+    ["a list with an invalid name", { list: "Our Best" }, "rows[1].list"],
+  ])("returns 400 for %s with the param, and adds no row", async (_what, wrong, param) => {
     const good = { ...ROW, from: someTime() };
     const response = await post([good, { ...ROW, from: someTime(), ...wrong }]);
     expect(response.status).toBe(400);
@@ -103,14 +111,14 @@ describe("POST /admin/v1/prices", () => {
 });
 
 describe("DELETE /admin/v1/prices/{price_id}", () => {
-  it("200 for a row that is not about to begin, then 404", async () => {
+  it("returns 200 for a row that does not start soon, then 404", async () => {
     const { id } = await posted();
     const gone = await admin("DELETE", `/prices/${id}`);
     expect(await gone.json()).toEqual({ id, deleted: true });
     expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
   });
 
-  it("409 for one that is in force, and for the last row of a list that an organization has", async () => {
+  it("returns 409 for a row in force, and for the last row of an assigned list", async () => {
     await begun("begun", "*", { percent: 3 });
     const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
       id: string;
@@ -128,7 +136,7 @@ describe("DELETE /admin/v1/prices/{price_id}", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
-  it("400 for a list that nobody posted, and for the region's", async () => {
+  it("returns 400 for an unknown list, and for the region's own", async () => {
     const { orgId } = await openAccount();
     for (const price_list of ["nobody-posted", "default", "NO LIST"]) {
       const response = await admin("PATCH", `/orgs/${orgId}`, { price_list });
@@ -136,7 +144,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     }
   });
 
-  it("counts from its answer on: charge, receipt and list of models", async () => {
+  it("applies to the next charge, receipt and model list", async () => {
     await begun("half", "sandbox/echo", { price: { input: 500_000, output: 1_000_000 } });
     await begun("half", "*", { percent: 50 });
     const { orgId, key } = await openAccount();
@@ -168,7 +176,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     expect(await receiptOf(await chat(key))).toMatchObject({ price_list: null });
   });
 
-  it("GET /v1/models says the next price and its day", async () => {
+  it("returns the next price and its day at GET /v1/models", async () => {
     const { from } = await posted({ list: "soon-dearer", price: { input: 9, output: 11 } });
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { price_list: "soon-dearer" });
@@ -180,7 +188,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
   });
 });
 
-it("charges cache reads and writes their own price, from the post to the receipt", async () => {
+it("charges cache reads and writes at their own prices, from the post to the receipt", async () => {
   const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
   const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
   expect((await post([row])).status).toBe(201);
@@ -199,7 +207,7 @@ it("charges cache reads and writes their own price, from the post to the receipt
   });
 });
 
-it("GET /admin/v1/prices is every row in pages, by list, item and date", async () => {
+it("returns every price in pages, by list, item and date, at GET /admin/v1/prices", async () => {
   for (let i = 0; i < 3; i++) await posted({ list: "paged" });
   const seen: string[] = [];
   for (let after = ""; ;) {
@@ -214,7 +222,7 @@ it("GET /admin/v1/prices is every row in pages, by list, item and date", async (
   expect([seen.length, new Set(seen).size]).toEqual([3, 3]);
 });
 
-it("a copy of before is sold by while the lists cannot be read; without one 503 prices_unavailable, and nothing held or charged", async () => {
+it("charges by a cached price list while the lists can't be read, and returns 503 without one", async () => {
   const { key } = await openAccount();
   const away = {
     ...env,

@@ -39,8 +39,8 @@ const withoutCached = (answers: object): unknown =>
     name === "cached_tokens" ? 0 : value,
   );
 
-describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
-  it("a lost wallet is 503 until it is made again from the book: balance, usage, alerts", async () => {
+describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
+  it("restores balance, usage and alerts from the database, and ends the 503s", async () => {
     valueOf(await wallet.putEndUser("u", { dailyQuotaMicro: micros(1000) }));
     await pay(wallet, 900, "u");
     await chat(account.key);
@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
-  it("margin and rerate say that earlier requests can't be read", async () => {
+  it("makes margin and rerate return 400 for earlier requests", async () => {
     await chat(account.key);
     valueOf(await wallet.poke());
     await lose();
@@ -91,7 +91,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
     expect((await errorOf(answer, 400)).param).toBe("from");
   });
 
-  it("a credit that the book knows is not added again: its reference answers as the first time", async () => {
+  it("returns the first response to a repeated credit that the database has", async () => {
     const credit = (amount_micro: number): Promise<Response> =>
       admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro, reference: "invoice 7" });
     const first = await (await credit(5000)).json();
@@ -106,7 +106,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
     expect(await balanceOf(account.key)).toBe(104_100);
   });
 
-  it("many at once rebuild it once: who asks during it shares its answer, who asks later is 409", async () => {
+  it("rebuilds once for concurrent calls, which share a response, and returns 409 to later ones", async () => {
     valueOf(await wallet.poke());
     await lose();
     const answers = await Promise.all(Array.from({ length: 10 }, () => rebuild()));
@@ -121,8 +121,8 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: 200", () => {
   });
 });
 
-describe("POST /admin/v1/orgs/{id}/rebuild-wallet: refusals", () => {
-  it("409 for a healthy wallet, published or not, and nothing of it changes", async () => {
+describe("a rejected POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
+  it("returns 409 for a healthy wallet, published or not, and changes nothing", async () => {
     for (const publish of [false, true]) {
       if (publish) valueOf(await wallet.poke());
       await chat(account.key);
@@ -134,20 +134,20 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: refusals", () => {
     }
   });
 
-  it("404 when the book knows no balance of it: no wallet is made", async () => {
+  it("returns 404 if the database has no balance, and creates no wallet", async () => {
     await lose();
     await env.DB.prepare("DELETE FROM balances WHERE org_id = ?").bind(account.orgId).run();
     expect((await errorOf(await rebuild(), 404)).message).toContain("balance");
     expect(await wallet.balance()).toMatchObject({ ok: false });
   });
 
-  it("404 for an organization that does not exist: no wallet is made", async () => {
+  it("returns 404 for an organization that does not exist, and creates no wallet", async () => {
     const id = crypto.randomUUID();
     await errorOf(await rebuild(id), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
   });
 
-  it("401 for anyone but an operator, 405 with allow for GET", async () => {
+  it("returns 401 without an operator's token, and 405 with allow for GET", async () => {
     const path = `/orgs/${account.orgId}/rebuild-wallet`;
     await errorOf(await send(`/admin/v1${path}`, { method: "POST", key: account.key }), 401);
     const response = await admin("GET", path);

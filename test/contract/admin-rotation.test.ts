@@ -38,7 +38,7 @@ async function webhook(): Promise<string> {
 }
 
 describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
-  it("201: the record with a new secret, the same again; with an overlap both live, without the old one is dead", async () => {
+  it("returns 201 with a new secret, repeatably; the old one works during an overlap only", async () => {
     const first = await rotate({ overlap_seconds: 3600 }, { name: "one" });
     expect(first.status).toBe(201);
     const made = await first.json<{ key: string }>();
@@ -55,7 +55,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
     ]);
   });
 
-  it("400 without an Idempotency-Key or an overlap, 422 for another body; nothing is made", async () => {
+  it("returns 400 without Idempotency-Key or overlap, and 422 for another body, without an event", async () => {
     const path = `/orgs/${account.orgId}/keys/${account.keyId}/rotate`;
     const nameless = await errorOf(await admin("POST", path, { overlap_seconds: 0 }), 400);
     expect(nameless.param).toBe("Idempotency-Key");
@@ -68,7 +68,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
     expect(await events("key.rotated")).toHaveLength(1);
   });
 
-  it("404 for another organization's key, an unknown and a revoked one", async () => {
+  it("returns 404 for unknown and revoked keys and another organization's", async () => {
     const other = await openAccount();
     await errorOf(await rotate({ overlap_seconds: 0 }, { id: other.keyId }), 404);
     await errorOf(await rotate({ overlap_seconds: 0 }, { org: crypto.randomUUID() }), 404);
@@ -78,7 +78,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
   });
 });
 
-it("PATCH of a key's terms counts from the answer on, and is an event of the operator's", async () => {
+it("PATCH of a key's terms takes effect immediately and emits an event of the operator", async () => {
   const path = `/orgs/${account.orgId}/keys/${account.keyId}`;
   const terms = { budget_dollars: 0, budget_period: "day", allowed_models: ["sandbox/*"] };
   expect(await (await admin("PATCH", path, terms)).json()).toMatchObject(terms);
@@ -89,7 +89,7 @@ it("PATCH of a key's terms counts from the answer on, and is an event of the ope
 });
 
 describe("/admin/v1/orgs/{id}/sessions", () => {
-  it("lists those that were used in pages, and ends any: dead from the answer on, told as the operator's", async () => {
+  it("lists used sessions in pages, and ends any immediately with an event of the operator", async () => {
     const [one, two, unused] = [await session(), await session(), await session()];
     for (const { token } of [one, two]) expect(await statusOf(token)).toBe(200);
     const seen: unknown[] = [];
@@ -112,7 +112,7 @@ describe("/admin/v1/orgs/{id}/sessions", () => {
     for (const { actor } of told) expect(actor).toEqual(BY_ADMIN);
   });
 
-  it("404 for another organization's, used or not, and for what is no session's id", async () => {
+  it("returns 404 for another organization's sessions and for invalid IDs", async () => {
     const other = await openAccount();
     const made = await send("/v1/sessions", { key: other.key, body: {} });
     const { id, token } = await made.json<{ id: string; token: string }>();
@@ -140,7 +140,7 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
       return new Response("ok");
     });
   });
-  it("shows them without secrets, tests one in the operator's name, replays, and lists the deliveries", async () => {
+  it("lists webhooks without secrets, tests one as the operator, replays, and lists deliveries", async () => {
     const id = await webhook();
     const listed = await (await admin("GET", webhooks())).json<{ webhooks: Answer[] }>();
     expect(listed.webhooks).toEqual([expect.objectContaining({ id, enabled: true })]);
@@ -164,7 +164,7 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
     }, 15_000);
   });
 
-  it("404 for another organization's webhook, 400 with param; nothing is sent", async () => {
+  it("returns 404 for another organization's webhook and 400 with param, and sends nothing", async () => {
     const id = await webhook();
     const other = await openAccount();
     for (const [method, call, body] of [

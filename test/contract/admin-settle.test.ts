@@ -37,8 +37,8 @@ async function settled(body: unknown): Promise<unknown> {
   return response.json();
 }
 
-describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
-  it("charges a line that was really logged, pasted as it is, once", async () => {
+describe("POST /admin/v1/orgs/{id}/settle", () => {
+  it("charges a logged line as it was pasted, once", async () => {
     const logged: string[] = [];
     vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
     const world = await new FaultyWorld().open();
@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(generation?.usage).toMatchObject({ output: 3 });
   });
 
-  it("twenty at once are one charge, and every answer is the same", async () => {
+  it("charges 20 concurrent copies once, with the same response", async () => {
     const line = lineOf(await held(50), 30);
     const answers = await Promise.all(Array.from({ length: 20 }, () => settled(line)));
     expect(new Set(answers.map((one) => JSON.stringify(one))).size).toBe(1);
@@ -70,14 +70,14 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(await balanceOf(account.key)).toBe(970);
   });
 
-  it("a repeat with another cost answers as the first time and charges nothing", async () => {
+  it("returns the first response to a repeat with another cost, and charges nothing", async () => {
     const id = await held(50);
     const first = await settled(lineOf(id, 30));
     expect(await settled(lineOf(id, 45))).toEqual(first);
     expect(await balanceOf(account.key)).toBe(970);
   });
 
-  it("a hold that expired meanwhile is charged from what is free, the rest is ours", async () => {
+  it("charges an expired hold from the available balance, and absorbs the rest", async () => {
     setClock(Date.now());
     const id = await held(50);
     setClock(Date.now() + 30 * 60_000);
@@ -111,7 +111,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(valueOf(await wallet.balance()).openHolds).toBe(1);
   });
 
-  it("needs no more than the three fields, and takes no other", async () => {
+  it("requires only three fields, and ignores others", async () => {
     const { request_id, cost_micro, generation } = lineOf(await held(50), 30);
     const wish = { charged_micro: 1, result: "voided", late: true, seq: 99, state: "voided" };
     expect(await settled({ request_id, cost_micro, generation, ...wish })).toMatchObject({
@@ -120,7 +120,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     });
   });
 
-  it("the generation keeps the key and end user of its hold, and nothing unknown", async () => {
+  it("stores the key and end user of the hold, and no unknown field", async () => {
     const id = await held(50);
     const stranger = { keyId: "key_0VbbtnxZGhU4ZPPzjn5l243b", externalId: "someone", secret: "x" };
     await settled(lineOf(id, 30, stranger));
@@ -146,7 +146,7 @@ async function refusedFor(body: (id: string) => unknown): Promise<string | null>
   return error.param;
 }
 
-describe("POST /admin/v1/orgs/{id}/settle: 400, and nothing happened", () => {
+describe("an invalid body of POST /admin/v1/orgs/{id}/settle", () => {
   const { usage, price } = GENERATION;
 
   it.each<[string, object]>([
@@ -162,7 +162,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 400, and nothing happened", () => {
     ["generation", { generation: null }],
     ["generation", { generation: "{}" }],
     ["generation", { generation: [] }],
-  ])("a wrong %s is named: %j", async (param, fields) => {
+  ])("returns 400 with the invalid param %s: %j", async (param, fields) => {
     expect(await refusedFor((id) => ({ ...lineOf(id, 30), ...fields }))).toBe(param);
   });
 
@@ -186,40 +186,43 @@ describe("POST /admin/v1/orgs/{id}/settle: 400, and nothing happened", () => {
     ["durationMs", { durationMs: null }],
     ["estimated", { estimated: null }],
     ["finishReason", { finishReason: 1 }],
-  ])("a wrong generation.%s is named: %j", async (param, fields) => {
+  ])("returns 400 with the invalid param generation.%s: %j", async (param, fields) => {
     expect(await refusedFor((id) => lineOf(id, 30, fields))).toBe(`generation.${param}`);
   });
 
-  it.each(["request_id", "cost_micro", "generation"])("a missing %s is named", async (param) => {
-    const refused = await refusedFor((id) => {
-      const line = without(param);
-      return param === "request_id" ? line : { ...line, request_id: id };
-    });
-    expect(refused).toBe(param);
-  });
+  it.each(["request_id", "cost_micro", "generation"])(
+    "returns 400 with the missing param %s",
+    async (param) => {
+      const refused = await refusedFor((id) => {
+        const line = without(param);
+        return param === "request_id" ? line : { ...line, request_id: id };
+      });
+      expect(refused).toBe(param);
+    },
+  );
 
-  it("no body at all, and no JSON", async () => {
+  it("returns 400 if missing or not JSON", async () => {
     for (const body of [undefined, "settlement_unsaved"]) {
       expect((await errorOf(await settle(body), 400)).type).toBe("invalid_request_error");
     }
   });
 });
 
-describe("POST /admin/v1/orgs/{id}/settle: refusals", () => {
-  it("404 for an organization that does not exist: no wallet is made for it", async () => {
+describe("a rejected POST /admin/v1/orgs/{id}/settle", () => {
+  it("returns 404 for an organization that does not exist, and creates no wallet", async () => {
     const id = crypto.randomUUID();
     await errorOf(await settle({ ...lineOf(newId(), 30), org_id: id }, id), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
   });
 
-  it("401 for anyone but an operator", async () => {
+  it("returns 401 without an operator's token", async () => {
     const id = await held(50);
     const path = `/admin/v1/orgs/${account.orgId}/settle`;
     await errorOf(await send(path, { key: account.key, body: lineOf(id, 30) }), 401);
     expect(await balanceOf(account.key)).toBe(1000);
   });
 
-  it("405 with allow for GET", async () => {
+  it("returns 405 with allow for GET", async () => {
     const response = await admin("GET", `/orgs/${account.orgId}/settle`);
     expect(response.headers.get("allow")).toBe("POST");
     await errorOf(response, 405);

@@ -73,12 +73,12 @@ async function expectEverywhere(count: number): Promise<readonly Alert[]> {
   return alerts;
 }
 
-describe("GET /v1/alerts: 200", () => {
+describe("GET /v1/alerts", () => {
   it("returns an empty list before any alert", async () => {
     expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
   });
 
-  it("100 requests of one end user at once cross 0.8 of day and month once each", async () => {
+  it("returns one alert each for day and month after 100 concurrent requests of an end user", async () => {
     await put("u", 1_000_000, 1_000_400);
     await pay(wallet, 799_990, "u");
     expect(await total()).toBe(0);
@@ -111,7 +111,7 @@ describe("GET /v1/alerts: 200", () => {
     ]);
   });
 
-  it("the next day crosses its own quota again, the month does not", async () => {
+  it("returns another daily alert on the next day, but no monthly one", async () => {
     await put("u", 100, 10_000);
     await pay(wallet, 80, "u");
     setClock(NOON + DAY);
@@ -124,7 +124,7 @@ describe("GET /v1/alerts: 200", () => {
     expect(alerts.map(({ period }) => period)).toEqual(["2036-07-15", "2036-07-14"]);
   });
 
-  it("a changed quota or threshold is looked at at once, each limit told once", async () => {
+  it("returns an alert immediately after a quota or threshold changes, once per limit", async () => {
     await put("u", null, null);
     await chat(account.key, { user: "u" });
     await pay(wallet, 500, "u");
@@ -141,7 +141,7 @@ describe("GET /v1/alerts: 200", () => {
     expect((await expectEverywhere(2))[0]).toMatchObject({ kind: "user_monthly" });
   });
 
-  it("a low balance is told once per fall, and again only after 1.1 times its threshold", async () => {
+  it("returns one alert per fall of the balance, again only after 1.1 times the threshold", async () => {
     await addCredits(account.orgId, 1500 - 1_000_000_000);
     await changed("PATCH", `/v1/orgs/${account.orgId}/settings`, {
       low_balance_threshold_dollars: 0.001,
@@ -165,7 +165,7 @@ describe("GET /v1/alerts: 200", () => {
     expect(second?.["value_micro"]).toBe(valueOf(await wallet.balance()).creditsMicro);
   });
 
-  it("page by page, newest first, the same ones", async () => {
+  it("returns the same alerts page by page, newest first", async () => {
     for (const user of ["a", "b", "c", "d", "e"]) {
       await put(user, 10, null);
       await pay(wallet, 9, user);
@@ -198,7 +198,7 @@ describe("GET /v1/alerts: 200", () => {
 const busy = (): Promise<never> =>
   Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
 
-describe("GET /v1/alerts: refusals", () => {
+describe("a rejected GET /v1/alerts", () => {
   let key: string;
   beforeAll(async () => {
     ({ key } = await openAccount());
@@ -214,28 +214,28 @@ describe("GET /v1/alerts: refusals", () => {
     ["offset", "offset=-1"],
     ["offset", "offset=x"],
     ["offset", "offset=1e3"],
-  ])("400 names %s: %s", async (param, query) => {
+  ])("returns 400 with the param of %s: %s", async (param, query) => {
     const error = await errorOf(await read(`?${query}`, key), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });
 
-  it("401 without a key", async () => {
+  it("returns 401 without a key", async () => {
     expect((await errorOf(await send("/v1/alerts"), 401)).type).toBe("invalid_api_key");
   });
 
-  it("403 for a member, and the message names the roles", async () => {
+  it("returns 403 for a member, with the allowed roles in the message", async () => {
     const error = await errorOf(await read("", await keyWithRole(account.orgId, "member")), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
     expect(error.message).toMatch(/owner.*admin.*billing/);
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
     const response = await send("/v1/alerts", { method, key });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);
   });
 
-  it("503 when the wallet cannot be asked: never an empty list", async () => {
+  it("returns 503, not an empty list, when the wallet is unavailable", async () => {
     const bindings = walletsWith(() => ({ alerts: busy }));
     const response = await send("/v1/alerts", { key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");

@@ -19,7 +19,7 @@ const look = (org: string, by = cookie): Promise<Response> =>
 const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
 
 describe("POST /console/api/as", () => {
-  it("200: every list is read as its owner reads it", async () => {
+  it("shows every list as its owner sees it", async () => {
     const seen = await (await look(account.orgId)).json<object>();
     expect(seen).toMatchObject({
       kind: "operator",
@@ -43,7 +43,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("403 read_only for every change and everything paid, of the organization and of the operator", async () => {
+  it("rejects every change and paid request with 403 read_only", async () => {
     await look(account.orgId);
     const changes = ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,
@@ -70,7 +70,7 @@ describe("POST /console/api/as", () => {
     ]);
   });
 
-  it("ends with DELETE; then it is the operator's session as before", async () => {
+  it("ends with DELETE, which restores the operator's own session", async () => {
     await look(account.orgId);
     const ended = await page("/as", cookie, { method: "DELETE" });
     expect(await ended.json()).toMatchObject({ role: "operator", organization: null });
@@ -78,7 +78,7 @@ describe("POST /console/api/as", () => {
     expect((await page("/admin/v1/orgs", cookie)).status).toBe(200);
   });
 
-  it("409 for a page that still shows another organization", async () => {
+  it("returns 409 to a page that still shows another organization", async () => {
     const other = await openAccount();
     await look(account.orgId);
     await look(other.orgId);
@@ -87,7 +87,7 @@ describe("POST /console/api/as", () => {
     expect((await errorOf(answer, 409)).code).toBe("other_organization");
   });
 
-  it("404 for none, 403 for a key, also an owner's, 401 without a session", async () => {
+  it("returns 404 for an unknown organization, 403 for a key and 401 without a session", async () => {
     await errorOf(await look("nobody"), 404);
     expect((await errorOf(await look(account.orgId, await login(account.key)), 403)).code).toBe(
       "role_required",
@@ -95,7 +95,7 @@ describe("POST /console/api/as", () => {
     await errorOf(await look(account.orgId, ""), 401);
   });
 
-  it("works where no key of an owner is left, and for who is suspended", async () => {
+  it("works without any owner's key, and for a suspended organization", async () => {
     const other = await openAccount();
     await admin("PATCH", `/orgs/${other.orgId}`, { status: "suspended" });
     expect((await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`)).status).toBe(200);

@@ -36,8 +36,8 @@ async function revokedKey(): Promise<string> {
   return account.key;
 }
 
-describe("authentication: 200", () => {
-  it("the scheme in any case, one space", async () => {
+describe("authentication with a valid key", () => {
+  it("accepts the scheme in any case, with one space", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"]) {
       expect((await withHeader(`${scheme} ${key}`)).status).toBe(200);
     }
@@ -61,8 +61,8 @@ describe("authentication: 200", () => {
   });
 });
 
-describe("authentication: 401", () => {
-  it("one body for every way to be wrong, and no key in it", async () => {
+describe("authentication with an invalid key", () => {
+  it("returns the same 401 body for every error, without the key", async () => {
     const headers = [
       "",
       "Bearer",
@@ -98,14 +98,14 @@ describe("authentication: 401", () => {
     expect(error).toMatchObject({ type: "invalid_api_key", param: null, code: null });
   });
 
-  it("two headers are none", async () => {
+  it("rejects two authorization headers", async () => {
     const headers = new Headers();
     for (let i = 0; i < 2; i++) headers.append("authorization", `Bearer ${key}`);
     const response = await withHeader(headers.get("authorization") ?? "");
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("comes before anything that a body can be wrong with, on every path and method", async () => {
+  it("precedes body checks on every path and method", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/balance"]) {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
@@ -120,8 +120,8 @@ describe("authentication: 401", () => {
   });
 });
 
-describe("authentication: 403 and 503", () => {
-  it("403 region_mismatch for a regional key of the other region, issued or not", async () => {
+describe("authentication with a key of the other region", () => {
+  it("returns 403 region_mismatch for a regional key, issued or not", async () => {
     const { bindings, ...counted } = countedBindings();
     const response = await withHeader(`Bearer ${await minted("us", "regional")}`, bindings);
     expect(response.headers.has("openai-organization")).toBe(false);
@@ -133,7 +133,7 @@ describe("authentication: 403 and 503", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("503 home_region_unreachable for a global key of the other region, with retry-after", async () => {
+  it("returns 503 home_region_unreachable with retry-after for a global key", async () => {
     const response = await withHeader(`Bearer ${await minted("us", "global")}`);
     expect(response.headers.get("retry-after")).toBe("1");
     expect(await errorOf(response, 503)).toMatchObject({
@@ -143,8 +143,8 @@ describe("authentication: 403 and 503", () => {
   });
 });
 
-describe("a key that was not issued", () => {
-  it("rejects a key with any changed character: 401, no object, no statement", async () => {
+describe("storage access per key", () => {
+  it("needs none to reject a key with any changed character", async () => {
     const counted = countedBindings();
     for (let at = 0; at < key.length; at++) {
       const other = ALPHABET.charAt((ALPHABET.indexOf(key.charAt(at)) + 1) % ALPHABET.length);
@@ -155,7 +155,7 @@ describe("a key that was not issued", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("rejects an active key under another scope or region", async () => {
+  it("needs none to reject an active key under another scope or region", async () => {
     const counted = countedBindings();
     const value = key.slice("svc_sk_eu_live_".length);
     for (const prefix of PREFIXES.slice(1)) {
@@ -165,7 +165,7 @@ describe("a key that was not issued", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("the counting counts: a live key names its register and its wallet, then its wallet alone", async () => {
+  it("covers key object and wallet on first use, then only the wallet", async () => {
     const counted = countedBindings();
     // Another's first, which reads the prices: an isolate does that now and then.
     await withHeader(`Bearer ${(await openAccount()).key}`, counted.bindings);

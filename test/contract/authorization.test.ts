@@ -94,7 +94,7 @@ it("serves exactly the table of paths below /v1, each in one place", () => {
   expect(reaches.size).toBe(new Set(ROUTES.map(({ path }) => path)).size);
 });
 
-it("everyone may everything, but for this", () => {
+it("allows every role every endpoint, except those in this table", () => {
   const fewer = ROUTES.filter(({ who }) => who.roles !== EVERYONE || who.others !== undefined);
   const said = fewer.map(({ method, path, who }) => {
     return `${method} ${path}: ${who.others === undefined ? who.roles.join() : `others' ${who.others.join()}`}`;
@@ -171,8 +171,8 @@ it("everyone may everything, but for this", () => {
   ]);
 });
 
-describe("a role may do what the table says, and nothing else", () => {
-  it.each(byName(ROWS))("%s", async (_, row) => {
+describe("the table of roles", () => {
+  it.each(byName(ROWS))("allows exactly the listed roles: %s", async (_, row) => {
     const [, , may, status] = row;
     for (const role of EVERYONE) {
       const account = members[role];
@@ -184,40 +184,46 @@ describe("a role may do what the table says, and nothing else", () => {
   });
 });
 
-describe("someone else's and nobody's are one answer, byte for byte", () => {
-  it.each(byName(ROWS.filter(namesTarget)))("%s", async (_, row) => {
-    const { owner } = members;
-    const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
-    for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
-      const [id, unknown] = [await ownId(row, other), unknownId(row)];
-      const theirs = await bare(await ask(row, caller.key, id), id);
-      const nobodys = await bare(await ask(row, caller.key, unknown), unknown);
-      expect(theirs).toEqual(nobodys);
-      const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
-      if (mayNot && (theirs as { status?: number }).status === 403) continue; // refused before anything is looked for
-      expect(theirs).toMatchObject({
-        status: 404,
-        body: expect.stringMatching(/No such | not found\./),
-      });
-    }
-  });
+describe("access to someone else's resource", () => {
+  it.each(byName(ROWS.filter(namesTarget)))(
+    "returns the same as for a missing one: %s",
+    async (_, row) => {
+      const { owner } = members;
+      const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
+      for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
+        const [id, unknown] = [await ownId(row, other), unknownId(row)];
+        const theirs = await bare(await ask(row, caller.key, id), id);
+        const nobodys = await bare(await ask(row, caller.key, unknown), unknown);
+        expect(theirs).toEqual(nobodys);
+        const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
+        if (mayNot && (theirs as { status?: number }).status === 403) continue; // refused before anything is looked for
+        expect(theirs).toMatchObject({
+          status: 404,
+          body: expect.stringMatching(/No such | not found\./),
+        });
+      }
+    },
+  );
 
-  it.each(byName(OWN_ONLY))("%s: a colleague's, to a member", async (_, row) => {
-    const [, , may, status] = row;
-    for (const role of EVERYONE) {
-      const { key } = members[role];
-      const [id, unknown] = [await ownId(row, colleague), unknownId(row)];
-      const theirs = await bare(await ask(row, key, id), id);
-      const nobodys = await bare(await ask(row, key, unknown), unknown);
-      const seen = may.includes(role) ? { status } : nobodys;
-      expect(theirs).toMatchObject(seen);
-      expect(nobodys).toMatchObject({ status: 404 });
-    }
-  });
+  it.each(byName(OWN_ONLY))(
+    "differs for a member only where the table allows it: %s",
+    async (_, row) => {
+      const [, , may, status] = row;
+      for (const role of EVERYONE) {
+        const { key } = members[role];
+        const [id, unknown] = [await ownId(row, colleague), unknownId(row)];
+        const theirs = await bare(await ask(row, key, id), id);
+        const nobodys = await bare(await ask(row, key, unknown), unknown);
+        const seen = may.includes(role) ? { status } : nobodys;
+        expect(theirs).toMatchObject(seen);
+        expect(nobodys).toMatchObject({ status: 404 });
+      }
+    },
+  );
 });
 
-describe("without a live key", () => {
-  it("every path is the same 401, whatever it names", async () => {
+describe("a request without an active key", () => {
+  it("gets the same 401 on every path", async () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
@@ -227,7 +233,7 @@ describe("without a live key", () => {
     expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
   });
 
-  it("customers are nobody to the operator's calls, whatever their role", async () => {
+  it("gets the same 401 on operators' paths as customers of any role", async () => {
     const answers = new Set<string>();
     for (const { method, path } of OPERATOR_ENDPOINTS) {
       const { orgId, memberId, keyId } = members.owner;
@@ -277,7 +283,7 @@ it("shows another organization's owner only its own in every list", async () => 
   }
 });
 
-it("a suspended organization reads everything and writes nothing", async () => {
+it("lets a suspended organization read everything and write nothing", async () => {
   const account = await openAccount();
   const calls: (readonly [Row, string])[] = [];
   for (const row of ROWS) calls.push([row, await ownId(row, account)]);

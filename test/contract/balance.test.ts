@@ -10,8 +10,8 @@ beforeAll(async () => {
 type Balance = Record<"credits_micro" | "held_micro" | "available_micro", number>;
 const read = async (key: string): Promise<unknown> => (await send("/v1/balance", { key })).json();
 
-describe("GET /v1/balance: 200", () => {
-  it("returns micro-credits and the same in dollars, nothing else", async () => {
+describe("GET /v1/balance", () => {
+  it("returns micro-credits and the same amount in dollars, nothing else", async () => {
     const response = await send("/v1/balance", { key: account.key });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -31,12 +31,12 @@ describe("GET /v1/balance: 200", () => {
     [1_000_000, 1],
     [8_200_000, 8.2],
     [123_456_789_012_345, 123_456_789.012345],
-  ])("%i micros are %d dollars", async (micros, dollars) => {
+  ])("returns %i micro-credits as %d dollars", async (micros, dollars) => {
     const { key } = await openAccount({ credits: micros });
     expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
-  it("returns 0 without credits; reads still work and a completion is 402", async () => {
+  it("returns 0 without credits, while reads still work and a completion returns 402", async () => {
     const { key } = await openAccount({ credits: 0 });
     expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {
@@ -45,7 +45,7 @@ describe("GET /v1/balance: 200", () => {
     expect((await chat(key)).status).toBe(402);
   });
 
-  it("shows a credit, a correction and a charge at once", async () => {
+  it("includes a credit, a correction and a charge immediately", async () => {
     const { orgId, key } = await openAccount({ credits: 5000 });
     await addCredits(orgId, 1000);
     await addCredits(orgId, -2000);
@@ -67,18 +67,18 @@ describe("GET /v1/balance: 200", () => {
     await reader?.cancel();
   });
 
-  it("HEAD is GET without its body", async () => {
+  it("returns no body for HEAD", async () => {
     const response = await send("/v1/balance", { method: "HEAD", key: account.key });
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 });
 
-describe("GET /v1/balance: refusals", () => {
-  it("401 without a key", async () => {
+describe("a rejected GET /v1/balance", () => {
+  it("returns 401 without a key", async () => {
     expect((await errorOf(await send("/v1/balance"), 401)).type).toBe("invalid_api_key");
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
     const response = await send("/v1/balance", { method, key: account.key });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");

@@ -29,7 +29,7 @@ const usageOf = (body: Record<string, unknown>): { id: string; usage: number }[]
   (body["budgets"] as { id: string; usage: number }[]).map(({ id, usage }) => ({ id, usage }));
 
 describe("an organization's budgets", () => {
-  it("reject the request that doesn't fit, name the budget, and have room again after the window", async () => {
+  it("reject the request that doesn't fit, name the budget, and reset after the window", async () => {
     const body = await bodyOf(await settings([{ limit_requests: 2, window: "5m" }]));
     expect(body["budgets"]).toMatchObject([
       { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
@@ -52,7 +52,7 @@ describe("an organization's budgets", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("appear with the calling key's in GET /v1/key, and the one with the least dollars left", async () => {
+  it("appear with the key's own budget in GET /v1/key, with the lowest in effective_budget", async () => {
     await settings([{ limit_dollars: 3, window: "day", alert_at: 0.5 }]);
     const { key } = await createKey(account.key, {
       budgets: [{ limit_dollars: 1, window: "60m", models: ["sandbox/*"] }],
@@ -73,7 +73,7 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("keep ID and count of an entry whose limit changes, and start others with the period's usage", async () => {
+  it("keep ID and count when a limit changes, and start new entries with the period's usage", async () => {
     expect((await chat(account.key)).status).toBe(200);
     const [before] = usageOf(await bodyOf(await settings([{ limit_dollars: 2, window: "day" }])));
     expect(before?.usage).toBeGreaterThan(0);
@@ -104,13 +104,13 @@ describe("an organization's budgets", () => {
       ],
       "budgets",
     ],
-  ])("are 400 with the field if invalid: %j", async (budgets, param) => {
+  ])("return 400 with the field if invalid: %j", async (budgets, param) => {
     expect(await errorOf(await settings(budgets), 400)).toMatchObject({ param });
   });
 });
 
 describe("a budget of another owner", () => {
-  it("rejects an end user with 429 like its quotas, and ends with it", async () => {
+  it("rejects an end user with 429 like its quotas, and ends when the end user is deleted", async () => {
     const made = await send("/v1/users", {
       method: "POST",
       key: account.key,

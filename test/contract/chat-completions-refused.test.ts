@@ -14,7 +14,7 @@ const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBO
 const tool = (name: string) => ({ type: "function", function: { name } });
 const CAPS = ["max_tokens", "max_completion_tokens"];
 
-describe("POST /v1/chat/completions: 400, with param", () => {
+describe("POST /v1/chat/completions with an invalid body", () => {
   it.each<[string | null, Record<string, unknown>]>([
     ["model", { model: undefined }],
     ["model", { model: null }],
@@ -85,7 +85,7 @@ describe("POST /v1/chat/completions: 400, with param", () => {
     ["user", { user: "a\u0000" }],
     ["user", { user: "a\u2028b" }],
     ["user", { user: ".." }],
-  ])("a wrong %s is named", async (param, wrong) => {
+  ])("returns 400 with the invalid %s", async (param, wrong) => {
     const before = await balanceOf(key);
     const error = await errorOf(await chat(key, wrong), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
@@ -94,14 +94,14 @@ describe("POST /v1/chat/completions: 400, with param", () => {
   });
 
   it.each(CAPS.flatMap((cap) => [0, -1, 1.5, "10", true].map((value) => [cap, value] as const)))(
-    "%s %s is refused and named",
+    "returns 400 if %s is %s",
     async (param, value) => {
       const error = await errorOf(await chat(key, { [param]: value }), 400);
       expect(error).toMatchObject({ type: "invalid_request_error", param });
     },
   );
 
-  it("a temperature of 1e400 is named", async () => {
+  it("returns 400 for a temperature of 1e400", async () => {
     const body = `{"model":"sandbox/echo","messages":[{"role":"user","content":"a"}],"temperature":1e400}`;
     const error = await errorOf(await send("/v1/chat/completions", { key, body }), 400);
     expect(error.param).toBe("temperature");
@@ -115,13 +115,13 @@ describe("POST /v1/chat/completions: 400, with param", () => {
     ["modalities", ["text", "audio"]],
     ["prediction", { type: "content", content: "x" }],
     ["store", true],
-  ])("%s costs money that we do not price: refused, not dropped", async (param, value) => {
+  ])("returns 400 for %s, which has no price", async (param, value) => {
     const error = await errorOf(await chat(key, { [param]: value }), 400);
     expect(error.type).toBe("invalid_request_error");
     expect(error.param?.startsWith(param)).toBe(true);
   });
 
-  it("an image for a model that does not see is refused clearly", async () => {
+  it("returns 400 for an image if the model does not accept images", async () => {
     const bindings = upstreamBindings();
     const fields = { ...user([{ type: "text", text: "look" }, image]), model: "mock/blind" };
     const error = await errorOf(await chat(key, fields, { bindings }), 400);
@@ -130,8 +130,8 @@ describe("POST /v1/chat/completions: 400, with param", () => {
   });
 });
 
-describe("POST /v1/chat/completions: 402", () => {
-  it("two requests without a cap pass at once: the first leaves half of what is free", async () => {
+describe("insufficient credits at POST /v1/chat/completions", () => {
+  it("allow two concurrent requests without a cap, as the first holds half of the available credits", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
@@ -141,7 +141,7 @@ describe("POST /v1/chat/completions: 402", () => {
     await open.body?.cancel();
   });
 
-  it("tells the balance and what is needed, as integers, and asks for no retry", async () => {
+  it("return 402 with integer balance and required amount, and x-should-retry: false", async () => {
     const { key: poor } = await openAccount({ credits: 99 });
     const response = await chat(poor);
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -164,7 +164,7 @@ describe("POST /v1/chat/completions: 402", () => {
     expect((await chat(short.key)).status).toBe(402);
   });
 
-  it("says retry soon when open requests alone are in the way", async () => {
+  it("return 402 with a retry soon if only open holds are in the way", async () => {
     const { key: busy } = await openAccount({ credits: 300 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true, max_tokens: 500 });
     const response = await chat(busy);
@@ -177,7 +177,7 @@ describe("POST /v1/chat/completions: 402", () => {
   });
 });
 
-describe("POST /v1/chat/completions: 404", () => {
+describe("an unknown model at POST /v1/chat/completions", () => {
   it.each([
     "no/such",
     "../x",
@@ -187,7 +187,7 @@ describe("POST /v1/chat/completions: 404", () => {
     "sandbox/embed",
     "embeddings/cheapest",
     "SMART",
-  ])("%s is no chat model here", async (model) => {
+  ])("returns 404 for %s", async (model) => {
     const error = await errorOf(await chat(key, { model }), 404);
     expect(error).toMatchObject({
       type: "invalid_request_error",
@@ -197,8 +197,8 @@ describe("POST /v1/chat/completions: 404", () => {
   });
 });
 
-describe("POST /v1/chat/completions: 429", () => {
-  it("the key's minute: retry_after is the header's, 1 to 60", async () => {
+describe("limits at POST /v1/chat/completions", () => {
+  it("return 429 for the key's minute with the header's retry_after, 1 to 60", async () => {
     const limited = await openAccount({ rpmLimit: 1 });
     expect((await chat(limited.key)).status).toBe(200);
     const response = await chat(limited.key);
@@ -216,29 +216,32 @@ describe("POST /v1/chat/completions: 429", () => {
   it.each([
     ["daily", { dailyQuotaMicro: micros(0), monthlyQuotaMicro: null }],
     ["monthly", { dailyQuotaMicro: null, monthlyQuotaMicro: micros(10) }],
-  ])("an end user's %s quota: its code, no retry-after, no retry", async (period, quota) => {
-    const account = await openAccount();
-    await env.WALLET.getByName(account.orgId).putEndUser("customer", quota);
-    const response = await chat(account.key, { user: "customer" });
-    expect(response.headers.has("retry-after")).toBe(false);
-    expect(response.headers.get("x-should-retry")).toBe("false");
-    expect(await errorOf(response, 429)).toEqual({
-      message: expect.stringMatching(`^You exceeded your current ${period} quota`),
-      type: "api_error",
-      code: "end_user_quota_exceeded",
-      param: null,
-      quota_micro: period === "daily" ? 0 : 10,
-      left_micro: period === "daily" ? 0 : 10,
-      required_micro: expect.any(Number),
-      resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
-    });
-    expect((await chat(account.key)).status).toBe(200); // without user the organization pays
-  });
+  ])(
+    "return 429 for an end user's %s quota with its code and without a retry",
+    async (period, quota) => {
+      const account = await openAccount();
+      await env.WALLET.getByName(account.orgId).putEndUser("customer", quota);
+      const response = await chat(account.key, { user: "customer" });
+      expect(response.headers.has("retry-after")).toBe(false);
+      expect(response.headers.get("x-should-retry")).toBe("false");
+      expect(await errorOf(response, 429)).toEqual({
+        message: expect.stringMatching(`^You exceeded your current ${period} quota`),
+        type: "api_error",
+        code: "end_user_quota_exceeded",
+        param: null,
+        quota_micro: period === "daily" ? 0 : 10,
+        left_micro: period === "daily" ? 0 : 10,
+        required_micro: expect.any(Number),
+        resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
+      });
+      expect((await chat(account.key)).status).toBe(200); // without user the organization pays
+    },
+  );
 });
 
-describe("POST /v1/chat/completions: 502 and 503", () => {
+describe("a provider failure at POST /v1/chat/completions", () => {
   it.each(["status-408", "status-500", "cut", "error-mid", "error-first", "html", "bad-json"])(
-    "sandbox/%s is a 502 upstream_error and costs nothing",
+    "returns 502 upstream_error for sandbox/%s, without a charge",
     async (model) => {
       const before = await balanceOf(key);
       const response = await chat(key, { model: `sandbox/${model}` });
@@ -251,7 +254,7 @@ describe("POST /v1/chat/completions: 502 and 503", () => {
   );
 
   it.each(["status-429", "status-503"])(
-    "sandbox/%s is a 503 upstream_overloaded with retry-after 1 to 59",
+    "returns 503 upstream_overloaded with retry-after 1 to 59 for sandbox/%s",
     async (model) => {
       const response = await chat(key, { model: `sandbox/${model}` });
       const wait = Number(response.headers.get("retry-after"));

@@ -17,7 +17,7 @@ const WITH_USAGE = { stream_options: { include_usage: true } };
 const finishes = (chunks: readonly Chunk[]) =>
   chunks.flatMap((one) => one.choices).filter((choice) => choice.finish_reason !== null);
 
-describe("POST /v1/chat/completions, streamed: 200", () => {
+describe("a stream of POST /v1/chat/completions", () => {
   it("returns server-sent events, also for Accept: application/json", async () => {
     const response = await start({}, { accept: "application/json" });
     expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -25,7 +25,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     await response.text();
   });
 
-  it("every chunk fits OpenAI's schema, with one id, created and model", async () => {
+  it("matches OpenAI's schema in every chunk, with one id, created and model", async () => {
     const chunks = await stream({ model: "smart" });
     const identities = chunks.map(({ id, created, model }) => `${id} ${created} ${model}`);
     expect(new Set(identities).size).toBe(1);
@@ -33,7 +33,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(textOf(chunks)).toBe("Hello there");
   });
 
-  it("the id is the request's, and no two streams share one", async () => {
+  it("uses the request's ID, which no other stream has", async () => {
     const [one, two] = [await start(), await start()];
     const [first] = chunksOf(await eventsOf(one));
     const [second] = chunksOf(await eventsOf(two));
@@ -41,7 +41,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(first?.id).not.toBe(second?.id);
   });
 
-  it("the role comes once, first; the finish reason once, last, beside an empty delta", async () => {
+  it("sends the role once, first, and the finish reason once, last, with an empty delta", async () => {
     const chunks = await stream();
     const deltas = chunks.map((one) => one.choices[0]?.delta);
     expect(deltas[0]).toMatchObject({ role: "assistant", content: "" });
@@ -52,7 +52,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(finishes(chunks)).toHaveLength(1);
   });
 
-  it("ends with [DONE] and a blank line, once, and nothing after it", async () => {
+  it("ends once with [DONE] and a blank line", async () => {
     const text = await (await start()).text();
     expect(text.endsWith("\n\ndata: [DONE]\n\n")).toBe(true);
     expect(text.split("[DONE]")).toHaveLength(2);
@@ -66,14 +66,14 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     }
   });
 
-  it("adds one last usage chunk without choices with include_usage; earlier ones have null", async () => {
+  it("adds a last usage chunk without choices with include_usage, and null before it", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");
     expect(chunks.slice(0, -1).every((one) => one.usage === null)).toBe(true);
   });
 
-  it("usage.cost_micro is the price of the usage and exactly what the balance falls by", async () => {
+  it("reports usage.cost_micro equal to the usage's price and to the change in balance", async () => {
     const before = await balanceOf(key);
     const chunks = await stream(WITH_USAGE);
     const usage = chunks.at(-1)?.usage;
@@ -83,7 +83,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(before - (await balanceOf(key))).toBe(usage?.cost_micro);
   });
 
-  it("costs what the same answer costs as JSON", async () => {
+  it("costs as much as the same JSON response", async () => {
     const before = await balanceOf(key);
     await stream();
     const between = await balanceOf(key);
@@ -91,7 +91,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(before - between).toBe(Number(json.headers.get("x-cost-micro")));
   });
 
-  it("arrives word by word: the first bytes are there before the last are made", async () => {
+  it("delivers the first bytes before the last are generated", async () => {
     const response = await start({ model: "sandbox/stall" });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const { value } = (await reader?.read()) ?? {};
@@ -99,7 +99,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     await reader?.cancel();
   });
 
-  it("silence is bridged by a comment that no client takes for data", async () => {
+  it("sends a comment, not data, during a silence", async () => {
     const encoder = new TextEncoder();
     const silence = Promise.withResolvers<void>();
     const events = [{ content: "a" }, { content: "b", finish: "stop" }].map(
@@ -133,7 +133,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(textOf(chunks)).toBe("ab");
   });
 
-  it("each of n choices has its role and its finish", async () => {
+  it("sends role and finish reason for each of n choices", async () => {
     const chunks = await stream({ n: 2 });
     for (const index of [0, 1]) {
       const own = chunks.flatMap((one) => one.choices).filter((one) => one.index === index);
@@ -143,7 +143,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     }
   });
 
-  it("a cap, a stop, logprobs and a JSON schema work as without a stream", async () => {
+  it("supports a cap, stop, logprobs and a JSON schema like the JSON response", async () => {
     const messages = [{ role: "user", content: "one two three four five" }];
     const cut = await stream({ messages, max_tokens: 2 });
     expect(finishes(cut)[0]?.finish_reason).toBe("length");
@@ -158,12 +158,12 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     expect(json).toEqual({ a: expect.any(Number) });
   });
 
-  it("characters cut by the network arrive whole", async () => {
+  it("restores characters that the network split", async () => {
     const chunks = await stream({ model: "sandbox/split-utf8" });
     expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
   });
 
-  it("fifty streams at once do not mix", async () => {
+  it("does not mix with 49 concurrent streams", async () => {
     const texts = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {
         const messages = [{ role: "user", content: `stream number ${i}` }];
@@ -174,7 +174,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
   });
 
   it.each(["sandbox/error-mid", "sandbox/cut"])(
-    "%s: an error event, no [DONE], and nothing is charged",
+    "ends %s with an error event, without [DONE] or charge",
     async (model) => {
       const before = await balanceOf(key);
       const events = await eventsOf(await start({ model, ...WITH_USAGE }));
@@ -186,7 +186,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
     },
   );
 
-  it("an upstream without usage is charged by an estimate, told in the usage chunk", async () => {
+  it("reports an estimated charge in the usage chunk if the upstream reports no usage", async () => {
     const before = await balanceOf(key);
     const chunks = await stream({ model: "sandbox/no-usage", ...WITH_USAGE });
     const cost = chunks.at(-1)?.usage?.cost_micro;
@@ -195,7 +195,7 @@ describe("POST /v1/chat/completions, streamed: 200", () => {
   });
 });
 
-describe("POST /v1/chat/completions, streamed: refusals", () => {
+describe("a rejected stream of POST /v1/chat/completions", () => {
   it.each([
     ["sandbox/error-first", 502, "upstream_error", null],
     ["sandbox/status-500", 502, "upstream_error", null],
@@ -203,12 +203,12 @@ describe("POST /v1/chat/completions, streamed: refusals", () => {
     ["sandbox/echo-key-401", 502, "upstream_error", null],
     ["sandbox/status-429", 503, "api_error", "upstream_overloaded"],
     ["no/such", 404, "invalid_request_error", "model_not_found"],
-  ])("%s is a %i as JSON, not a stream", async (model, status, type, code) => {
+  ])("gets a JSON error for %s: %i", async (model, status, type, code) => {
     const error = await errorOf(await start({ model }), status);
     expect(error).toMatchObject({ type, code });
   });
 
-  it("a stream that cannot be paid for is a 402 as JSON", async () => {
+  it("gets a JSON 402 if the balance is insufficient", async () => {
     const { key: poor } = await openAccount({ credits: 10 });
     const error = await errorOf(await chat(poor, { stream: true }), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 10 });

@@ -33,8 +33,8 @@ const stream = async (fields: Record<string, unknown>): Promise<Chunk[]> => {
 const deltasOf = (chunks: readonly Chunk[]) =>
   chunks.flatMap((one) => one.choices[0]?.delta.tool_calls ?? []);
 
-describe("POST /v1/chat/completions with tools: 200", () => {
-  it("a forced tool is called, its arguments JSON in a string that fits", async () => {
+describe("POST /v1/chat/completions with tools", () => {
+  it("calls a forced tool with JSON arguments that match its schema", async () => {
     const [choice] = (await complete({ tool_choice: named })).choices;
     expect(choice?.finish_reason).toBe("tool_calls");
     expect(choice?.message.content).toBeNull();
@@ -45,7 +45,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
   });
 
-  it("calls nothing for none, and accepts auto and required", async () => {
+  it("calls no tool for none, and accepts auto and required", async () => {
     const [none] = (await complete({ tool_choice: "none" })).choices;
     expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
     expect(none?.message).not.toHaveProperty("tool_calls");
@@ -55,7 +55,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(required).toMatchObject({ finish_reason: "tool_calls" });
   });
 
-  it("a tool without parameters is called with {}", async () => {
+  it("calls a tool without parameters with {}", async () => {
     const [choice] = (await complete({ tools: [CLOCK], tool_choice: "required" })).choices;
     expect(choice?.message.tool_calls?.[0]?.function.arguments).toBe("{}");
     const given = deltasOf(await stream({ tools: [CLOCK], tool_choice: "required" }))
@@ -64,7 +64,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(given).toBe("{}");
   });
 
-  it("two calls in parallel, or one when parallel calls are off", async () => {
+  it("makes two parallel calls, or one when parallel calls are off", async () => {
     const twice = { messages: [{ role: "user", content: "get_weather, get_weather" }] };
     const calls = async (parallel_tool_calls: boolean) => {
       const [choice] = (await complete({ ...twice, parallel_tool_calls })).choices;
@@ -76,7 +76,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(await calls(false)).toHaveLength(1);
   });
 
-  it("a result sent back becomes the answer", async () => {
+  it("answers a returned tool result", async () => {
     const first = await complete({ tool_choice: "auto" });
     const message = first.choices[0]?.message;
     const tool_call_id = message?.tool_calls?.[0]?.id;
@@ -90,7 +90,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(text).toBe(answer.choices[0]?.message.content);
   });
 
-  it("streamed: index always; id, type and name once; arguments begin empty and join to JSON", async () => {
+  it("streams index always, ID, type and name once, and arguments that join to JSON", async () => {
     const chunks = await stream({ tool_choice: named });
     const [first, ...rest] = deltasOf(chunks);
     expect(first).toEqual({
@@ -108,7 +108,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(chunks[0]?.choices[0]?.delta).toMatchObject({ role: "assistant", content: null });
   });
 
-  it("streamed: parallel calls come one after the other", async () => {
+  it("streams parallel calls one after the other", async () => {
     const messages = [{ role: "user", content: "get_weather, get_weather" }];
     const deltas = deltasOf(await stream({ messages }));
     const indexes = deltas.map((delta) => delta.index);
@@ -117,12 +117,12 @@ describe("POST /v1/chat/completions with tools: 200", () => {
     expect(deltas.filter((delta) => delta.id !== undefined)).toHaveLength(2);
   });
 
-  it("a cap cuts arguments as a real model's are, with finish_reason length", async () => {
+  it("cuts arguments at the cap with finish_reason length", async () => {
     const [choice] = (await complete({ tool_choice: named, max_tokens: 1 })).choices;
     expect(choice?.finish_reason).toBe("length");
   });
 
-  it("a megabyte of schema with a cycle of $ref is bounded and its bytes are held", async () => {
+  it("holds for the size of a 1 MB schema with a cycle of $ref", async () => {
     const filler = Object.fromEntries(
       Array.from({ length: 9_999 }, (_, i) => [`field_${i}`, { $ref: "#/$defs/node" }]),
     );
@@ -144,7 +144,7 @@ describe("POST /v1/chat/completions with tools: 200", () => {
   });
 });
 
-describe("POST /v1/chat/completions with tools: 400", () => {
+describe("an invalid tool at POST /v1/chat/completions", () => {
   it.each([
     ["tools[0].type", { tools: [{ type: "web" }] }],
     ["tools[0].function", { tools: [{ type: "function" }] }],
@@ -154,7 +154,7 @@ describe("POST /v1/chat/completions with tools: 400", () => {
     ["tool_choice", { tool_choice: { type: "function", function: { name: "no_such" } } }],
     ["messages[0].tool_call_id", { messages: [{ role: "tool", content: "x" }] }],
     ["parallel_tool_calls", { parallel_tool_calls: "yes" }],
-  ])("a wrong %s is named", async (param, wrong) => {
+  ])("returns 400 with the invalid %s", async (param, wrong) => {
     const response = await chat(key, { tools: [WEATHER], messages: ask, ...wrong });
     const error = await errorOf(response, 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });

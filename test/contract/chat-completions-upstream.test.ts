@@ -23,8 +23,8 @@ async function sent(fields: Record<string, unknown>): Promise<Record<string, unk
   return { ...calls[0]?.body };
 }
 
-describe("what the upstream is sent", () => {
-  it("sends the upstream's own model name, the messages, and always an explicit cap", async () => {
+describe("the request to the upstream", () => {
+  it("contains the upstream's model name, the messages, and always an explicit cap", async () => {
     const body = await sent({});
     expect(body).toEqual({ model: "up-chat", messages: HELLO, max_tokens: 4096 });
   });
@@ -33,7 +33,7 @@ describe("what the upstream is sent", () => {
     [{ max_tokens: 5, max_completion_tokens: 9 }, 5],
     [{ max_tokens: 9, max_completion_tokens: 5 }, 5],
     [{ max_tokens: 1e15 }, 4096],
-  ])("%j: the cap is %i, under one name", async (caps, cap) => {
+  ])("contains %j as one cap of %i", async (caps, cap) => {
     const body = await sent(caps);
     expect(body).toMatchObject({ max_tokens: cap });
     expect(body).not.toHaveProperty("max_completion_tokens");
@@ -45,18 +45,21 @@ describe("what the upstream is sent", () => {
     ["/v1/chat/completions", { messages: HELLO, verbosity: "low", stream: true }, "verbosity"],
     ["/v1/chat/completions", { messages: HELLO, seed: 1, logprobs: false, user: "u" }, null],
     ["/v1/responses", { input: "Hi", text: { verbosity: "low" } }, "text.verbosity"],
-  ])("%s %j: what its route leaves out is named", async (path, fields, dropped) => {
-    const isStream = "stream" in fields;
-    const { bindings } = mockUpstream(() =>
-      isStream ? upstreamStream([chunkOf({ content: "Hi" }, "stop")]) : upstreamCompletion(),
-    );
-    const body = { model: "mock/chat", ...fields };
-    const response = await send(path, { key, body, bindings });
-    expect([response.status, response.headers.get("x-dropped")]).toEqual([200, dropped]);
-    await response.text();
-  });
+  ])(
+    "leads to x-dropped with %s %j: the fields that the route omits",
+    async (path, fields, dropped) => {
+      const isStream = "stream" in fields;
+      const { bindings } = mockUpstream(() =>
+        isStream ? upstreamStream([chunkOf({ content: "Hi" }, "stop")]) : upstreamCompletion(),
+      );
+      const body = { model: "mock/chat", ...fields };
+      const response = await send(path, { key, body, bindings });
+      expect([response.status, response.headers.get("x-dropped")]).toEqual([200, dropped]);
+      await response.text();
+    },
+  );
 
-  it("a cap that the balance pays for, and x-granted-max-tokens says it", async () => {
+  it("contains the cap that the balance covers, as in x-granted-max-tokens", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const response = await chat(poor, { model: "mock/chat" }, { bindings });
@@ -64,7 +67,7 @@ describe("what the upstream is sent", () => {
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(500);
   });
 
-  it("forwards fields without cost unchanged", async () => {
+  it("contains fields without cost unchanged", async () => {
     const fields = {
       temperature: 0,
       top_p: 0.5,
@@ -82,7 +85,7 @@ describe("what the upstream is sent", () => {
     expect(await sent(fields)).toMatchObject(fields);
   });
 
-  it("unknown fields, nulls, the customer's customer and other hosts are not", async () => {
+  it("omits unknown fields, nulls, the end user and other hosts", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const dropped = {
       api_base: "https://evil.test",
@@ -115,7 +118,7 @@ describe("what the upstream is sent", () => {
     ]);
   });
 
-  it("a null where a field may be left out stays out", async () => {
+  it("omits optional fields that are null", async () => {
     const image = { type: "image_url", image_url: { url: "https://a.test/b.png", detail: null } };
     const assistant = { role: "assistant", content: null, tool_calls: null, name: null };
     const body = await sent({ messages: [{ role: "user", content: [image] }, assistant] });
@@ -125,13 +128,13 @@ describe("what the upstream is sent", () => {
     ]);
   });
 
-  it("a stream always asks for usage; the client's own wish is not shown", async () => {
+  it("asks for usage in every stream, whether the client wants it or not", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamStream([]));
     await (await chat(key, { model: "mock/chat", stream: true }, { bindings })).text();
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("sends nothing for a model that does not exist", async () => {
+  it("excludes a model that does not exist", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);
@@ -140,8 +143,8 @@ describe("what the upstream is sent", () => {
   });
 });
 
-describe("what an upstream's refusal comes to", () => {
-  it("a context overflow keeps the words that clients look for", async () => {
+describe("an error of the upstream", () => {
+  it("keeps the context overflow text that clients match", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);
@@ -149,16 +152,19 @@ describe("what an upstream's refusal comes to", () => {
     expect(error.message).toContain("maximum context length");
   });
 
-  it.each([301, 302, 307])("a %i is a 502 without a second request", async (status) => {
-    const headers = { location: "https://evil.test/" };
-    const { calls, bindings } = mockUpstream(() => new Response(null, { status, headers }));
-    const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 502);
-    expect(error.type).toBe("upstream_error");
-    expect(new Set(calls.map((call) => call.url)).size).toBe(1);
-    expect(calls.map((call) => call.redirect)).toEqual(calls.map(() => "manual"));
-  });
+  it.each([301, 302, 307])(
+    "becomes a 502 without a second request if it is a %i",
+    async (status) => {
+      const headers = { location: "https://evil.test/" };
+      const { calls, bindings } = mockUpstream(() => new Response(null, { status, headers }));
+      const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 502);
+      expect(error.type).toBe("upstream_error");
+      expect(new Set(calls.map((call) => call.url)).size).toBe(1);
+      expect(calls.map((call) => call.redirect)).toEqual(calls.map(() => "manual"));
+    },
+  );
 
-  it("a gigabyte where JSON is due is a 502, read no further than the bound", async () => {
+  it("becomes a 502 for an oversized JSON response, read only up to the bound", async () => {
     let megabytes = 0;
     const body = (): ReadableStream<Uint8Array> =>
       new ReadableStream({

@@ -21,8 +21,8 @@ const usageOf = (output: number) => ({
   total_tokens: 10 + output,
 });
 
-describe("what an upstream's usage comes to", () => {
-  it("prices by our catalog with our id and model, whatever name it returns", async () => {
+describe("usage that an upstream reports", () => {
+  it("costs our catalog's price with our ID and model, whatever name the upstream returns", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat" }, { bindings });
@@ -40,15 +40,18 @@ describe("what an upstream's usage comes to", () => {
     [1, 1, 1],
     [10, 10, 8],
     [1_000, 0, 150],
-  ])("%i and %i tokens at 0.15 and 0.60 $/M are %i micros, rounded up once", async (...cost) => {
-    const [prompt_tokens, completion_tokens, micros] = cost;
-    const total_tokens = prompt_tokens + completion_tokens;
-    const usage = { prompt_tokens, completion_tokens, total_tokens };
-    const { bindings } = mockUpstream(() => upstreamCompletion(usage));
-    const messages = [{ role: "user", content: "x".repeat(1000) }];
-    const response = await chat(key, { model: "mock/blind", messages }, { bindings });
-    expect(response.headers.get("x-cost-micro")).toBe(String(micros));
-  });
+  ])(
+    "costs, for %i and %i tokens at 0.15 and 0.60 $/M, %i micro-credits, rounded up once",
+    async (...cost) => {
+      const [prompt_tokens, completion_tokens, micros] = cost;
+      const total_tokens = prompt_tokens + completion_tokens;
+      const usage = { prompt_tokens, completion_tokens, total_tokens };
+      const { bindings } = mockUpstream(() => upstreamCompletion(usage));
+      const messages = [{ role: "user", content: "x".repeat(1000) }];
+      const response = await chat(key, { model: "mock/blind", messages }, { bindings });
+      expect(response.headers.get("x-cost-micro")).toBe(String(micros));
+    },
+  );
 
   it.each<[string, unknown]>([
     ["absent", undefined],
@@ -58,7 +61,7 @@ describe("what an upstream's usage comes to", () => {
     ["of strings", { prompt_tokens: "10", completion_tokens: "5", total_tokens: "15" }],
     ["half of it", { prompt_tokens: 10 }],
     ["beyond numbers", { prompt_tokens: 1e308, completion_tokens: 1e308, total_tokens: 1e308 }],
-  ])("%s: served, charged within what was held", async (_, usage) => {
+  ])("stays within the hold when charged: %s", async (_, usage) => {
     const { bindings } = mockUpstream(() => upstreamCompletion(usage));
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat", max_tokens: 10 }, { bindings });
@@ -69,7 +72,7 @@ describe("what an upstream's usage comes to", () => {
     expect(cost).toBeLessThan(100);
   });
 
-  it("more cached tokens than prompt tokens never make it cheaper than free", async () => {
+  it("never lowers the price below zero with more cached tokens than prompt tokens", async () => {
     const prompt_tokens_details = { cached_tokens: 1000 };
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const { bindings } = mockUpstream(() =>
@@ -82,10 +85,10 @@ describe("what an upstream's usage comes to", () => {
   it.each<[string, readonly unknown[]]>([
     ["on a chunk that also has choices", [part("a"), part("b", usageOf(5), "stop")]],
     [
-      "in two chunks: the last counts, not the sum",
+      "in two chunks, where the last one counts",
       [part("a", usageOf(1)), part("b", usageOf(5), "stop"), { choices: [], usage: usageOf(5) }],
     ],
-  ])("streamed, %s", async (_, events) => {
+  ])("counts once in a stream: %s", async (_, events) => {
     const { bindings } = mockUpstream(() => upstreamStream(events));
     const fields = { model: "mock/chat", stream: true, stream_options: { include_usage: true } };
     const before = await balanceOf(key);

@@ -14,8 +14,8 @@ const saying = (content: unknown) => ({ messages: [{ role: "user", content }] })
 const text = (value: string) => [{ type: "text", text: value }];
 const LONG = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
 
-describe("POST /v1/chat/completions: 200", () => {
-  it("a minimal body gives OpenAI's completion, with refusal and logprobs null and no other null", async () => {
+describe("POST /v1/chat/completions", () => {
+  it("returns OpenAI's completion for a minimal body, with only refusal and logprobs null", async () => {
     const before = Math.floor(Date.now() / 1000);
     const response = await chat(key);
     const raw = await response.clone().text();
@@ -36,11 +36,14 @@ describe("POST /v1/chat/completions: 200", () => {
     expect(answer.id).toBe(`chatcmpl-${id.slice("req_".length)}`);
   });
 
-  it.each(["smart", "fast", "cheap"])("alias %s names the concrete model", async (alias) => {
-    expect((await complete({ model: alias })).model).toBe("sandbox/echo");
-  });
+  it.each(["smart", "fast", "cheap"])(
+    "returns the concrete model for the alias %s",
+    async (alias) => {
+      expect((await complete({ model: alias })).model).toBe("sandbox/echo");
+    },
+  );
 
-  it("x-cost-micro is the catalog's price of the usage and exactly what the balance falls by", async () => {
+  it("returns in x-cost-micro the usage's price, equal to the change in balance", async () => {
     const before = await balanceOf(key);
     const response = await chat(key, saying(LONG));
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -57,21 +60,21 @@ describe("POST /v1/chat/completions: 200", () => {
     ["max_completion_tokens", { max_completion_tokens: 16 }],
     ["both, the smaller first", { max_tokens: 16, max_completion_tokens: 64 }],
     ["both, the smaller second", { max_tokens: 64, max_completion_tokens: 16 }],
-  ])("%s cuts at 16 tokens with finish_reason length", async (_, cap) => {
+  ])("stops for %s at 16 tokens with finish_reason length", async (_, cap) => {
     const answer = await complete({ ...saying(LONG), ...cap });
     expect(answer.choices[0]?.finish_reason).toBe("length");
     expect(answer.usage.completion_tokens).toBe(16);
     expect(LONG.startsWith(answer.choices[0]?.message.content ?? "-")).toBe(true);
   });
 
-  it("max_tokens above the model's maximum is the maximum", async () => {
+  it("lowers max_tokens to the model's maximum", async () => {
     const { key: poor } = await openAccount({ credits: 40_000 });
     const response = await chat(poor, { max_tokens: 1e15 });
     expect(response.headers.has("x-granted-max-tokens")).toBe(false); // 2 x 16,384 micros are there
     await completionOf(response);
   });
 
-  it("grants the default's 4096 tokens without a cap, or what the balance pays for", async () => {
+  it("grants 4096 tokens by default without a cap, or as many as the balance covers", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const response = await chat(poor, saying(LONG));
     const granted = Number(response.headers.get("x-granted-max-tokens"));
@@ -80,7 +83,7 @@ describe("POST /v1/chat/completions: 200", () => {
     await completionOf(response);
   });
 
-  it("n choices, indexed, and each is charged", async () => {
+  it("returns n indexed choices and charges each", async () => {
     const one = await complete(saying("count me"));
     const before = await balanceOf(key);
     const response = await chat(key, { ...saying("count me"), n: 3 });
@@ -94,7 +97,7 @@ describe("POST /v1/chat/completions: 200", () => {
   it.each([
     ["a string", " three"],
     ["an array of 4", ["x", " three", "y", "z"]],
-  ])("stop as %s ends the text before it", async (_, stop) => {
+  ])("ends the text before a stop given as %s", async (_, stop) => {
     const answer = await complete({ ...saying("one two three four"), stop });
     expect(answer.choices[0]).toMatchObject({
       finish_reason: "stop",
@@ -102,14 +105,14 @@ describe("POST /v1/chat/completions: 200", () => {
     });
   });
 
-  it("logprobs and top_logprobs come for each token", async () => {
+  it("returns logprobs and top_logprobs for each token", async () => {
     const answer = await complete({ ...saying("one two"), logprobs: true, top_logprobs: 2 });
     const content = answer.choices[0]?.logprobs?.content ?? [];
     expect(content.map((one) => one.token).join("")).toBe("one two");
     for (const one of content) expect(one.top_logprobs).toHaveLength(2);
   });
 
-  it("json_object parses, json_schema fits", async () => {
+  it("returns valid JSON for json_object, and JSON that matches the schema for json_schema", async () => {
     const object = await complete({ response_format: { type: "json_object" } });
     expect(JSON.parse(object.choices[0]?.message.content ?? "")).toBeTypeOf("object");
     const schema = {
@@ -126,7 +129,7 @@ describe("POST /v1/chat/completions: 200", () => {
     expect(trip["days"]).toBeGreaterThanOrEqual(3);
   });
 
-  it("every role and every legal form of content is taken", async () => {
+  it("accepts every role and every valid form of content", async () => {
     const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
     const messages = [
       { role: "developer", content: "d" },
@@ -143,7 +146,7 @@ describe("POST /v1/chat/completions: 200", () => {
     expect(answer.choices[0]?.message.content).toBe("last");
   });
 
-  it("null means absent, in the body and in its messages", async () => {
+  it("treats null as absent, in the body and in its messages", async () => {
     const nullable =
       "temperature top_p n max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty " +
       "logit_bias logprobs top_logprobs stream stream_options reasoning_effort verbosity modalities audio " +
@@ -159,7 +162,7 @@ describe("POST /v1/chat/completions: 200", () => {
     expect(answer.choices[0]?.message.content).toBe("again");
   });
 
-  it("newer fields, unknown fields and vendor extras are taken", async () => {
+  it("accepts newer fields, unknown fields and vendor extensions", async () => {
     const fields = {
       ...saying([{ type: "text", text: "hi", cache_control: { type: "ephemeral" } }]),
       reasoning_effort: "low",
@@ -180,7 +183,7 @@ describe("POST /v1/chat/completions: 200", () => {
     expect((await complete(fields)).choices[0]?.message.content).toBe("hi");
   });
 
-  it("an image is taken where the model sees", async () => {
+  it("accepts an image for a model with image input", async () => {
     const url = "data:image/png;base64,iVBORw0KGgo=";
     for (const detail of [undefined, "low", null]) {
       const image = { type: "image_url", image_url: { url, detail } };
@@ -189,7 +192,7 @@ describe("POST /v1/chat/completions: 200", () => {
     }
   });
 
-  it("a 1 MB body with 64 tools is served", async () => {
+  it("serves a 1 MB body with 64 tools", async () => {
     const tools = Array.from({ length: 64 }, (_, i) => ({
       type: "function",
       function: { name: `tool_${i}`, parameters: { type: "object", properties: {} } },
@@ -203,18 +206,18 @@ describe("POST /v1/chat/completions: 200", () => {
     expect(choices[0]?.finish_reason).toBe("length");
   });
 
-  it("a user never seen before is nobody's error", async () => {
+  it("accepts an end user that it has never seen", async () => {
     for (const user of ["é".repeat(128), "a/b c?d", crypto.randomUUID()]) {
       expect((await complete({ user })).model).toBe("sandbox/echo");
     }
   });
 
-  it("multi-byte text comes back intact", async () => {
+  it("returns multi-byte text intact", async () => {
     const sent = "Grüße 世界 🌍 e\u0301 \u0000\u0007 \u2028 done";
     expect((await complete(saying(sent))).choices[0]?.message.content).toBe(sent);
   });
 
-  it("fifty at once each get their own answer under their own id", async () => {
+  it("returns to 50 concurrent requests their own output and ID", async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => complete(saying(`number ${i}`))),
     );
@@ -225,10 +228,13 @@ describe("POST /v1/chat/completions: 200", () => {
   });
 });
 
-describe("POST /v1/chat/completions: 405", () => {
-  it.each(["GET", "PUT", "DELETE", "PATCH"])("%s names POST", async (method) => {
-    const refused = await send("/v1/chat/completions", { method, key });
-    expect(refused.headers.get("allow")).toBe("POST");
-    expect((await errorOf(refused, 405)).type).toBe("invalid_request_error");
-  });
+describe("POST /v1/chat/completions with another method", () => {
+  it.each(["GET", "PUT", "DELETE", "PATCH"])(
+    "returns 405 with allow: POST for %s",
+    async (method) => {
+      const refused = await send("/v1/chat/completions", { method, key });
+      expect(refused.headers.get("allow")).toBe("POST");
+      expect((await errorOf(refused, 405)).type).toBe("invalid_request_error");
+    },
+  );
 });

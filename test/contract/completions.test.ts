@@ -15,7 +15,7 @@ const ask = (fields: object, bindings?: Env): Promise<Response> =>
     ...(bindings !== undefined && { bindings }),
   });
 
-describe("POST /v1/completions: 200", () => {
+describe("POST /v1/completions", () => {
   it("returns OpenAI's text completion, charged as a chat of one message", async () => {
     const before = await balanceOf(key);
     const response = await ask({ max_tokens: 100 });
@@ -33,7 +33,7 @@ describe("POST /v1/completions: 200", () => {
     expect(await balanceOf(key)).toBe(before - cost);
   });
 
-  it("asks the upstream for a chat, with 16 tokens where none are asked for, and no user", async () => {
+  it("calls the upstream's chat, with a default cap of 16 tokens and without the user", async () => {
     const upstream = mockUpstream(() => upstreamCompletion());
     const fields = { model: "mock/chat", prompt: ["one"], stop: ["x"], user: "u", suffix: null };
     expect((await ask(fields, upstream.bindings)).status).toBe(200);
@@ -46,7 +46,7 @@ describe("POST /v1/completions: 200", () => {
     expect(upstream.calls[0]?.body).not.toHaveProperty("prompt");
   });
 
-  it("streams texts, each with its choice, then why each ended, usage and cost, and [DONE]", async () => {
+  it("streams texts with their choice, finish reasons, usage and cost, and [DONE]", async () => {
     const options = {
       max_tokens: 100,
       n: 2,
@@ -96,7 +96,7 @@ describe("POST /v1/completions with several prompts", () => {
     expect(await (await send(receipt, { key })).json()).toMatchObject({ cost_micro: cost });
   });
 
-  it("each is a request upstream, and all are held for: what pays for one is a 402 for 20", async () => {
+  it("calls the upstream once per prompt, and returns 402 if the balance covers only some", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     expect((await ask({ model: "mock/chat", prompt: PROMPTS }, bindings)).status).toBe(200);
     expect(calls.map(({ body }) => body["messages"])).toEqual(
@@ -110,25 +110,28 @@ describe("POST /v1/completions with several prompts", () => {
   });
 
   it.each([
-    ["the request's own", 400, 400, true],
-    ["the host's", 500, 502, false],
-  ])("a failure of one that is %s", async (_, upstream, status, isCharged) => {
-    const { bindings } = mockUpstream(({ body }) =>
-      JSON.stringify(body).includes("words")
-        ? Response.json({ error: { message: "No." } }, { status: upstream })
-        : upstreamCompletion(),
-    );
-    const before = await balanceOf(key);
-    const response = await ask({ model: "mock/chat", prompt: PROMPTS }, bindings);
-    const cost = Number(response.headers.get("x-cost-micro") ?? 0);
-    const { cost_micro: told } = await errorOf(response, status);
-    expect([cost > 0, response.headers.get("x-should-retry")]).toEqual([
-      isCharged,
-      isCharged ? "false" : null,
-    ]);
-    expect(await balanceOf(key)).toBe(before - cost);
-    expect(told ?? 0).toBe(cost);
-  });
+    ["the request's fault", 400, 400, true],
+    ["the provider's fault", 500, 502, false],
+  ])(
+    "charges according to the cause if one prompt fails by %s",
+    async (_, upstream, status, isCharged) => {
+      const { bindings } = mockUpstream(({ body }) =>
+        JSON.stringify(body).includes("words")
+          ? Response.json({ error: { message: "No." } }, { status: upstream })
+          : upstreamCompletion(),
+      );
+      const before = await balanceOf(key);
+      const response = await ask({ model: "mock/chat", prompt: PROMPTS }, bindings);
+      const cost = Number(response.headers.get("x-cost-micro") ?? 0);
+      const { cost_micro: told } = await errorOf(response, status);
+      expect([cost > 0, response.headers.get("x-should-retry")]).toEqual([
+        isCharged,
+        isCharged ? "false" : null,
+      ]);
+      expect(await balanceOf(key)).toBe(before - cost);
+      expect(told ?? 0).toBe(cost);
+    },
+  );
 });
 
 type Completion = {
@@ -144,7 +147,7 @@ type Chunk = {
   }[];
 };
 
-describe("POST /v1/completions: 400", () => {
+describe("an invalid body of POST /v1/completions", () => {
   it.each([
     [{ prompt: undefined }, "prompt"],
     [{ prompt: "" }, "prompt"],
@@ -160,11 +163,11 @@ describe("POST /v1/completions: 400", () => {
     [{ best_of: 2 }, "best_of"],
     [{ logprobs: 0 }, "logprobs"],
     [{ max_tokens: 0 }, "max_tokens"],
-  ])("%j names %s", async (fields, param) => {
+  ])("returns 400 for %j with param %s", async (fields, param) => {
     expect((await errorOf(await ask(fields), 400)).param).toBe(param);
   });
 
-  it("an embeddings model is none that completes", async () => {
+  it("returns 404 for an embeddings model", async () => {
     expect((await errorOf(await ask({ model: "sandbox/embed" }), 404)).param).toBe("model");
   });
 });

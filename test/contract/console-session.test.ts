@@ -34,7 +34,7 @@ const chatOf = (fields: object = {}): object => {
 };
 
 describe("POST /console/api/login", () => {
-  it("200: who it is, and a cookie that scripts and other sites never see", async () => {
+  it("returns the user and a cookie hidden from scripts and other sites", async () => {
     const response = await tryLogin(account.key);
     expect(response.status).toBe(200);
     expect(response.headers.get("set-cookie")).toMatch(
@@ -66,7 +66,7 @@ describe("POST /console/api/login", () => {
     expect([again.status, await again.json()]).toEqual([200, seen]);
   });
 
-  it.each(ROLES)("200: a key of role %s sees what its role may, and no more", async (role) => {
+  it.each(ROLES)("shows a key of role %s exactly what its role may see", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     expect(await (await page("/session", cookie)).json()).toMatchObject({ role, kind: "key" });
@@ -79,7 +79,7 @@ describe("POST /console/api/login", () => {
     expect((await page("/admin/v1/orgs", cookie)).status).toBe(403);
   });
 
-  it("200: a limited key says so, and manages nothing here either", async () => {
+  it("reports a limited key's limits, and returns 403 key_is_limited for management", async () => {
     const body = { name: "limited", budget_dollars: 1 };
     const made = await send("/v1/keys", { key: account.key, body });
     const { key } = await made.json<{ key: string }>();
@@ -92,11 +92,11 @@ describe("POST /console/api/login", () => {
     });
   });
 
-  it("200: spaces around a pasted key are none of it", async () => {
+  it("trims spaces around a pasted key", async () => {
     expect((await tryLogin(` \n\t${account.key}\u00a0\n`)).status).toBe(200);
   });
 
-  it("200: an operator's token opens the operators' calls and no other", async () => {
+  it("opens only the operators' endpoints for an operator's token", async () => {
     const response = await tryLogin(ADMIN_TOKEN);
     expect(await response.clone().json()).toMatchObject({
       kind: "operator",
@@ -115,7 +115,7 @@ describe("POST /console/api/login", () => {
     expect((await page("/v1/chat/completions", cookie, { body: chatOf() })).status).toBe(403);
   });
 
-  it("401: forged, unknown and revoked keys, and nothing that could be told apart", async () => {
+  it("returns the same 401 for forged, unknown and revoked keys", async () => {
     const { key } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
     const other = await openAccount();
     await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`);
@@ -127,13 +127,13 @@ describe("POST /console/api/login", () => {
     }
   });
 
-  it("401: a forged key asks neither an object nor the book", async () => {
+  it("rejects a forged key with 401 without an object call or query", async () => {
     const counted = countedBindings();
     expect((await tryLogin("svc_sk_eu_live_forged", {}, counted.bindings)).status).toBe(401);
     expect([counted.objects, counted.statements]).toEqual([0, 0]);
   });
 
-  it("400: a key of another home says whose console it is for", async () => {
+  it("returns 400 for a key of another home region, with that region's console", async () => {
     for (const scope of ["regional", "global"] as const) {
       const { key } = await mintKey({ home: "us", scope, secrets: keySecrets() });
       const error = await errorOf(await tryLogin(key), 400);
@@ -143,14 +143,14 @@ describe("POST /console/api/login", () => {
     }
   });
 
-  it("400: what is no such body", async () => {
+  it("returns 400 for an invalid body", async () => {
     const bodies = [{}, { key: 1 }, { key: null }, { key: "a", more: 1 }, { key: "a".repeat(513) }];
     for (const body of bodies) await errorOf(await page("/login", undefined, { body }), 400);
     const headers = { "content-type": "text/plain" };
     expect((await page("/login", undefined, { body: "{}", headers })).status).toBe(415);
   });
 
-  it("429: an address that failed 20 times waits, also with a live key; others do not", async () => {
+  it("returns 429 to an address after 20 failures, also for a valid key, but not to others", async () => {
     const headers = { "cf-connecting-ip": crypto.randomUUID() };
     for (let n = 0; n < 20; n++) expect((await tryLogin("no", headers)).status).toBe(401);
     const refused = await tryLogin(account.key, headers);
@@ -159,7 +159,7 @@ describe("POST /console/api/login", () => {
     expect((await tryLogin(account.key)).status).toBe(200);
   });
 
-  it("429: one key begins at most 20 sessions a minute", async () => {
+  it("returns 429 beyond 20 sessions per minute and key", async () => {
     const { key } = await openAccount();
     for (let n = 0; n < 20; n++) expect((await tryLogin(key)).status).toBe(200);
     expect((await tryLogin(key)).status).toBe(429);
@@ -168,8 +168,8 @@ describe("POST /console/api/login", () => {
   });
 });
 
-describe("a session", () => {
-  it("ends after 12 hours, and leaves nothing behind", async () => {
+describe("a console session", () => {
+  it("ends after 12 hours, and leaves no data", async () => {
     const cookie = await login(account.key);
     shiftClock(12 * HOURS_MS - 60_000);
     expect((await page("/session", cookie)).status).toBe(200);
@@ -179,7 +179,7 @@ describe("a session", () => {
     expect((await errorOf(response, 401)).type).toBe("no_console_session");
   });
 
-  it("ends with its logout, and with the next login of its browser", async () => {
+  it("ends with its logout, and with the next login in its browser", async () => {
     const cookie = await login(account.key);
     const out = await page("/logout", cookie, { method: "POST" });
     expect([out.status, out.headers.get("set-cookie")]).toEqual([
@@ -193,7 +193,7 @@ describe("a session", () => {
     expect((await page("/logout", undefined, { method: "POST" })).status).toBe(204);
   });
 
-  it("ends at the next call after its key was revoked, or its member removed", async () => {
+  it("ends at the next call after its key is revoked or its member removed", async () => {
     const other = await openAccount();
     const member = await addMember(other.orgId, "member");
     const [owners, members] = [await login(other.key), await login(member.key)];
@@ -214,7 +214,7 @@ describe("a session", () => {
     expect((await page("/admin/v1/health", cookie, { bindings })).status).toBe(401);
   });
 
-  it("ignores unknown, forged and second cookies, and a forged one asks no object", async () => {
+  it("ignores unknown, forged and second cookies, and calls no object for a forged one", async () => {
     const cookie = await login(account.key);
     const flipped = cookie.slice(0, -1) + (cookie.endsWith("0") ? "1" : "0");
     const counted = countedBindings();
@@ -233,7 +233,7 @@ describe("a session", () => {
     expect((await page("/session", `a=b; ${cookie}; c=d`)).status).toBe(200);
   });
 
-  it("opens the console's calls alone: /v1 and /admin/v1 never take the cookie", async () => {
+  it("opens neither /v1 nor /admin/v1", async () => {
     const key = await login(account.key);
     const operator = await login(ADMIN_TOKEN);
     expect((await send("/v1/balance", { headers: fromPage(key) })).status).toBe(401);
@@ -245,7 +245,7 @@ describe("a session", () => {
     ).toBe(401);
   });
 
-  it("answers 403 to another site's page, and to one without an origin", async () => {
+  it("rejects another site's page and one without an origin with 403", async () => {
     const cookie = await login(account.key);
     const create = (headers: Record<string, string>): Promise<Response> =>
       send("/console/api/v1/keys", { body: { name: "forged" }, headers: { cookie, ...headers } });
@@ -269,7 +269,7 @@ describe("a session", () => {
     expect((await tryLogin(account.key, { origin: "https://evil.test" })).status).toBe(403);
   });
 
-  it("allows no other origin in any answer", async () => {
+  it("allows no other origin in any response", async () => {
     const cookie = await login(account.key);
     const options = await page("/v1/balance", cookie, { method: "OPTIONS" });
     const answers = [options, await page("/v1/balance", cookie), await page("/session", "no")];
@@ -281,7 +281,7 @@ describe("a session", () => {
 });
 
 describe("ANY /console/api/v1/*", () => {
-  it("answers as /v1 would for the key, to the byte", async () => {
+  it("responds byte for byte as /v1 does to the key", async () => {
     const cookie = await login(account.key);
     for (const path of [
       "/models",
@@ -312,7 +312,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await page("/v1/users/a%2Fb", cookie, { method: "DELETE" })).status).toBe(200);
   });
 
-  it("looking takes none of the key's minute, and more than 300 in a minute is 429", async () => {
+  it("counts reads in a console limit of 300 per minute, not in the key's", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const cookie = await login(key);
     for (let n = 0; n < 300; n++) {
@@ -329,7 +329,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await page("/v1/models", cookie)).status).toBe(200);
   });
 
-  it("the playground takes the key's minute and money, and streams pass through", async () => {
+  it("counts the playground in the key's minute and balance, and streams its output", async () => {
     const { key } = await openAccount({ rpmLimit: 4 });
     const cookie = await login(key);
     const path = "/v1/chat/completions";
@@ -347,7 +347,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await page("/session", cookie)).status).toBe(200);
   });
 
-  it("no other completion, no operator's call, no path out of it", async () => {
+  it("rejects other completions, operators' endpoints and other paths with 403 or 404", async () => {
     const cookie = await login(account.key);
     const body = { model: "sandbox/echo", prompt: "Hello" };
     expect((await send("/v1/completions", { key: account.key, body })).status).toBe(200);
@@ -365,7 +365,7 @@ describe("ANY /console/api/v1/*", () => {
     }
   });
 
-  it("a key's text is kept nowhere: the session knows its hash, and the cookie not even that", async () => {
+  it("stores no key text: the session has its hash, and the cookie not even that", async () => {
     const { key } = account;
     const cookie = await login(key);
     const digest = await crypto.subtle.digest(

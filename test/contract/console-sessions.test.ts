@@ -25,8 +25,8 @@ function callOften(cookie: string, times: number): Promise<void> {
   });
 }
 
-describe("all sessions of one key", () => {
-  it("share one minute: three of them call 300 times together, and no more", async () => {
+describe("console sessions of one key", () => {
+  it("share one limit of 300 calls per minute", async () => {
     const { key } = await openAccount();
     const cookies = [await login(key), await login(key), await login(key)];
     await callOften(cookies[0] ?? "", 298);
@@ -37,7 +37,7 @@ describe("all sessions of one key", () => {
     expect((await page("/session", cookies[0])).status).toBe(200);
   });
 
-  it("ends the oldest session beyond 20", async () => {
+  it("end at the oldest one beyond 20", async () => {
     const { key } = await openAccount();
     const cookies: string[] = [];
     for (let n = 0; n < 22; n++) {
@@ -49,7 +49,7 @@ describe("all sessions of one key", () => {
     expect(statuses).toEqual([401, 401, ...Array.from({ length: 20 }, () => 200)]);
   });
 
-  it("end with a rotation that ends sessions, also while the old secret lives on", async () => {
+  it("end with a rotation that ends sessions, even while the old secret is active", async () => {
     const { key, keyId } = await openAccount();
     const [cookie, other] = [await login(key), await login(account.key)];
     const rotate = (body: object): Promise<Response> =>

@@ -61,7 +61,7 @@ async function count(key: string, text: string): Promise<number> {
 }
 
 /** Where no host counts: a client that counts too little compacts too late, one that counts too much too early. */
-it("counts within 15 % of a tokenizer, of prose in many languages and of code", async () => {
+it("counts within 15 % of a tokenizer, for prose in many languages and for code", async () => {
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
   for (const [name, text] of Object.entries({ ...TEXTS, ...RIGHTS })) {
@@ -74,7 +74,7 @@ it("counts within 15 % of a tokenizer, of prose in many languages and of code", 
   }
 });
 
-it("50 at once are all answered, and cost nothing", async () => {
+it("returns 50 concurrent counts at no cost", async () => {
   const { key } = await openAccount();
   const before = await balanceOf(key);
   const counts = await Promise.all(Array.from({ length: 50 }, () => count(key, prose)));

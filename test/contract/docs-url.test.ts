@@ -3,7 +3,7 @@ import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
 
 const DOCS_URL = "https://docs.example/docs";
 
-it("every error says where the documents speak of it, where the deployment has some", async () => {
+it("includes a docs_url in every error if DOCS_URL is set", async () => {
   const bindings = bindingsWith({ DOCS_URL });
   const { key } = await openAccount();
   const unknown = await send("/v1/models/none", { key, bindings });
@@ -22,11 +22,11 @@ it("every error says where the documents speak of it, where the deployment has s
   );
 });
 
-it("an error names no document without DOCS_URL", async () => {
+it("omits docs_url from errors without DOCS_URL", async () => {
   expect(await errorOf(await send("/v1/models"), 401)).not.toHaveProperty("docs_url");
 });
 
-it("a DOCS_URL that is no URL is found before anything is served", async () => {
+it("rejects an invalid DOCS_URL at startup", async () => {
   const bindings = bindingsWith({ DOCS_URL: "docs/" });
   expect((await errorOf(await send("/v1/models", { bindings }), 503)).code).toBe("misconfigured");
 });

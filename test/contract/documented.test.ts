@@ -13,7 +13,7 @@ const OF_PEOPLE =
 const documented = OPERATIONS.map(({ name }) => name);
 const { paths } = DOCUMENT;
 
-it("the OpenAPI document has every operation below /v1 and /admin/v1 and of persons, and no other", () => {
+it("lists exactly the operations below /v1, /admin/v1 and of people in the OpenAPI document", () => {
   const routes = app.routes.filter(({ method }) => method !== "ALL");
   const names = routes
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`)
@@ -31,7 +31,7 @@ const NO_EXAMPLE = new Set([
 ]);
 
 it.each(documented)(
-  "%s has a summary, its roles, its errors and an answer that was given",
+  "documents %s with summary, roles, errors and a recorded response",
   async (name) => {
     const [method = "", path = ""] = name.split(" ");
     const operation = JSON.stringify(paths[path]?.[method.toLowerCase()]);
@@ -103,7 +103,7 @@ const WRONG: Readonly<Record<string, readonly [string, number, unknown, Record<s
     ],
   };
 
-it.each(Object.entries(WRONG))("an answer with %s is found", async (_what, wrong) => {
+it.each(Object.entries(WRONG))("rejects a response with %s", async (_what, wrong) => {
   const [name, status, body, headers] = wrong;
   const [method = "", path = ""] = name.split(" ");
   const request = new Request(`https://eu.test${path}`, { method });
@@ -115,14 +115,14 @@ it.each(Object.entries(WRONG))("an answer with %s is found", async (_what, wrong
 it.each([
   ["text/event-stream", 'data: {"id":1}\n\n'],
   ["text/event-stream; charset=utf-8", 'data: {"error":{"message":"no"}}\n\n'],
-])("an event of %s that is not there breaks its stream", async (type, text) => {
+])("breaks the stream of %s at an undocumented event", async (type, text) => {
   const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
   const headers = { ...headersOf(CHAT), "content-type": type };
   const passed = await asDocumented(request, new Response(text, { headers }));
   await expect(passed.text()).rejects.toThrow("not as the OpenAPI document says");
 });
 
-it("an answer of another type is found", async () => {
+it("rejects a response of another content type", async () => {
   const request = new Request("https://eu.test/v1/balance");
   const answer = new Response("1", { headers: { ...EVERY, "content-type": "text/plain" } });
   await expect(asDocumented(request, answer)).rejects.toThrow("text/plain");

@@ -50,12 +50,12 @@ async function embedded(input: unknown): Promise<{ data: unknown[]; usage: unkno
   return response.json();
 }
 
-it("lists of token ids go as the texts that they stand for, whole, in their order", async () => {
+it("sends lists of token IDs as their texts, complete and in order", async () => {
   const { status, input } = await sentFor(TEXTS.map((text) => encoding.encode(text)));
   expect([status, input]).toEqual([200, TEXTS]);
 });
 
-it("the sandbox gives token arrays the vectors of their texts: one is one, several are one each", async () => {
+it("returns in the sandbox the vectors of the tokens' texts, one per list", async () => {
   const { data, usage } = await embedded(TEXTS);
   expect(data).toHaveLength(TEXTS.length);
   const ids = TEXTS.map((text) => encoding.encode(text));
@@ -63,14 +63,14 @@ it("the sandbox gives token arrays the vectors of their texts: one is one, sever
   expect((await embedded(ids[0])).data).toEqual(data.slice(0, 1));
 });
 
-it("one list of token ids is one text", async () => {
+it("treats one list of token IDs as one text", async () => {
   expect(await sentFor(encoding.encode("One text."))).toMatchObject({
     status: 200,
     input: "One text.",
   });
 });
 
-it("a text that a client cut in the midst of a letter is still sent", async () => {
+it("accepts a text that ends within a character", async () => {
   const ids = encoding.encode("漢");
   expect(ids.length).toBeGreaterThan(1);
   expect(await sentFor([ids.slice(0, 1)])).toMatchObject({ status: 200, input: ["\ufffd"] });
@@ -79,7 +79,7 @@ it("a text that a client cut in the midst of a letter is still sent", async () =
 it.each([
   [[1, 2, 100_256], "input[2]"],
   [[[1], [2, 9_999_999]], "input[1][1]"],
-])("an id that is no token is 400, and nothing is held: %j", async (input, param) => {
+])("rejects an invalid token ID with 400, and holds nothing: %j", async (input, param) => {
   const before = await balanceOf(key);
   const { status, response, input: sent } = await sentFor(input);
   expect([status, sent]).toEqual([400, undefined]);
@@ -87,7 +87,7 @@ it.each([
   expect(await balanceOf(key)).toBe(before);
 });
 
-it("texts that come to more than 8 MiB are 400: ids are short where texts are long", async () => {
+it("rejects tokens that decode to more than 8 MiB with 400", async () => {
   const spaces = encoding.encode(" ".repeat(80));
   expect(spaces).toHaveLength(1);
   const long = Array.from({ length: 2000 }, () => Array.from({ length: 60 }, () => spaces[0]));
@@ -96,7 +96,7 @@ it("texts that come to more than 8 MiB are 400: ids are short where texts are lo
   expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
 });
 
-it("while the table cannot be read it is 503, and it is read again for the next request, then kept", async () => {
+it("returns 503 while the token table can't be read, and caches it once read", async () => {
   const real = (env as { ASSETS?: Fetcher }).ASSETS;
   const broken = {
     fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),

@@ -25,8 +25,8 @@ function decoded(base64: string): number[] {
   return Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
 }
 
-describe("POST /v1/embeddings: 200", () => {
-  it("a text gives OpenAI's list, with numbers when no encoding is asked for", async () => {
+describe("POST /v1/embeddings", () => {
+  it("returns OpenAI's list for one text, with numbers by default", async () => {
     const answer = await floatsOf();
     expect(answer.data).toHaveLength(1);
     expect(answer.model).toBe("sandbox/embed");
@@ -34,11 +34,11 @@ describe("POST /v1/embeddings: 200", () => {
     expect(Math.hypot(...(answer.data[0]?.embedding ?? []))).toBeCloseTo(1, 5);
   });
 
-  it("the alias embeddings/cheapest names the concrete model", async () => {
+  it("returns the concrete model for the alias embeddings/cheapest", async () => {
     expect((await floatsOf({ model: "embeddings/cheapest" })).model).toBe("sandbox/embed");
   });
 
-  it("base64 is the same vector as little-endian float32", async () => {
+  it("encodes the same vector as little-endian float32 in base64", async () => {
     const plain = await floatsOf({ encoding_format: "float" });
     const response = await embed(key, { encoding_format: "base64" });
     const packed = base64Embeddings.parse(await response.json());
@@ -46,13 +46,13 @@ describe("POST /v1/embeddings: 200", () => {
     expect(floats).toEqual(plain.data[0]?.embedding.map((value) => Math.fround(value)));
   });
 
-  it("dimensions are as asked", async () => {
+  it("returns the requested dimensions", async () => {
     for (const dimensions of [1, 8, 512]) {
       expect((await floatsOf({ dimensions })).data[0]?.embedding).toHaveLength(dimensions);
     }
   });
 
-  it("a batch keeps order and index, each as if it were alone", async () => {
+  it("returns a batch in order with index, each vector as for a single input", async () => {
     const input = ["first words", "other text", "first words"];
     const batch = await floatsOf({ input });
     expect(batch.data.map((item) => item.index)).toEqual([0, 1, 2]);
@@ -62,7 +62,7 @@ describe("POST /v1/embeddings: 200", () => {
     );
   });
 
-  it("2,048 inputs in base64 are one charge, the price of the sum of their tokens", async () => {
+  it("charges 2,048 base64 inputs once, for the sum of their tokens", async () => {
     const before = await balanceOf(key);
     const input = Array.from({ length: 2048 }, (_, i) => `text number ${i}`);
     const response = await embed(key, { input, dimensions: 4, encoding_format: "base64" });
@@ -73,12 +73,12 @@ describe("POST /v1/embeddings: 200", () => {
     expect(before - (await balanceOf(key))).toBe(cost);
   });
 
-  it("null means absent, unknown fields are nobody's error", async () => {
+  it("treats null as absent, and ignores unknown fields", async () => {
     const fields = { encoding_format: null, dimensions: null, user: null, truncate: "END", x: {} };
     expect((await floatsOf(fields)).data).toHaveLength(1);
   });
 
-  it("the charge rounds up to one micro at 0.02 $/M, and only the vectors' fields are sent on", async () => {
+  it("rounds up to one micro-credit at 0.02 $/M, and forwards only embedding fields", async () => {
     const { calls, bindings } = mockUpstream(() =>
       Response.json({
         object: "list",
@@ -106,7 +106,7 @@ describe("POST /v1/embeddings: 200", () => {
   });
 });
 
-describe("POST /v1/embeddings: 400, with param", () => {
+describe("an invalid body of POST /v1/embeddings", () => {
   it.each<[string, Record<string, unknown>]>([
     ["model", { model: undefined }],
     ["model", { model: ["sandbox/embed"] }],
@@ -129,7 +129,7 @@ describe("POST /v1/embeddings: 400, with param", () => {
     ["dimensions", { dimensions: 1.5 }],
     ["dimensions", { dimensions: 2000 }],
     ["user", { user: "x".repeat(257) }],
-  ])("a wrong %s is named: %j", async (param, wrong) => {
+  ])("returns 400 for an invalid %s: %j", async (param, wrong) => {
     const before = await balanceOf(key);
     const error = await errorOf(await embed(key, wrong), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
@@ -137,20 +137,20 @@ describe("POST /v1/embeddings: 400, with param", () => {
   });
 });
 
-describe("POST /v1/embeddings: other refusals", () => {
-  it("402 with integers", async () => {
+describe("a rejected POST /v1/embeddings", () => {
+  it("returns 402 with integer amounts", async () => {
     const { key: poor } = await openAccount({ credits: 1 });
     const error = await errorOf(await embed(poor), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 1 });
     expect(error.required_micro).toBeGreaterThan(1);
   });
 
-  it.each(["no/such", "sandbox/echo", "smart"])("404: %s is no embedding model", async (model) => {
+  it.each(["no/such", "sandbox/echo", "smart"])("returns 404 for %s", async (model) => {
     const error = await errorOf(await embed(key, { model }), 404);
     expect(error).toMatchObject({ code: "model_not_found", param: "model" });
   });
 
-  it("405 names POST", async () => {
+  it("returns 405 with allow: POST", async () => {
     const response = await send("/v1/embeddings", { key });
     expect(response.headers.get("allow")).toBe("POST");
     await errorOf(response, 405);
@@ -158,9 +158,9 @@ describe("POST /v1/embeddings: other refusals", () => {
 
   it.each([
     ["too few vectors", []],
-    ["a vector that is none", [{ index: 0, embedding: "!!" }]],
+    ["an invalid vector", [{ index: 0, embedding: "!!" }]],
     ["null in a vector", [{ index: 0, embedding: [0.1, null] }]],
-  ])("502: %s, and nothing is charged", async (_, data) => {
+  ])("returns 502 for %s, without a charge", async (_, data) => {
     const usage = { prompt_tokens: 3, total_tokens: 3 };
     const { bindings } = mockUpstream(() => Response.json({ object: "list", data, usage }));
     const before = await balanceOf(key);

@@ -42,7 +42,7 @@ const countOf = async (type: string, actor = account.keyId): Promise<number> => 
   return Number(row?.["n"]);
 };
 
-it("sums a key's events of a type beyond a hundred an hour, without effect on other keys or types", async () => {
+it("sums a key's events beyond 100 per hour and type, without effect on other keys or types", async () => {
   await told("organization.changed", 250);
   await told("member.changed", 5);
   await told("organization.changed", 5, "key_other");
@@ -71,7 +71,7 @@ it("sums a key's events of a type beyond a hundred an hour, without effect on ot
   expect(await ofType("organization.events_left_out")).toHaveLength(1);
 });
 
-it("a flood of one kind pushes out its own past alone", async () => {
+it("evicts old events only of the type that is flooded", async () => {
   await told("end_user.alert", 3);
   // as if 99,999 more had come in between
   await rowsOf(
@@ -91,7 +91,7 @@ it("a flood of one kind pushes out its own past alone", async () => {
   expect(left).toEqual([2, 3, 4, 5].map((place) => ({ place })));
 });
 
-it("a refusal of an end user that is not there is no event; that of one that is there is", async () => {
+it("records no event for a rejected unknown end user, but one for a known end user", async () => {
   const settings = { default_user_daily_quota_dollars: 0 };
   const path = `/v1/orgs/${account.orgId}/settings`;
   expect((await send(path, { method: "PATCH", key: account.key, body: settings })).status).toBe(

@@ -36,8 +36,8 @@ async function operator(method: string, path: string, body?: object): Promise<un
   return response.json();
 }
 
-describe("each change of the book is one event", () => {
-  it("an organization with its owner and first key", async () => {
+describe("the event log", () => {
+  it("records an organization, its owner and first key", async () => {
     expect((await log()).map(({ type }) => type).toSorted()).toEqual([
       "balance.credited",
       "key.created",
@@ -50,7 +50,7 @@ describe("each change of the book is one event", () => {
     expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
   });
 
-  it("a key that is made, changed and changed to what it is", async () => {
+  it("records a created or changed key, but no unchanged value", async () => {
     const actor = { kind: "key", id: account.keyId };
     const body = { name: "one", budget_dollars: 5 };
     const made = await send("/v1/keys", { key: account.key, body });
@@ -73,7 +73,7 @@ describe("each change of the book is one event", () => {
     ]);
   });
 
-  it("a repeat of POST /v1/keys under its Idempotency-Key makes no second event", async () => {
+  it("records a repeated POST /v1/keys with its Idempotency-Key once", async () => {
     const headers = { "idempotency-key": "again" };
     const body = { name: "once" };
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
@@ -81,7 +81,7 @@ describe("each change of the book is one event", () => {
     expect(await told("key.created")).toHaveLength(2);
   });
 
-  it("a member who comes, changes and goes, and its keys with it", async () => {
+  it("records an added, changed and removed member, and the member's keys", async () => {
     const email = "a@example.com";
     const { id } = (await operator("POST", "/members", { email, role: "member" })) as {
       id: string;
@@ -106,7 +106,7 @@ describe("each change of the book is one event", () => {
     expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
   });
 
-  it("an organization that is renamed by its owner and limited by an operator", async () => {
+  it("records an owner's rename and an operator's limit of an organization", async () => {
     const path = `/v1/orgs/${account.orgId}`;
     const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
     expect(renamed.status).toBe(200);
@@ -131,7 +131,7 @@ describe("each change of the book is one event", () => {
     ]);
   });
 
-  it("an operator of ADMIN_TOKENS is named in what it changes", async () => {
+  it("names the operator of ADMIN_TOKENS", async () => {
     const token = "ada-".padEnd(40, "0123456789abcdef");
     const bindings = { ...env, ADMIN_TOKENS: `ada:${token}` };
     const body = { amount_micro: 1, reference: "ada's" };
@@ -186,7 +186,7 @@ async function faulty(fails: (sql: string) => "before" | "after" | null): Promis
   });
 }
 
-describe("what the wallet takes over from the book", () => {
+describe("transfer of events from database to wallet", () => {
   const ID = `evt_${"7".repeat(24)}`;
   const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
   beforeEach(async () => {
@@ -196,11 +196,20 @@ describe("what the wallet takes over from the book", () => {
   });
 
   it.each([
-    ["the book cannot be read", (sql: string) => (sql.startsWith("SELECT id") ? "before" : null)],
-    ["its answer is lost", (sql: string) => (sql.startsWith("SELECT id") ? "after" : null)],
-    ["it cannot be deleted there", (sql: string) => (sql.startsWith("DELETE") ? "before" : null)],
-    ["the delete's answer is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
-  ] as const)("is in the log exactly once though %s", async (_, fails) => {
+    [
+      "the database can't be read",
+      (sql: string) => (sql.startsWith("SELECT id") ? "before" : null),
+    ],
+    [
+      "the read's response is lost",
+      (sql: string) => (sql.startsWith("SELECT id") ? "after" : null),
+    ],
+    [
+      "the delete in the database fails",
+      (sql: string) => (sql.startsWith("DELETE") ? "before" : null),
+    ],
+    ["the delete's response is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
+  ] as const)("stores an event exactly once though %s", async (_, fails) => {
     const stub = env.WALLET.getByName(account.orgId);
     await faulty(fails);
     await stub.takeEvents();
@@ -212,14 +221,14 @@ describe("what the wallet takes over from the book", () => {
     expect(await waiting()).toBe(0);
   });
 
-  it("takes events once for many callers at the same time, and after an eviction", async () => {
+  it("stores events once for concurrent callers, and after an eviction", async () => {
     const stub = env.WALLET.getByName(account.orgId);
     await Promise.all(Array.from({ length: 20 }, () => stub.takeEvents()));
     await evictDurableObject(stub);
     expect([await count(), await waiting()]).toEqual([1, 0]);
   });
 
-  it("comes by the hourly sweep to a wallet that is not used", async () => {
+  it("reaches an unused wallet by the hourly sweep", async () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
@@ -228,7 +237,7 @@ describe("what the wallet takes over from the book", () => {
     expect(await count()).toBe(1);
   });
 
-  it("a key that expires in a week is told once, however often the sweep runs", async () => {
+  it("stores one event for a key that expires in a week, however often the sweep runs", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
     // Another file's sweep may have been days ahead: what it told of is not told again.
@@ -251,7 +260,7 @@ describe("what the wallet takes over from the book", () => {
   });
 });
 
-it("65 events that are too long and 3,000 odd ones leave the log working: each is there, cut to what is short of it", async () => {
+it("stores 65 oversized and 3,000 malformed events, each shortened", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const long = "\u0001".repeat(3000);
   const tooLong = [

@@ -39,8 +39,8 @@ async function changed(method: string, path: string, body: object): Promise<void
   expect([200, 201]).toContain(response.status);
 }
 
-describe("GET /v1/events: 200", () => {
-  it("a credit is told once for its reference, with the operator who added it", async () => {
+describe("GET /v1/events", () => {
+  it("returns one event for a credit's reference, with its operator", async () => {
     await addCredits(account.orgId, 5, "twice");
     await addCredits(account.orgId, 5, "twice");
     const told = await ofType("balance.credited");
@@ -52,7 +52,7 @@ describe("GET /v1/events: 200", () => {
     });
   });
 
-  it("settings that change are told with what they were; the same again is no change", async () => {
+  it("returns changed settings with their old values, and nothing for unchanged ones", async () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
@@ -65,7 +65,7 @@ describe("GET /v1/events: 200", () => {
     ]);
   });
 
-  it("a key is revoked once, however often it is asked for", async () => {
+  it("returns one event for repeated revocations of a key", async () => {
     const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
     const { id } = await made.json<{ id: string }>();
     for (let time = 0; time < 3; time++) {
@@ -77,7 +77,7 @@ describe("GET /v1/events: 200", () => {
     expect(told).toMatchObject([{ subject: id, actor: { kind: "key", id: account.keyId } }]);
   });
 
-  it("an alert, a quota and a budget that are reached are told once each", async () => {
+  it("returns one event each for a reached alert, quota and budget", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     await changed("POST", "/v1/users", { external_id: "u", daily_quota_dollars: 0.0001 });
     await pay(wallet, 80, "u");
@@ -104,7 +104,7 @@ describe("GET /v1/events: 200", () => {
     ]);
   });
 
-  it("a charge that uses up a quota to the micro tells it", async () => {
+  it("returns an event for a charge that uses up a quota exactly", async () => {
     await changed("POST", "/v1/users", { external_id: "v", monthly_quota_dollars: 0.0001 });
     await pay(env.WALLET.getByName(account.orgId), 100, "v");
     expect(await ofType("end_user.quota_reached")).toMatchObject([
@@ -112,7 +112,7 @@ describe("GET /v1/events: 200", () => {
     ]);
   });
 
-  it("a balance that falls below its threshold is told", async () => {
+  it("returns an event for a balance below its threshold", async () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { low_balance_threshold_dollars: 2000 });
     expect(await ofType("balance.low")).toMatchObject([
@@ -120,13 +120,13 @@ describe("GET /v1/events: 200", () => {
     ]);
   });
 
-  it("a request that trips nothing writes no event", async () => {
+  it("returns no event for a request that reaches no limit", async () => {
     const { length } = (await page("?limit=100")).events;
     expect((await chat(account.key)).status).toBe(200);
     expect((await page("?limit=100")).events).toHaveLength(length);
   });
 
-  it("pages reach every event once, newest first, by type and time, also after an eviction", async () => {
+  it("returns every event once in pages, newest first, by type and time, also after an eviction", async () => {
     for (let i = 0; i < 25; i++) {
       // oxlint-disable-next-line no-await-in-loop -- in this order
       await addCredits(account.orgId, 1, `n${i}`);
@@ -152,12 +152,12 @@ describe("GET /v1/events: 200", () => {
     expect(since.length + before.length).toBe(26);
   });
 
-  it("operators read the same", async () => {
+  it("returns the same to operators", async () => {
     const theirs = await admin("GET", `/orgs/${account.orgId}/events?limit=100`);
     expect(await theirs.json()).toEqual(await page("?limit=100"));
   });
 
-  it("the oldest make room beyond the bound, and the page says what that has cost", async () => {
+  it("returns the newest events within the bound, and the number dropped", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const [first] = (await ofType("balance.credited")).slice(-1);
     // As if 99,999 more had come: the bound counts places in the log.
@@ -172,7 +172,7 @@ describe("GET /v1/events: 200", () => {
   });
 });
 
-describe("GET /v1/events: 400 and 403", () => {
+describe("a rejected GET /v1/events", () => {
   it.each([
     ["?type=nothing", "type"],
     ["?from=yesterday", "from"],
@@ -180,12 +180,12 @@ describe("GET /v1/events: 400 and 403", () => {
     ["?limit=101", "limit"],
     ["?after=evt_1", "after"],
     [`?after=evt_${"0".repeat(24)}`, "after"],
-  ])("%s is refused and names the parameter", async (query, param) => {
+  ])("returns 400 for %s with the parameter", async (query, param) => {
     const response = await read(query);
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 
-  it("a member may not read them", async () => {
+  it("returns 403 for a member", async () => {
     const response = await read("", await keyWithRole(account.orgId, "member"));
     expect((await errorOf(response, 403)).code).toBe("role_required");
   });

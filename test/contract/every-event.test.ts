@@ -263,8 +263,8 @@ async function spend(micro: number): Promise<void> {
   await pay(wallet(), micro, "u");
 }
 
-describe("every type of event", () => {
-  it.each(EVENT_TYPES)("%s is told to who asks for it", async (type) => {
+describe("GET /v1/events", () => {
+  it.each(EVENT_TYPES)("returns an event of type %s", async (type) => {
     await ACTS[type]();
     await vi.waitFor(async () => {
       const response = await send(`/v1/events?type=${type}`, { key: account.key });

@@ -53,7 +53,7 @@ describe("GET /v1/exports/focus", () => {
     expect(await fileOf(account, "day=2036-11-20")).toBe(csv);
   });
 
-  it("offers a download to owners, admins and billing members", async () => {
+  it("returns a download to owners, admins and billing members", async () => {
     const account = await openAccount();
     const response = await send("/v1/exports/focus?day=2026-01-01", { key: account.key });
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");

@@ -34,14 +34,14 @@ async function asked(answer: () => Response | Promise<Response>, fields: object 
   return { response, series: counted(await metrics()) };
 }
 
-describe("every failed attempt at a provider has a line and is counted", () => {
+describe("a failed attempt at a provider", () => {
   it.each([
     [401, "disabled", ["disabled"]],
     [404, "disabled", ["disabled"]],
     [400, "refused", ["refused"]],
     [429, "overloaded", ["overloaded"]],
     [500, "retry", ["retry", "retry"]],
-  ] as const)("an answer of %i: as %s", async (status, reason, attempts) => {
+  ] as const)("counts and logs a %i as %s", async (status, reason, attempts) => {
     const { response, series } = await asked(() =>
       upstreamError(status, { message: `no: ${UPSTREAM_SECRET}`, code: "their_word" }),
     );
@@ -62,7 +62,7 @@ describe("every failed attempt at a provider has a line and is counted", () => {
     expect(JSON.stringify(lines)).not.toMatch(/their_word|canary|no: /);
   });
 
-  it("no answer at all: the word for it, without a status", async () => {
+  it("counts and logs a missing response, without a status", async () => {
     const { series } = await asked(() => Promise.reject(new Error("refused")));
     expect(told()).toMatchObject([
       { kind: "retry", status: "none", reason: "connection", attempt: 1 },
@@ -73,7 +73,7 @@ describe("every failed attempt at a provider has a line and is counted", () => {
     ]);
   });
 
-  it("a stream that had begun and then said that it failed", async () => {
+  it("counts and logs a stream that reports an error", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const { response, series } = await asked(
       () => brokenStream([chunkOf({ content: "Hi" }, null), error]),
@@ -86,7 +86,7 @@ describe("every failed attempt at a provider has a line and is counted", () => {
     ]);
   });
 
-  it("and a stream that breaks off", async () => {
+  it("counts and logs a stream that breaks off", async () => {
     await asked(() => brokenStream([chunkOf({ content: "Hi" }, null)]), { stream: true });
     expect(told()).toMatchObject([{ provider: "mock", status: "none", reason: "broken_off" }]);
   });

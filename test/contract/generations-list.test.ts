@@ -57,7 +57,7 @@ async function paid(key: string, user?: string): Promise<string> {
 }
 
 describe("GET /v1/generations", () => {
-  it("newest first, each as its own receipt, a page at a time to the end", async () => {
+  it("returns receipts newest first, in pages to the end", async () => {
     const { key } = await openAccount();
     const made = [];
     for (let n = 0; n < 5; n++) made.push(await paid(key));
@@ -75,7 +75,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("filters by end user, model, key, status and day, alone and together", async () => {
+  it("filters by end user, model, key, status and day, separately and combined", async () => {
     setClock(NOON);
     const other = await openAccount();
     const { key } = other;
@@ -124,7 +124,7 @@ describe("GET /v1/generations", () => {
     expect((await page("?status=voided", other.key)).generations).toHaveLength(1);
   });
 
-  it("a member sees those of its own keys, also of a revoked one, and nobody else's", async () => {
+  it("returns a member only its own keys' requests, also a revoked key's", async () => {
     const theirs = await paid(account.key, "shared");
     const own = await paid(member.key, "shared");
     const ids = async (query: string): Promise<string[]> =>
@@ -136,7 +136,7 @@ describe("GET /v1/generations", () => {
     expect(all).toEqual([own, theirs]);
   });
 
-  it("400: what is no date, number, status or next_after", async () => {
+  it("rejects an invalid date, limit, status or cursor with 400", async () => {
     const queries = [
       ["from=yesterday", "from"],
       ["to=2026-02-30", "to"],
@@ -159,7 +159,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("looks at 10,000 rows a page at most of 100,000, and returns all of them", async () => {
+  it("reads at most 10,000 of 100,000 rows per page, and returns all matches", async () => {
     const other = await openAccount();
     await paid(other.key, "rare");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -229,7 +229,7 @@ function readRows(sql: SqlStorage): number {
 }
 
 describe("GET /v1/holds", () => {
-  it("lists open holds, oldest first, in pages; for a member only its own keys'", async () => {
+  it("lists open holds in pages, oldest first, and for a member only its own keys'", async () => {
     const other = await openAccount();
     const theirs = await addMember(other.orgId, "member");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -264,8 +264,8 @@ describe("GET /v1/holds", () => {
   });
 });
 
-describe("GET /v1/usage by two things", () => {
-  it("each day's rows with their cached tokens, before and after a checkpoint, in pages", async () => {
+describe("GET /v1/usage with two groups", () => {
+  it("returns each day's rows with cached tokens, before and after a checkpoint, in pages", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const use = async (ms: number, user: string): Promise<void> => {

@@ -28,7 +28,7 @@ async function found(named: string, key = account.key): Promise<Record<string, u
   return response.json<Record<string, unknown>>();
 }
 
-describe("GET /v1/generations/{id}: 200", () => {
+describe("GET /v1/generations/{id}", () => {
   it("returns the whole record of a completion, without its content", async () => {
     const response = await chat(account.key, { user: "Zoë", max_tokens: 1 });
     const { usage, model } = await completionOf(response.clone());
@@ -97,7 +97,7 @@ describe("GET /v1/generations/{id}: 200", () => {
     );
   });
 
-  it("omits the price's day and list for an older release's record", async () => {
+  it("omits the price date and list for an older release's record", async () => {
     const wallet = stubOf(account.orgId);
     const hold = holdOf(10, { keyId: account.keyId });
     valueOf(await wallet.hold(hold));
@@ -111,7 +111,7 @@ describe("GET /v1/generations/{id}: 200", () => {
     });
   });
 
-  it("returns the same by the completion's id and the request's", async () => {
+  it("returns the same by the completion's ID and by the request's", async () => {
     const response = await chat(account.key);
     const completion = await completionOf(response.clone());
     expect(completion.id).toMatch(/^chatcmpl-/);
@@ -148,13 +148,13 @@ describe("GET /v1/generations/{id}: 200", () => {
   });
 
   it.each(["owner", "admin", "billing"] as const)(
-    "returns anyone's key's record to a %s",
+    "returns the record of any key to a %s",
     async (role) => {
       expect((await found(id, await keyWithRole(account.orgId, role)))["id"]).toBe(id);
     },
   );
 
-  it("returns a member its own keys' records, by any of them, revoked ones too", async () => {
+  it("returns a member its own keys' records, by any of them, also revoked ones", async () => {
     const member = await addMember(account.orgId, "member");
     const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
     const own = requestId(await chat(one.key));
@@ -167,7 +167,7 @@ describe("GET /v1/generations/{id}: 200", () => {
 const refused = async (named: string, key = account.key): Promise<ErrorObject> =>
   errorOf(await read(named, key), 404);
 
-describe("GET /v1/generations/{id}: 404", () => {
+describe("GET /v1/generations/{id} without a record", () => {
   let member: MadeKey;
   let missing: ErrorObject;
   beforeAll(async () => {
@@ -175,18 +175,18 @@ describe("GET /v1/generations/{id}: 404", () => {
     missing = await errorOf(await read(newId()), 404);
   });
 
-  it("answers a member the same for another's record as for none", async () => {
+  it("returns a member the same 404 for another's record as for a missing one", async () => {
     expect(await refused(id, member.key)).toEqual(missing);
     expect(await refused(newId(), member.key)).toEqual(missing);
     const other = await addKey(account.orgId, await addMember(account.orgId, "member"));
     expect(await refused(requestId(await chat(other.key)), member.key)).toEqual(missing);
   });
 
-  it("answers 404 to another organization's owner too", async () => {
+  it("returns 404 to another organization's owner too", async () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
-  it("knows no record for unpaid requests", async () => {
+  it("returns 404 for unpaid requests", async () => {
     expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );
@@ -203,11 +203,11 @@ describe("GET /v1/generations/{id}: 404", () => {
     "req_0VbbtnxZGhU4ZPPzjn5l243'",
     `req_${"0".repeat(2000)}`,
     "key_0VbbtnxZGhU4ZPPzjn5l243b",
-  ])("%s names nothing", async (named) => {
+  ])("returns 404 for %s", async (named) => {
     expect(await refused(named)).toEqual(missing);
   });
 
-  it("rolled up by retention, while usage and balance stay byte for byte", async () => {
+  it("returns 404 after retention, while usage and balance stay byte for byte", async () => {
     const own = await openAccount();
     const start = Date.UTC(2035, 4, 30, 12);
     setClock(start);
@@ -241,13 +241,13 @@ function prepareAllButKeys(sql: string): D1PreparedStatement {
 const busy = (): Promise<never> =>
   Promise.reject(Object.assign(new Error("busy"), { overloaded: true }));
 
-describe("GET /v1/generations/{id}: refusals", () => {
-  it("401 without a key", async () => {
+describe("a rejected GET /v1/generations/{id}", () => {
+  it("returns 401 without a key", async () => {
     const response = await send(`/v1/generations/${id}`);
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("503 for a member when the book cannot say whose key it was: never a 404", async () => {
+  it("returns 503, not 404, for a member while the database can't return the key's owner", async () => {
     const member = await keyWithRole(account.orgId, "member");
     await send("/v1/balance", { key: member });
     const bindings = bindingsWith({ DB: { prepare: prepareAllButKeys } });
@@ -257,13 +257,13 @@ describe("GET /v1/generations/{id}: refusals", () => {
     expect((await read(id, account.key, { bindings })).status).toBe(200);
   });
 
-  it("503 when the wallet cannot be asked: never a 404", async () => {
+  it("returns 503, not 404, while the wallet is unavailable", async () => {
     const bindings = walletsWith(() => ({ request: busy }));
     const response = await read(id, account.key, { bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
     const response = await read(id, account.key, { method });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);

@@ -91,8 +91,8 @@ async function ask(name: string, headers: Record<string, string> = {}): Promise<
   return response;
 }
 
-describe("every answer", () => {
-  it.each(NAMES)("%s: a request id of ours, another each time", async (name) => {
+describe("every response", () => {
+  it.each(NAMES)("contains a new request ID of ours: %s", async (name) => {
     const theirs = { "x-request-id": "req_theirs" };
     const [one, two] = [await ask(name, theirs), await ask(name, theirs)];
     const ids = [one, two].map((response) => response.headers.get("x-request-id") ?? "");
@@ -100,25 +100,28 @@ describe("every answer", () => {
     expect(new Set(ids).size).toBe(2);
   });
 
-  it.each(NAMES)("%s: nosniff, never stored, no server, no cookie", async (name) => {
-    const { headers } = await ask(name);
-    expect(headers.get("x-content-type-options")).toBe("nosniff");
-    const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
-    expect(headers.get("cache-control")).toBe(isStream ? "no-cache, no-transform" : "no-store");
-    for (const header of ["server", "set-cookie", "x-powered-by"]) {
-      expect([header, headers.get(header)]).toEqual([header, null]);
-    }
-  });
+  it.each(NAMES)(
+    "contains nosniff and no-store, but no server header or cookie: %s",
+    async (name) => {
+      const { headers } = await ask(name);
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+      expect(headers.get("cache-control")).toBe(isStream ? "no-cache, no-transform" : "no-store");
+      for (const header of ["server", "set-cookie", "x-powered-by"]) {
+        expect([header, headers.get(header)]).toEqual([header, null]);
+      }
+    },
+  );
 
-  it.each(NAMES)("%s: JSON or a stream, and nothing else", async (name) => {
+  it.each(NAMES)("contains JSON or an event stream: %s", async (name) => {
     const type = (await ask(name)).headers.get("content-type") ?? "";
     expect(type).toMatch(/^(application\/json|text\/event-stream; charset=utf-8)$/);
   });
 });
 
-describe("an answer to an authenticated request", () => {
+describe("a response to an authenticated request", () => {
   it.each(NAMES.filter((name) => KINDS[name]?.who !== undefined))(
-    "%s: names the organization and the key's minute",
+    "names the organization and the key's minute: %s",
     async (name) => {
       const { headers } = await ask(name);
       const owner = KINDS[name]?.who === "poor" ? poor : account;
@@ -129,7 +132,7 @@ describe("an answer to an authenticated request", () => {
     },
   );
 
-  it("the minute counts down by one for each request, whatever its outcome", async () => {
+  it("counts the minute down by one per request, whatever its outcome", async () => {
     const { key } = await openAccount({ rpmLimit: 5 });
     const left: (string | null)[] = [];
     const paths = ["/v1/models", "/v1/none", "/v1/models/none", CHAT, "/v1/balance"];
@@ -142,7 +145,7 @@ describe("an answer to an authenticated request", () => {
   });
 
   it.each(NAMES.filter((name) => KINDS[name]?.who === undefined))(
-    "%s is none: no organization, no minute",
+    "omits organization and minute without authentication: %s",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.has("openai-organization")).toBe(false);
@@ -151,28 +154,23 @@ describe("an answer to an authenticated request", () => {
   );
 });
 
-describe("across origins", () => {
+describe("cross-origin access", () => {
   const ORIGIN = { origin: "https://app.test" };
 
-  it.each(NAMES)(
-    "%s: any origin under /v1 and nowhere else, never with credentials",
-    async (name) => {
-      const { headers } = await ask(name, ORIGIN);
-      const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
-      expect(headers.get("access-control-allow-origin")).toBe(isOurs ? "*" : null);
-      expect(headers.has("access-control-allow-credentials")).toBe(false);
-      const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
-      const needed = "x-request-id retry-after retry-after-ms x-should-retry x-cost-micro".split(
-        " ",
-      );
-      expect(needed.every((header) => exposed.includes(header))).toBe(isOurs);
-    },
-  );
+  it.each(NAMES)("allows any origin under /v1 only, without credentials: %s", async (name) => {
+    const { headers } = await ask(name, ORIGIN);
+    const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
+    expect(headers.get("access-control-allow-origin")).toBe(isOurs ? "*" : null);
+    expect(headers.has("access-control-allow-credentials")).toBe(false);
+    const exposed = headers.get("access-control-expose-headers")?.split(", ") ?? [];
+    const needed = "x-request-id retry-after retry-after-ms x-should-retry x-cost-micro".split(" ");
+    expect(needed.every((header) => exposed.includes(header))).toBe(isOurs);
+  });
 
   it.each([
     [CHAT, "x-ratelimit-remaining-tokens"],
     ["/v1/messages", "anthropic-ratelimit-requests-remaining"],
-  ])("%s: a page may read whatever of ours is told there, %s among it", async (path, told) => {
+  ])("exposes all our headers of %s, including %s", async (path, told) => {
     const maker = await openAccount();
     const made = await send("/v1/keys", {
       key: maker.key,
@@ -190,7 +188,7 @@ describe("across origins", () => {
     expect(ours.filter((name) => !exposed.includes(name))).toEqual([]);
   });
 
-  it("a preflight needs no key and reflects every header that was asked for", async () => {
+  it("allows every requested header in a preflight without a key", async () => {
     const asked =
       "authorization, content-type, x-stainless-lang, x-stainless-retry-count, x-stainless-helper-method";
     for (const path of [CHAT, "/v1/models/sandbox/echo", "/v1/keys", "/v1/none"]) {
@@ -210,13 +208,13 @@ describe("across origins", () => {
     }
   });
 
-  it("a preflight for the operators' paths allows nothing", async () => {
+  it("allows nothing in a preflight for operators' paths", async () => {
     const response = await send("/admin/v1/orgs", { method: "OPTIONS", headers: ORIGIN });
     expect(response.status).toBe(401);
     expect(response.headers.has("access-control-allow-methods")).toBe(false);
   });
 
-  it("a misconfigured region's refusal can be read too", async () => {
+  it("includes a misconfigured region's error", async () => {
     const bindings = bindingsWith({ ADMIN_TOKEN: "" });
     const response = await send("/v1/models", { headers: ORIGIN, bindings });
     expect(response.status).toBe(503);

@@ -3,7 +3,7 @@ import { RELEASE } from "../../src/shared/release.ts";
 import { bindingsWith, errorOf, send } from "./client.ts";
 
 describe("GET /healthz", () => {
-  it("200: the region, the release and the version, without a key", async () => {
+  it("returns region, release and version without a key", async () => {
     const response = await send("/healthz");
     expect(response.status).toBe(200);
     const body = await response.json<Record<string, unknown>>();
@@ -11,19 +11,19 @@ describe("GET /healthz", () => {
     expect(body["version"]).not.toBe("");
   });
 
-  it("200: says which region it is", async () => {
+  it("returns its own region", async () => {
     const response = await send("/healthz", {
       bindings: bindingsWith({ REGION: "us", PEERS: "[]" }),
     });
     expect(await response.json()).toMatchObject({ region: "us" });
   });
 
-  it("200 for HEAD, without a body", async () => {
+  it("returns 200 without a body for HEAD", async () => {
     const response = await send("/healthz", { method: "HEAD" });
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
-  it("405 with allow for everything else", async () => {
+  it("returns 405 with allow for other methods", async () => {
     for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
       const response = await send("/healthz", { method });
       expect([method, response.headers.get("allow")]).toEqual([method, "GET, HEAD"]);

@@ -180,8 +180,8 @@ async function asked(
 const tokensIn = (calls: readonly UpstreamCall[]): number =>
   calls.reduce((sum, call) => sum + billed(call), 0);
 
-describe("a balance of $0.04, where the host bills a token for four bytes", () => {
-  it("never has the host asked for more than it pays, whatever carries the text", async () => {
+describe("a balance of $0.04 at a provider that bills a token per four bytes", () => {
+  it("covers every requested token, whatever field carries the text", async () => {
     const { key } = await openAccount({ credits: CREDITS });
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
@@ -208,7 +208,7 @@ describe("a balance of $0.04, where the host bills a token for four bytes", () =
     expect(await balanceOf(key)).toBe(CREDITS - charged);
   });
 
-  it.each(CARRIERS)("$name is held, or is not sent", async ({ body, path }) => {
+  it.each(CARRIERS)("covers $name, or the request is not sent", async ({ body, path }) => {
     const { key } = await openAccount({ credits: CREDITS });
     const { calls } = mockUpstream(answerTo);
     await asked(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
@@ -223,7 +223,7 @@ const thinking = (budget_tokens: number) => ({
 });
 
 describe("a thinking budget", () => {
-  it("keeps a thinking budget below the cap that a low balance allows, or answers 402", async () => {
+  it("stays below the cap that a low balance allows, or returns 402", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // of 4,096 tokens of output at most 3,000

@@ -66,43 +66,46 @@ async function recordOf(id: string): Promise<KeyBody | undefined> {
   return found && { ...found, last_used_at: null };
 }
 
-describe.each(["admin", "billing", "member"] as const)("what only an owner may, a %s", (role) => {
-  it.each(["key", "console"])("gets by no call of its own %s", async (how) => {
-    const { key } = callers[role];
-    const ask = how === "key" ? byKey(key) : await byConsole(key);
-    const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
-    const tried: (readonly [string, number])[] = [];
-    const attempt = async (name: string, asked: Promise<Response>): Promise<void> => {
-      const { status } = await asked;
-      tried.push([name, status]);
-    };
-    await attempt("rename", rename(ask));
-    for (const id of [owner.keyId, limited.id]) {
-      for (const overlap_seconds of [0, 60]) {
-        await attempt("rotate", ask("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
+describe.each(["admin", "billing", "member"] as const)(
+  "an owner's permission, for a %s",
+  (role) => {
+    it.each(["key", "console"])("can't be gained by its own %s", async (how) => {
+      const { key } = callers[role];
+      const ask = how === "key" ? byKey(key) : await byConsole(key);
+      const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
+      const tried: (readonly [string, number])[] = [];
+      const attempt = async (name: string, asked: Promise<Response>): Promise<void> => {
+        const { status } = await asked;
+        tried.push([name, status]);
+      };
+      await attempt("rename", rename(ask));
+      for (const id of [owner.keyId, limited.id]) {
+        for (const overlap_seconds of [0, 60]) {
+          await attempt("rotate", ask("POST", `/v1/keys/${id}/rotate`, { overlap_seconds }));
+        }
       }
-    }
-    for (const lift of LIFTS) {
-      await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
-    }
-    const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
-    const made = await named.json<CreatedKey>(); // `member_id` is none of what is chosen
-    await attempt("rename by a key made", rename(byKey(made.key)));
-    expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
-    expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
-    expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
-  });
+      for (const lift of LIFTS) {
+        await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
+      }
+      const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
+      const made = await named.json<CreatedKey>(); // `member_id` is none of what is chosen
+      await attempt("rename by a key made", rename(byKey(made.key)));
+      expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
+      expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
+      expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
+    });
 
-  it("gets by no key, session or console made of its own key", async () => {
-    const made = await createKey(callers[role].key);
-    const session = await send("/v1/sessions", { key: made.key, body: {} });
-    const { token } = await session.json<{ token: string }>();
-    for (const ask of [byKey(made.key), byKey(token), await byConsole(made.key)]) {
-      expect((await rename(ask)).status).toBe(403);
-    }
-    await deleteKey(made.key, made.id);
-  });
-});
+    it("can't be gained by a key, session or console that its own key creates", async () => {
+      const made = await createKey(callers[role].key);
+      const session = await send("/v1/sessions", { key: made.key, body: {} });
+      const { token } = await session.json<{ token: string }>();
+      for (const ask of [byKey(made.key), byKey(token), await byConsole(made.key)]) {
+        expect((await rename(ask)).status).toBe(403);
+      }
+      await deleteKey(made.key, made.id);
+    });
+  },
+);
 
 it("keeps the holder of an owner's limited key limited, by secrets, sessions and consoles", async () => {
   const { key, id } = await createKey(owner.key, {
@@ -127,7 +130,7 @@ it("keeps the holder of an owner's limited key limited, by secrets, sessions and
   }
 });
 
-it("gives nobody another member's secret, whatever the roles", async () => {
+it("never returns another member's secret to any role", async () => {
   const colleague = await addMember(owner.orgId, "member");
   for (const { key } of [owner, ...Object.values(callers)]) {
     const asked = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, { overlap_seconds: 60 });
@@ -139,7 +142,7 @@ it("gives nobody another member's secret, whatever the roles", async () => {
   expect((await own).status).toBe(201);
 });
 
-it("an admin lifts the limits of keys that are not above it, and tightens any; the log names it", async () => {
+it("lets an admin lift limits of keys up to its role, tighten any, and logs it", async () => {
   const { admin, member } = callers;
   const lent = await (
     await postKey(member.key, { name: "lent", budget_dollars: 1 })

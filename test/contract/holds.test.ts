@@ -48,7 +48,7 @@ async function balanceOf(orgId: string): Promise<readonly [number, number]> {
 }
 
 describe("a hold that the balance pays", () => {
-  it("reserves the amount, and its merchant charges a part of it once", async () => {
+  it("reserves the amount, and its merchant charges part of it once", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     expect(hold).toMatchObject({ status: "held", amount_dollars: 0.4, captured_dollars: null });
@@ -102,7 +102,7 @@ describe("a hold that the balance pays", () => {
     expect((await act(hold, "capture", secret)).status).toBe(409);
   });
 
-  it("can be smaller than asked, down to at_least", async () => {
+  it("can be smaller than requested, down to at_least", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
     await placed(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };
@@ -111,7 +111,7 @@ describe("a hold that the balance pays", () => {
     expect(await placed(key, { ...body, at_least: 0.1 })).toMatchObject({ amount_dollars: 0.3 });
   });
 
-  it("ends only by its merchant, and lasts longer only by its key", async () => {
+  it("ends only by its merchant, and gets a longer time only by its key", async () => {
     const [{ key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name, expires_in: 60 });
     const { secret: other } = await makeMerchant();
@@ -142,7 +142,7 @@ describe("a hold that the balance pays", () => {
     expect((await errorOf(another, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("needs permission of the key and of its session, and an existing merchant", async () => {
+  it("requires the key's and session's permission, and an existing merchant", async () => {
     const { name } = await makeMerchant();
     const { key: plain } = await openAccount();
     const body = { amount_dollars: 0.1, merchant: name };
@@ -160,7 +160,7 @@ describe("a hold that the balance pays", () => {
     expect((await errorOf(nobody, 400)).param).toBe("merchant");
   });
 
-  it("appears among open holds, to a limited key only its own", async () => {
+  it("appears among open holds, but to a limited key only if it is its own", async () => {
     const { orgId, key } = await payer({ budget_dollars: 1 });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name });
@@ -174,8 +174,8 @@ describe("a hold that the balance pays", () => {
   });
 });
 
-describe("a hold that only quotas count", () => {
-  it("counts in the key's budget together with model calls, and leaves the balance alone", async () => {
+describe("a hold with pays: quota", () => {
+  it("counts in the key's budget with model calls, and leaves the balance unchanged", async () => {
     const { orgId, key } = await payer({ budget_dollars: 0.5 });
     const hold = await placed(key, { amount_dollars: 0.3, pays: "quota" });
     expect(await balanceOf(orgId)).toEqual([1_000_000, 0]);
@@ -194,7 +194,7 @@ describe("a hold that only quotas count", () => {
     expect((await chat(key)).status).toBe(200);
   });
 
-  it("needs no balance, also for POST /v1/charges", async () => {
+  it("requires no balance, also for POST /v1/charges", async () => {
     const account = await openAccount({ credits: 0 });
     const { key } = await createKey(account.key, { may_hold: true });
     const body = { amount_dollars: 2.5, pays: "quota", description: "an hour of a GPU" };

@@ -42,12 +42,12 @@ const left = (response: Response): number =>
 const nested = (depth: number): string =>
   `{"model":"sandbox/echo","messages":[{"role":"user","content":"hi"}],"x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
 
-describe("hostile bodies: 400", () => {
+describe("a POST request with a hostile body", () => {
   it.each<[string, string | Uint8Array]>([
     ["nothing", ""],
     ["an array", "[]"],
     ["null", "null"],
-    ["text that is no JSON", "{not json"],
+    ["text that is not JSON", "{not json"],
     ["JSON cut short", GOOD.slice(0, -1)],
     ["JSON and more", `${GOOD}{}`],
     ["NaN", '{"model":"m","temperature":NaN}'],
@@ -66,7 +66,7 @@ describe("hostile bodies: 400", () => {
     ["a lone surrogate", GOOD.replace("hi", String.raw`\ud800`)],
     ["a lone surrogate as a key", GOOD.replace("{", String.raw`{"\udc00":1,`)],
     ["more than a million values", GOOD.replace("{", `{"x":[${"{},".repeat(1_000_001)}{}],`)],
-  ])("%s", async (_, body) => {
+  ])("returns 400: %s", async (_, body) => {
     for (const path of PATHS) {
       const error = await errorOf(await post(body, {}, path), 400);
       expect(error.type).toBe("invalid_request_error");
@@ -74,17 +74,17 @@ describe("hostile bodies: 400", () => {
     }
   });
 
-  it("rejects only the named fault: the same body without it is answered", async () => {
+  it("returns 200 without the fault", async () => {
     expect((await post(GOOD)).status).toBe(200);
     expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
-  it("64 levels are read", async () => {
+  it("returns 200 at 64 levels", async () => {
     expect((await post(nested(63))).status).toBe(200);
   });
 
-  it("cost nothing but a request of the minute", async () => {
+  it("uses one request of the minute and no credits", async () => {
     const before = await balanceOf(key);
     const first = await post("{");
     const second = await post("{");
@@ -93,7 +93,7 @@ describe("hostile bodies: 400", () => {
   });
 });
 
-describe("hostile bodies: names that JavaScript knows", () => {
+describe("a POST request with names of JavaScript's own properties", () => {
   it.each([
     '"__proto__":{"polluted":1,"stream":true}',
     '"constructor":{"prototype":{"polluted":1}}',
@@ -102,7 +102,7 @@ describe("hostile bodies: names that JavaScript knows", () => {
     '"hasOwnProperty":1,"toString":"x","valueOf":null',
     '"stream_options":{"__proto__":{"include_usage":true}}',
     '"tools":[{"type":"function","function":{"name":"__proto__","parameters":{"__proto__":{"a":1}}}}],"tool_choice":"none"',
-  ])("%s is a field like any other", async (member) => {
+  ])("treats %s as an ordinary field", async (member) => {
     const response = await post(GOOD.replace("}]}", `}],${member}}`));
     expect(response.headers.get("content-type")).toBe("application/json");
     expect(response.status).toBe(200);
@@ -110,15 +110,15 @@ describe("hostile bodies: names that JavaScript knows", () => {
     expect((await chat(key)).headers.get("content-type")).toBe("application/json");
   });
 
-  it("__proto__ cannot bring a field that is missing", async () => {
+  it("takes no missing field from __proto__", async () => {
     const body =
       '{"__proto__":{"model":"sandbox/echo"},"messages":[{"role":"user","content":"a"}]}';
     expect((await errorOf(await post(body), 400)).param).toBe("model");
   });
 });
 
-describe("hostile bodies: 408", () => {
-  it("a body that does not end in time", async () => {
+describe("a POST request with a slow body", () => {
+  it("returns 408 after the timeout", async () => {
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
         controller.enqueue(new TextEncoder().encode('{"model":'));
@@ -131,14 +131,14 @@ describe("hostile bodies: 408", () => {
   });
 });
 
-describe("hostile bodies: 413", () => {
-  it("one byte more than 20 MiB by its declared length, before it is read", async () => {
+describe("a POST request with a large body", () => {
+  it("returns 413 for a declared length over 20 MiB, without reading it", async () => {
     const headers = { "content-length": String(BODY_BYTES_MAX + 1) };
     const error = await errorOf(await post("{}", headers), 413);
     expect(error.message).toContain(String(BODY_BYTES_MAX));
   });
 
-  it("one byte more than 20 MiB, undeclared, read no further", async () => {
+  it("returns 413 beyond 20 MiB if undeclared, and reads no further", async () => {
     let megabytes = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -159,29 +159,32 @@ describe("hostile bodies: 413", () => {
     ["PATCH", "/v1/orgs/ORG/settings"],
     ["POST", "/admin/v1/orgs"],
     ["PATCH", "/admin/v1/orgs/ORG"],
-  ])("%s %s: one byte more than 1 MiB, declared or not; 1 MiB is read", async (method, path) => {
-    const sent = (body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
-      send(path.replace("ORG", orgId), {
-        method,
-        key: path.startsWith("/admin") ? ADMIN_TOKEN : key,
-        body,
-        headers,
+  ])(
+    "returns 413 beyond 1 MiB at %s %s, declared or not, but accepts 1 MiB",
+    async (method, path) => {
+      const sent = (body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
+        send(path.replace("ORG", orgId), {
+          method,
+          key: path.startsWith("/admin") ? ADMIN_TOKEN : key,
+          body,
+          headers,
+        });
+      const over = padded(MANAGEMENT_BYTES_MAX + 1);
+      const declared = await sent(over, { "content-length": String(over.byteLength) });
+      expect((await errorOf(declared, 413)).message).toContain(String(MANAGEMENT_BYTES_MAX));
+      const undeclared = new ReadableStream<Uint8Array>({
+        start(controller) {
+          controller.enqueue(over);
+          controller.close();
+        },
       });
-    const over = padded(MANAGEMENT_BYTES_MAX + 1);
-    const declared = await sent(over, { "content-length": String(over.byteLength) });
-    expect((await errorOf(declared, 413)).message).toContain(String(MANAGEMENT_BYTES_MAX));
-    const undeclared = new ReadableStream<Uint8Array>({
-      start(controller) {
-        controller.enqueue(over);
-        controller.close();
-      },
-    });
-    await errorOf(await sent(undeclared), 413);
-    expect((await sent(padded(MANAGEMENT_BYTES_MAX))).status).not.toBe(413);
-  });
+      await errorOf(await sent(undeclared), 413);
+      expect((await sent(padded(MANAGEMENT_BYTES_MAX))).status).not.toBe(413);
+    },
+  );
 });
 
-describe("hostile bodies: 415", () => {
+describe("the content type of a POST request", () => {
   it.each([
     "text/plain",
     "application/x-www-form-urlencoded",
@@ -191,27 +194,30 @@ describe("hostile bodies: 415", () => {
     "application/jsonx",
     "application/ld+json",
     "application/json, text/plain",
-  ])("%s", async (type) => {
+  ])("causes a 415: %s", async (type) => {
     const error = await errorOf(await post(GOOD, { "content-type": type }), 415);
     expect(error.type).toBe("invalid_request_error");
   });
 
-  it("no type at all", async () => {
+  it("causes a 415 if missing", async () => {
     const response = await post(new TextEncoder().encode(GOOD), { "content-type": "" });
     expect((await errorOf(response, 415)).message).toContain("application/json");
   });
 
-  it.each(["gzip", "br", "deflate", "zstd", "gzip, identity"])("%s", async (encoding) => {
-    const error = await errorOf(await post(GOOD, { "content-encoding": encoding }), 415);
-    expect(error.message).toContain("Content-Encoding");
-  });
+  it.each(["gzip", "br", "deflate", "zstd", "gzip, identity"])(
+    "causes a 415 with Content-Encoding %s",
+    async (encoding) => {
+      const error = await errorOf(await post(GOOD, { "content-encoding": encoding }), 415);
+      expect(error.message).toContain("Content-Encoding");
+    },
+  );
 
   it.each([
     "application/json",
     "APPLICATION/JSON",
     "application/json; charset=utf-8",
     'application/json;charset="UTF-8"',
-  ])("accepts %s", async (type) => {
+  ])("passes: %s", async (type) => {
     expect((await post(GOOD, { "content-type": type })).status).toBe(200);
   });
 });

@@ -51,7 +51,7 @@ async function final(response: Response, status: number) {
 }
 
 describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask) => {
-  it("names the generation of the first one, which ran and was charged alone", async () => {
+  it("returns the first request's generation, which ran and was charged once", async () => {
     const { key } = account;
     const options = fresh();
     const before = await balanceOf(key);
@@ -72,7 +72,7 @@ describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask
     expect(await balanceOf(key)).toBe(after);
   });
 
-  it("comes before a 402 and a 429 of the organization, and after a suspension's 403", async () => {
+  it("precedes a 402 or 429 of the organization, but not a suspension's 403", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     await addCredits(orgId, 200);
     const options = fresh();
@@ -94,8 +94,8 @@ describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask
   });
 });
 
-describe("Idempotency-Key: 409 idempotency_in_progress", () => {
-  it("while the first streams, with retry-after; a replay once it has ended", async () => {
+describe("a concurrent request with the same Idempotency-Key", () => {
+  it("returns 409 with retry-after while the first streams, then a replay", async () => {
     const { key } = account;
     const options = fresh();
     const fields = { model: "sandbox/slow-stream" };
@@ -128,7 +128,7 @@ describe.each(PAID)("Idempotency-Key on %s: 422", (_what, ask, other) => {
 });
 
 describe("Idempotency-Key: 422", () => {
-  it("rejects a body with other white space: its bytes are compared, not its meaning", async () => {
+  it("rejects a body with other white space, since its bytes are compared", async () => {
     const { key } = account;
     const options = fresh();
     const body = { model: "sandbox/echo", messages: HELLO };
@@ -148,9 +148,9 @@ describe("Idempotency-Key: 422", () => {
   });
 });
 
-describe("Idempotency-Key: 200", () => {
+describe("an Idempotency-Key", () => {
   it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/status-503", "sandbox/cut"])(
-    "again after %s failed: what was not charged frees the key, for any body",
+    "becomes free after %s failed without a charge, for any body",
     async (model) => {
       const { key } = await openAccount();
       const options = fresh();
@@ -163,7 +163,7 @@ describe("Idempotency-Key: 200", () => {
     },
   );
 
-  it("after every refusal that holds nothing: 400, 401, 402, 404, 415", async () => {
+  it("becomes free after errors without a hold: 400, 401, 402, 404, 415", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     const options = fresh();
     const text = { headers: { ...options.headers, "content-type": "text/plain" } };
@@ -179,7 +179,7 @@ describe("Idempotency-Key: 200", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("runs another request for another API key, another Idempotency-Key, or none", async () => {
+  it("does not block another API key, another Idempotency-Key, or none", async () => {
     const other = await openAccount();
     const second = await addKey(account.orgId, account.memberId);
     const options = fresh();
@@ -195,7 +195,7 @@ describe("Idempotency-Key: 200", () => {
     expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
   });
 
-  it("24 hours after the first was admitted, and not a second before", async () => {
+  it("becomes free 24 hours after the first was admitted, not a second earlier", async () => {
     const { key } = await openAccount();
     const options = fresh();
     const asked = Date.now();
@@ -207,7 +207,7 @@ describe("Idempotency-Key: 200", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("asks the wallet twice, as without it, and no D1", async () => {
+  it("costs two wallet calls and no D1 query, as without one", async () => {
     const { key } = account;
     const counted = countedBindings();
     const { bindings } = counted;
@@ -220,13 +220,13 @@ describe("Idempotency-Key: 200", () => {
   });
 });
 
-describe("Idempotency-Key: 400", () => {
+describe("the value of an Idempotency-Key", () => {
   it.each([
     ["empty", ""],
     ["a space within", "a b"],
     ["256 characters", "k".repeat(256)],
     ["a tab", "a\tb"],
-  ])("%s is named", async (_what, value) => {
+  ])("causes a 400: %s", async (_what, value) => {
     const { key } = account;
     for (const ask of [chat, embed]) {
       const response = await ask(key, {}, { headers: { "Idempotency-Key": value } });
@@ -234,14 +234,14 @@ describe("Idempotency-Key: 400", () => {
     }
   });
 
-  it("255 visible characters of any kind are taken, and may be used once", async () => {
+  it("may have 255 visible characters of any kind, and works once", async () => {
     const value = "!~,\"':/=".padEnd(255, "~");
     const headers = { "Idempotency-Key": value };
     expect((await chat(account.key, {}, { headers })).status).toBe(200);
     expect((await chat(account.key, {}, { headers })).status).toBe(409);
   });
 
-  it("a wrong API key is refused first", async () => {
+  it("needs no check if the API key is invalid", async () => {
     const refused = await chat("svc_sk_eu_live_x", {}, { headers: { "Idempotency-Key": "" } });
     expect(refused.status).toBe(401);
   });

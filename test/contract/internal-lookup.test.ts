@@ -29,8 +29,8 @@ function padded(bytes: number): string {
   return lookupOf(account.hash, { pad });
 }
 
-describe("POST /internal/v1/lookup: 200", () => {
-  it("the record of a live global key, and nothing that the register counts", async () => {
+describe("POST /internal/v1/lookup", () => {
+  it("returns an active global key's record without counting a request", async () => {
     const messages = await Promise.all([1, 2, 3].map(() => signed({ body })));
     const answers = await Promise.all(messages.map((message) => deliver(message)));
     for (const answer of answers) {
@@ -40,7 +40,7 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(headers.get("x-ratelimit-remaining-requests")).toBe("999");
   });
 
-  it("unknown, regional and revoked keys are all invalid_api_key", async () => {
+  it("returns invalid_api_key for unknown, regional and revoked keys", async () => {
     const revoked = await openKnown();
     expect(await toldOf(revoked.hash)).toMatchObject({ ok: true, key_id: revoked.keyId });
     await env.KEY_REGISTER.getByName(revoked.hash).revoke(1);
@@ -49,7 +49,7 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(await toldOf("0".repeat(64))).toEqual(INVALID);
   });
 
-  it("replayed in its time it does the same again", async () => {
+  it("accepts a replay while its signature is valid", async () => {
     const message = await signed({ body });
     expect(await outcome(await deliver(message), account)).toBe("found");
     expect(await outcome(await deliver(message), account)).toBe("found");
@@ -59,7 +59,7 @@ describe("POST /internal/v1/lookup: 200", () => {
   it.each([
     [-29, Math.ceil],
     [29, Math.floor],
-  ])("signed %i s from now", async (seconds, rounded) => {
+  ])("accepts a message signed %i s from now", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
     expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
   });
@@ -69,7 +69,7 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(await outcome(await deliver(message), account)).toBe("found");
   });
 
-  it("accepts a megabyte, and not a byte more", async () => {
+  it("accepts a 1 MiB body but not one byte more", async () => {
     const [whole, over] = [
       await signed({ body: padded(MIB) }),
       await signed({ body: padded(MIB + 1) }),
@@ -78,7 +78,7 @@ describe("POST /internal/v1/lookup: 200", () => {
     expect(await outcome(await deliver(over), account)).toBe("unknown");
   });
 
-  it("signed with the current secret or the next one; with the old one no longer", async () => {
+  it("accepts the current and the next secret, but not a retired one", async () => {
     const both = bindingsWith({ PEER_IN_US_NEXT: NEXT });
     const after = bindingsWith({ PEER_IN_US: NEXT });
     const [old, fresh] = [await signed({ body }), await signed({ body, secret: NEXT })];
@@ -93,9 +93,9 @@ describe("POST /internal/v1/lookup: 200", () => {
   });
 });
 
-describe("POST /internal/v1/lookup: 400", () => {
+describe("a rejected POST /internal/v1/lookup", () => {
   it.each([[{}], [{ key_hash: "x" }], [{ key_hash: 1 }], [{ key_hash: "A".repeat(64) }]])(
-    "a peer that asks for %j is told what is wrong",
+    "returns 400 with the param for key_hash %j",
     async (fields) => {
       const message = await signed({ body: JSON.stringify({ v: 1, ...fields }) });
       const error = await errorOf(await deliver(message), 400);
@@ -104,8 +104,8 @@ describe("POST /internal/v1/lookup: 400", () => {
   );
 });
 
-describe("POST /internal/v1/lookup: 503", () => {
-  it("a register that does not answer condemns no key", async () => {
+describe("a failed POST /internal/v1/lookup", () => {
+  it("returns 503, not invalid_api_key, if the key object does not respond", async () => {
     const broken = { getByName: () => ({ identify: () => Promise.reject(new Error("lost")) }) };
     const response = await deliver(await signed({ body }), bindingsWith({ KEY_REGISTER: broken }));
     expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });

@@ -44,8 +44,8 @@ async function standing(): Promise<{ credits: number; held: number }> {
   return { credits: balance.value.creditsMicro, held: balance.value.heldMicro };
 }
 
-describe("POST /internal/v1/outcomes: 200", () => {
-  it("settles and releases, each answered in its place; the sender's region is the generation's", async () => {
+describe("POST /internal/v1/outcomes", () => {
+  it("settles and releases in order of the items, and stores the sender's region", async () => {
     const [paid, freed] = [await held(), await held()];
     const items = [settle(paid, 42), release(freed)];
     expect(await sayAsPeer("outcomes", { items })).toEqual({
@@ -64,7 +64,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(generation).toMatchObject({ region: "us", costMicro: 42 });
   });
 
-  it("duplicates, in one message and in later ones, and any order charge once", async () => {
+  it("charges duplicates once, within one message and across messages, in any order", async () => {
     const ids = [await held(), await held(), await held()];
     const items = ids.map((id, i) => settle(id, 10 + i));
     const double = { items: [...items, ...items.toReversed()] };
@@ -79,7 +79,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(await standing()).toEqual({ credits: CREDITS - 33, held: 0 });
   });
 
-  it("a malformed item is refused by itself, the others go on", async () => {
+  it("rejects only the malformed items", async () => {
     const good = await held();
     const bad: readonly (Wire | string | null)[] = [
       null,
@@ -107,7 +107,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(await standing()).toEqual({ credits: CREDITS - 5, held: 0 });
   });
 
-  it("an organization that this region never had is refused, and leaves nothing in storage", async () => {
+  it("rejects an unknown organization, and stores nothing for it", async () => {
     const orgId = crypto.randomUUID();
     const items = [
       settle(mintId("req_", Date.now()), 5, orgId),
@@ -135,7 +135,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);
   });
 
-  it("a wallet that was lost, or a book that cannot say, is no refusal", async () => {
+  it("does not reject items for a lost wallet or an unavailable database", async () => {
     const lost = crypto.randomUUID();
     await env.DB.prepare(
       "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?, 'Lost', ?, 'eu', 1)",
@@ -156,7 +156,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(unsure.body.results).toEqual(failed("the book is down"));
   });
 
-  it("wallets are asked at most six at a time, and one that fails stops no other", async () => {
+  it("calls at most six wallets concurrently, and continues after one fails", async () => {
     let [asked, most] = [0, 0];
     const stub = (orgId: string) => ({
       void: async () => {
@@ -183,12 +183,12 @@ describe("POST /internal/v1/outcomes: 200", () => {
   });
 });
 
-describe("POST /internal/v1/outcomes: 400", () => {
+describe("an invalid POST /internal/v1/outcomes", () => {
   it.each([
     ["no items", {}],
-    ["items that are no list", { items: {} }],
+    ["items that are not a list", { items: {} }],
     ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
-  ])("%s", async (_name, message) => {
+  ])("is rejected with 400: %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("outcomes", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });

@@ -14,8 +14,8 @@ async function deadSince(keyHash: string): Promise<number> {
   return env.KEY_REGISTER.getByName(keyHash).revoke(Number.MAX_SAFE_INTEGER);
 }
 
-describe("POST /internal/v1/revocations: 200", () => {
-  it("each key is dead here from now on, also one that was never used here", async () => {
+describe("POST /internal/v1/revocations", () => {
+  it("revokes each key in this region, also one that was never used here", async () => {
     const hashes = [hash(), hash()];
     const items = hashes.map((key_hash, i) => ({ key_hash, revoked_at: 1000 + i }));
     expect(await sayAsPeer("revocations", { items })).toEqual({
@@ -31,7 +31,7 @@ describe("POST /internal/v1/revocations: 200", () => {
     }
   });
 
-  it("doubled and out of order, all are applied and the first stands", async () => {
+  it("applies duplicates in any order, and keeps the earliest time", async () => {
     const [one, two, three] = [hash(), hash(), hash()];
     const told = [
       [three, 3],
@@ -47,7 +47,7 @@ describe("POST /internal/v1/revocations: 200", () => {
     expect(await Promise.all([one, two, three].map(deadSince))).toEqual([1, 2, 3]);
   });
 
-  it("a malformed item is refused by itself and makes no object; the others go on", async () => {
+  it("rejects only the malformed items, and creates no object for them", async () => {
     const good = { key_hash: hash(), revoked_at: 5 };
     const bad: { key_hash?: unknown; revoked_at?: unknown }[] = [
       {},
@@ -69,7 +69,7 @@ describe("POST /internal/v1/revocations: 200", () => {
     expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length + 1);
   });
 
-  it("a register that fails is answered as failed, so that it is told again", async () => {
+  it("returns failed for a key object that fails, so that the peer retries", async () => {
     const key_hash = hash();
     const broken = { revoke: () => Promise.reject(new Error("no storage")) };
     const bindings = bindingsWith({ KEY_REGISTER: { getByName: () => broken } });
@@ -79,11 +79,11 @@ describe("POST /internal/v1/revocations: 200", () => {
   });
 });
 
-describe("POST /internal/v1/revocations: 400", () => {
+describe("an invalid POST /internal/v1/revocations", () => {
   it.each([
     ["no items", {}],
     ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
-  ])("%s", async (_name, message) => {
+  ])("is rejected with 400: %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("revocations", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });

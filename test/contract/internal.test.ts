@@ -40,17 +40,20 @@ async function delivered(message: SignedMessage, bindings?: Env): Promise<unknow
   return outcome(await deliver(message, bindings), account);
 }
 
-describe("/internal/v1: 404", () => {
-  it.each([...OPERATIONS, "", "nothing"])("%s unsigned is a path like any other", async (name) => {
-    const path = `/internal/v1/${name}`;
-    const body = { v: 1, key_hash: account.hash };
-    const shown = path.replace(/\/$/, "");
-    for (const key of [undefined, account.key, ADMIN_TOKEN]) {
-      expect(await outcome(await send(path, { key, body }), account, shown)).toBe("unknown");
-    }
-  });
+describe("/internal/v1", () => {
+  it.each([...OPERATIONS, "", "nothing"])(
+    "returns the 404 of an unknown path for an unsigned %s",
+    async (name) => {
+      const path = `/internal/v1/${name}`;
+      const body = { v: 1, key_hash: account.hash };
+      const shown = path.replace(/\/$/, "");
+      for (const key of [undefined, account.key, ADMIN_TOKEN]) {
+        expect(await outcome(await send(path, { key, body }), account, shown)).toBe("unknown");
+      }
+    },
+  );
 
-  it("unsigned costs no object, no statement and no reading", async () => {
+  it("reads no body, object or table for an unsigned request", async () => {
     const counted = countedBindings();
     let pulled = 0;
     const body = new ReadableStream({ pull: () => void (pulled += 1) }, { highWaterMark: 0 });
@@ -60,7 +63,7 @@ describe("/internal/v1: 404", () => {
   });
 
   it.each(["nothing", "lookup/x", "constructor", "__proto__"])(
-    "%s is unknown also to a peer",
+    "returns 404 for %s also to a peer",
     async (name) => {
       const path = `/internal/v1/${name}`;
       const response = await deliver(await lookup({ path }));
@@ -68,7 +71,7 @@ describe("/internal/v1: 404", () => {
     },
   );
 
-  it.each(["GET", "PUT", "DELETE"])("%s is unknown also to a peer", async (method) => {
+  it.each(["GET", "PUT", "DELETE"])("returns 404 to a peer also for %s", async (method) => {
     const body = method === "GET" ? "" : lookupOf(account.hash);
     const answers = [LOOKUP, "/internal/v1/nowhere"].map(async (path) =>
       seen(await deliver(await lookup({ path, method, body })), path),
@@ -78,7 +81,7 @@ describe("/internal/v1: 404", () => {
     expect(one).toEqual(other);
   });
 
-  it("a body that was changed after signing", async () => {
+  it("rejects a body that was changed after signing", async () => {
     const message = await lookup();
     const forged = lookupOf(account.hash.replace(/^./, "x"));
     for (const body of [forged, `${message.body} `, message.body.slice(0, -1), "", "{}"]) {
@@ -110,12 +113,12 @@ describe("/internal/v1: 404", () => {
   it.each([
     [-31, Math.floor],
     [31, Math.ceil],
-  ])("signed %i s from now", async (seconds, rounded) => {
+  ])("rejects a message signed %i s from now", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
     expect(await delivered(await lookup({ signedAt }))).toBe("unknown");
   });
 
-  it("a message to the other region, also with this region's own secrets", async () => {
+  it("rejects a message to the other region, also with this region's own secrets", async () => {
     const ours = { sender: "eu", secret: env.PEER_OUT_US } as const;
     const toUs = await lookup({ ...ours, url: `https://us.test${LOOKUP}` });
     expect(await delivered({ ...toUs, url: `https://eu.test${LOOKUP}` })).toBe("unknown");
@@ -123,7 +126,7 @@ describe("/internal/v1: 404", () => {
     expect(await delivered(await lookup({ ...ours, sender: "us" }))).toBe("unknown");
   });
 
-  it("a secret or a keyid that is not known, or none", async () => {
+  it("rejects an unknown or missing secret or keyid", async () => {
     expect(await delivered(await lookup({ secret: "x".repeat(32) }))).toBe("unknown");
     expect(await delivered(await lookup({ keyId: "us:AAAAAAAAAAAA" }))).toBe("unknown");
     expect(await delivered(await lookup({ keyId: "" }))).toBe("unknown");
@@ -131,7 +134,7 @@ describe("/internal/v1: 404", () => {
   });
 
   it.each(["", "x", "turnpike=:QQ==:", `turnpike=:${"A".repeat(86)}==:`, "turnpike=:!!!:"])(
-    "the signature '%s', and nothing is thrown",
+    "rejects the signature '%s' without an exception",
     async (signature) => {
       const message = await lookup();
       const headers = { ...message.headers, signature };
@@ -151,11 +154,11 @@ describe("/internal/v1: 404", () => {
     '{"v":1,"v":1}',
     '\ufeff{"v":1}',
     `{"v":1,"deep":${"[".repeat(100)}${"]".repeat(100)}}`,
-  ])("a signed body that is no message: %s", async (body) => {
+  ])("rejects a signed body that is not a message: %s", async (body) => {
     expect(await delivered(await lookup({ body }))).toBe("unknown");
   });
 
-  it("why it was refused is in the log for operators, and no secret, signature or body", async () => {
+  it("logs the reason of a rejection, without secret, signature or body", async () => {
     const message = await lookup({ signedAt: Date.now() - 60_000 });
     expect(await delivered(message)).toBe("unknown");
     expect(log.filter((line) => line.includes('"peer_refused"'))).toEqual([
@@ -168,11 +171,11 @@ describe("/internal/v1: 404", () => {
   });
 });
 
-describe("a key's hash in a peer's message", () => {
+describe("a key hash in a peer's message", () => {
   const CALL = { method: "GET", path: "/v1/balance", query: "", headers: {}, body: null };
 
   it.each(["", "ab", "A".repeat(64), "0".repeat(63), "0".repeat(65), "x".repeat(200), 7])(
-    "%j is none: authorize and forward ask no object for it",
+    "needs no object call in authorize and forward if invalid: %j",
     async (hash) => {
       const counted = countedBindings();
       const answers = await Promise.all([
@@ -185,7 +188,7 @@ describe("a key's hash in a peer's message", () => {
     },
   );
 
-  it("accepts a hash where one belongs", async () => {
+  it("passes if valid", async () => {
     const { hash } = account;
     expect(await sayAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
       body: { ok: true },
@@ -195,7 +198,7 @@ describe("a key's hash in a peer's message", () => {
     });
   });
 
-  it("holds nothing for a key that was revoked after its register answered", async () => {
+  it("creates no hold for a key that is revoked after its lookup", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
@@ -206,7 +209,7 @@ describe("a key's hash in a peer's message", () => {
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 
-  it("asks only the wallet for a recently seen key, and learns of its revocation once", async () => {
+  it("costs only a wallet call for a recently seen key, and one lookup after its revocation", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();

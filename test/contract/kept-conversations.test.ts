@@ -10,7 +10,7 @@ afterEach(() => {
   setClock(null);
 });
 
-it("a conversation that is kept and gone on with is to its provider what it is when it is sent whole", async () => {
+it("sends a continued stored conversation to the provider exactly like one sent in full", async () => {
   const property = fc.asyncProperty(
     fc.array(step, { minLength: 2, maxLength: effort(8, 16) }),
     async (steps) => {

@@ -23,8 +23,8 @@ const lost = () => Promise.reject(new Error("lost"));
 const ANYBODY = { memberId: null, keyId: null, sessionId: null };
 const SECRET = "canary-of-a-conversation";
 
-describe("the object that keeps", () => {
-  it("a next turn that comes before the write waits for it", async () => {
+describe("the object for stored responses", () => {
+  it("lets a next turn wait for a write in progress", async () => {
     const own = await keeping();
     const { bindings, kept } = slowBindings();
     const first = await answered(await say(own.key, {}, bindings));
@@ -33,7 +33,7 @@ describe("the object that keeps", () => {
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
-  it("waits for nothing that cannot come: another's id of before", async () => {
+  it("does not wait for an older ID that can't arrive", async () => {
     const own = await keeping();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
@@ -45,7 +45,7 @@ describe("the object that keeps", () => {
   it.each([
     ["bytes", `["${"x".repeat(11_000_000)}"]`, "body_too_large"],
     ["values", JSON.stringify(Array.from({ length: 600_000 }, () => 0)), "invalid_request"],
-  ])("a conversation of more %s than a body may have is refused", async (_, text, kind) => {
+  ])("rejects a conversation of more %s than a body may have", async (_, text, kind) => {
     const own = await keeping();
     const ids = [mintId("resp_", Date.now()), mintId("resp_", Date.now())] as const;
     const by = { memberId: own.memberId, keyId: own.keyId, sessionId: null };
@@ -65,7 +65,7 @@ describe("the object that keeps", () => {
     expect(both).toMatchObject({ ok: false, failure: { kind } });
   });
 
-  it("stores none of what is said in the clear", async () => {
+  it("stores no content in plain text", async () => {
     const own = await keeping();
     const input = [{ role: "user", content: SECRET }];
     await answered(await say(own.key, { input, metadata: { of: SECRET } }));
@@ -77,7 +77,7 @@ describe("the object that keeps", () => {
     }
   });
 
-  it("an alarm forgets what is over, and with the last of it its key", async () => {
+  it("deletes expired responses by an alarm, and its key with the last one", async () => {
     const own = await keeping(2);
     const { id } = await answered(await say(own.key));
     await vi.waitFor(async () => expect((await keptRows(own))["parts"]).toHaveLength(2));
@@ -110,7 +110,7 @@ describe("the object that keeps", () => {
     await errorOf(await read(ids[0] ?? "", own.key), 404);
   });
 
-  it("KEY_SECRETS may be replaced: what is kept follows within an hour, and the old one may go", async () => {
+  it("re-encrypts within an hour after KEY_SECRETS is replaced, so that the old one can go", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(1));
@@ -138,7 +138,7 @@ describe("the object that keeps", () => {
     expect(alerts.mock.calls.flat().join()).toContain("kept_response_unreadable");
   });
 
-  it("answers 503 to a continuation when it does not answer, and retries the storing", async () => {
+  it("returns 503 to a continuation when it is unavailable, and retries storing", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     let attempts = 0;

@@ -28,8 +28,8 @@ const forget = (id: string, key: string): Promise<Response> =>
   send(`/v1/responses/${id}`, { method: "DELETE", key });
 const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
 
-describe("an organization that keeps its answers", () => {
-  it("continues one by previous_response_id, at once, and reads it again", async () => {
+describe("an organization that stores responses", () => {
+  it("continues one by previous_response_id immediately, and returns it", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key, { instructions: "Never again." }));
     expect(first).toMatchObject({ store: true, previous_response_id: null });
@@ -39,7 +39,7 @@ describe("an organization that keeps its answers", () => {
     expect(await (await read(second.id, own.key)).json()).toEqual(second);
   });
 
-  it("lists what was answered, page by page, each item under an id that can be named again", async () => {
+  it("lists input items page by page, each with an ID that can be referenced", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key));
     const second = await answered(await say(own.key, after(first.id)));
@@ -72,7 +72,7 @@ describe("an organization that keeps its answers", () => {
     expect(wrong.param).toBe("after");
   });
 
-  it("forgets one that is deleted, for good, and what went on from it is no conversation", async () => {
+  it("deletes one permanently, and rejects its continuations", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key));
     const second = await answered(await say(own.key, after(first.id)));
@@ -103,7 +103,7 @@ describe("an organization that keeps its answers", () => {
     await errorOf(await read(first.id, own.key), 404);
   });
 
-  it("keeps nothing that its client does not want kept, and says so; nor what failed", async () => {
+  it("does not store failed responses or those with store: false, and reports that", async () => {
     const own = await keeping();
     const { id, store } = await answered(await say(own.key, { store: false }));
     expect(store).toBe(false);
@@ -116,13 +116,13 @@ describe("an organization that keeps its answers", () => {
     await errorOf(await read(failed.id, poor.key), 404);
   });
 
-  it("does not give one as a stream", async () => {
+  it("returns 400 for a stored response as a stream", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
   });
 
-  it("upstream nothing is stored, and reasoning goes on that the client did not ask for", async () => {
+  it("stores nothing upstream, and passes on reasoning that the client did not request", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const own = await keeping();
     const first = await answered(await say(own.key, { model: "mock/own" }, bindings));
@@ -141,7 +141,7 @@ describe("an organization that keeps its answers", () => {
   });
 });
 
-describe("an organization that keeps nothing", () => {
+describe("an organization that does not store responses", () => {
   it("explains that nothing is stored, and how to change that", async () => {
     const { key } = await openAccount();
     const { id, store, output } = await answered(await say(key, { store: true }));
@@ -166,7 +166,7 @@ describe("an organization that keeps nothing", () => {
     await errorOf(await read(id, key), 404);
   });
 
-  it("asks nobody more than before: wallet and wallet", async () => {
+  it("makes no calls besides the two to the wallet", async () => {
     const own = await openAccount();
     const counted = countedBindings();
     await answered(await say(own.key, {}, counted.bindings));
@@ -191,8 +191,8 @@ const may = async (key: string, id = ""): Promise<readonly number[]> => [
   (await read(id, key, "/input_items")).status,
 ];
 
-describe("whose an answer is", () => {
-  it("keeps answers from other organizations, members, limited keys and sessions", async () => {
+describe("access to stored responses", () => {
+  it("excludes other organizations, members, limited keys and sessions", async () => {
     const own = await keeping();
     const stranger = await keeping();
     const member = await addMember(own.orgId, "member");
@@ -237,7 +237,7 @@ describe("whose an answer is", () => {
   });
 });
 
-describe("the setting", () => {
+describe("the setting keep_responses_hours", () => {
   it("lets owners and admins change it; others may read it and send it back", async () => {
     const own = await keeping(12);
     const [senior, clerk] = await Promise.all([
@@ -255,12 +255,12 @@ describe("the setting", () => {
     expect(events[0]?.data).toEqual({ changes: { keepResponsesHours: { from: 12, to: 13 } } });
   });
 
-  it.each([-1, 721, 1.5, "24", null])("%j is 400 with the field", async (hours) => {
+  it.each([-1, 721, 1.5, "24", null])("returns 400 with the field for %j", async (hours) => {
     const own = await openAccount({ credits: 0 });
     expect((await errorOf(await keepFor(own, hours), 400)).param).toBe("keep_responses_hours");
   });
 
-  it("0 ends what is kept at once, also what is still on its way; more does not bring it back", async () => {
+  it("deletes everything at 0, also pending writes, and restores nothing when raised", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     const slow = slowBindings();
@@ -276,7 +276,7 @@ describe("the setting", () => {
     expect((await keptRows(own))["parts"]).toEqual([]);
   });
 
-  it("fewer hours end what is older, more hours are for what comes", async () => {
+  it("deletes older responses when lowered, and applies to later ones when raised", async () => {
     const own = await keeping(2);
     const { id } = await answered(await say(own.key));
     await keepFor(own, 720);

@@ -41,7 +41,7 @@ async function ownKey(key: string): Promise<Record<string, unknown>> {
 }
 
 describe("POST /v1/keys with terms", () => {
-  it("201: the record has them all, as the list and the operator's list have", async () => {
+  it("returns 201 with all terms, as in both key lists", async () => {
     const { key, ...made } = await createKey(account.key, TERMS);
     expect(made).toMatchObject({ ...TERMS, spent_dollars: 0 });
     expect((await keysOf(account.key)).find((one) => one.id === made.id)).toEqual(made);
@@ -50,7 +50,7 @@ describe("POST /v1/keys with terms", () => {
     expect((await chat(key, { user: undefined })).status).toBe(200);
   });
 
-  it("201: a key without any shows none of them, whether they are left out or null", async () => {
+  it("returns 201 without terms, whether they are omitted or null", async () => {
     for (const fields of [{}, NONE]) {
       const made = await createKey(account.key, fields);
       expect(Object.keys(made)).not.toContain("budget_dollars");
@@ -79,16 +79,19 @@ describe("POST /v1/keys with terms", () => {
     ["expires_at", "tomorrow"],
     ["expires_at", "2099-01-01"],
     ["expires_at", 4070908800],
-  ])("400 names a wrong %s: %j, and nothing is written", async (field, value, param = field) => {
-    const before = await keysOf(account.key);
-    const response = await postKey(account.key, { name: "x", [field]: value });
-    expect((await errorOf(response, 400)).param).toBe(param);
-    expect(await keysOf(account.key)).toEqual(before);
-  });
+  ])(
+    "returns 400 for an invalid %s: %j, and writes nothing",
+    async (field, value, param = field) => {
+      const before = await keysOf(account.key);
+      const response = await postKey(account.key, { name: "x", [field]: value });
+      expect((await errorOf(response, 400)).param).toBe(param);
+      expect(await keysOf(account.key)).toEqual(before);
+    },
+  );
 });
 
 describe("PATCH /v1/keys/{id}", () => {
-  it("200: sets what is given and keeps the rest; null takes a limit away", async () => {
+  it("sets the given terms and keeps the others; null removes a limit", async () => {
     const made = await createKey(account.key, TERMS);
     const changed = await patch(account.key, made.id, { budget_dollars: 4, name: "renamed" });
     expect(await changed.json()).toMatchObject({ ...TERMS, budget_dollars: 4, name: "renamed" });
@@ -99,14 +102,14 @@ describe("PATCH /v1/keys/{id}", () => {
     expect(await again.json()).toMatchObject({ ...NONE, tpm_limit: 7 });
   });
 
-  it("a client may send back what it read", async () => {
+  it("accepts its own response as a body", async () => {
     const made = await createKey(account.key, TERMS);
     const read = (await keysOf(account.key)).find((one) => one.id === made.id);
     const response = await patch(account.key, made.id, read);
     expect([response.status, await response.json()]).toEqual([200, read]);
   });
 
-  it("a member, or billing, changes its own alone, and only to something tighter", async () => {
+  it("lets members and billing only tighten their own keys", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
     for (const tighter of [
@@ -147,7 +150,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect((await patch(admins.key, own.id, { budget_dollars: 9 })).status).toBe(200);
   });
 
-  it("two changes at once end as one of them says, in the book and where the key is used", async () => {
+  it("applies one of two concurrent changes, in the database and the key object", async () => {
     const made = await createKey(account.key, TERMS);
     const answers = await Promise.all(
       [1, 2, 3, 4, 5].map((budget_dollars) => patch(account.key, made.id, { budget_dollars })),
@@ -160,7 +163,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect(limits).toMatchObject({ budget: { left_dollars: budget_dollars } });
   });
 
-  it("an operator's counts at once too", async () => {
+  it("applies an operator's change immediately", async () => {
     const made = await createKey(account.key);
     const path = `/orgs/${account.orgId}/keys/${made.id}`;
     expect((await chat(made.key)).status).toBe(200);
@@ -172,7 +175,7 @@ describe("PATCH /v1/keys/{id}", () => {
 });
 
 describe("GET /v1/key", () => {
-  it("the calling key's record and what is left of each limit", async () => {
+  it("returns the calling key's record and the rest of each limit", async () => {
     const made = await createKey(account.key, {
       budget_dollars: 1,
       tpm_limit: 5000,
@@ -198,7 +201,7 @@ describe("GET /v1/key", () => {
 
 describe("a key with limits", () => {
   it.each(Object.entries(TERMS).filter(([name]) => name !== "budget_period"))(
-    "with %s: pays and looks, and is 403 key_is_limited wherever it could lift it",
+    "pays and reads with %s, but returns 403 key_is_limited where it could lift it",
     async (field, value) => {
       const made = await createKey(account.key, { [field]: value });
       expect((await chat(made.key)).status).toBe(200);
@@ -230,7 +233,7 @@ describe("a key with limits", () => {
     },
   );
 
-  it("answers 401 everywhere for an expired key, and works again after its time is moved", async () => {
+  it("returns 401 everywhere after it expires, and works again after a later expiry is set", async () => {
     const made = await createKey(account.key, {
       expires_at: new Date(Date.now() + DAY_MS).toISOString(),
     });
@@ -249,8 +252,8 @@ describe("a key with limits", () => {
   });
 });
 
-describe("a key's tokens of a minute", () => {
-  it("admit a prompt by what it is estimated at, and count what it came to", async () => {
+describe("a key's tokens per minute", () => {
+  it("admit a prompt by its estimate, and count its actual usage", async () => {
     const made = await createKey(account.key, { tpm_limit: 20_000 });
     const prose = "The gateway counts what a prompt is likely to take. ".repeat(430); // 22,360 bytes
     const answer = await chat(made.key, { messages: [{ role: "user", content: prose }] });

@@ -26,8 +26,8 @@ beforeEach(async () => {
 const RECORD =
   "id member_id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
-describe("POST /v1/keys: 201", () => {
-  it("the record and the key, which works at once, and is shown and stored nowhere else", async () => {
+describe("POST /v1/keys", () => {
+  it("returns a key that works immediately and is shown and stored nowhere else", async () => {
     const response = await postKey(account.key, { name: "  spaced ÜÏ 🙂", rpm_limit: 9 });
     expect(response.status).toBe(201);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -62,7 +62,7 @@ describe("POST /v1/keys: 201", () => {
     }
   });
 
-  it("60 requests a minute in its own region unless chosen otherwise; null chooses nothing", async () => {
+  it("uses 60 requests a minute and the own region by default or for null", async () => {
     for (const fields of [{}, { rpm_limit: null, scope: null }]) {
       const made = await (await postKey(account.key, { name: "x", ...fields })).json();
       expect(made).toMatchObject({ rpm_limit: 60, scope: "regional" });
@@ -74,14 +74,14 @@ describe("POST /v1/keys: 201", () => {
     expect(await createKey(account.key, { name })).toMatchObject({ name });
   });
 
-  it("belongs to the caller's member, so nobody gains rights by making a key", async () => {
+  it("creates keys for the caller's member, so that no rights are gained", async () => {
     const member = await addMember(account, "member");
     const made = await createKey(member.key, { member_id: account.memberId });
     expect((await keysOf(made.key)).map((one) => one.id)).toEqual([made.id, member.keyId]);
     expect((await send(`/v1/orgs/${account.orgId}`, { key: made.key })).status).toBe(200);
   });
 
-  it("fields that nobody may set change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const other = await openAccount();
     const wish = {
       id: "key_mine",
@@ -108,7 +108,7 @@ describe("POST /v1/keys: 201", () => {
   });
 });
 
-describe("POST /v1/keys: 400", () => {
+describe("an invalid POST /v1/keys", () => {
   it.each<[string, unknown]>([
     ["name", undefined],
     ["name", null],
@@ -129,14 +129,14 @@ describe("POST /v1/keys: 400", () => {
     ["scope", "local"],
     ["scope", ""],
     ["scope", ["global"]],
-  ])("a wrong %s: %j is named and makes nothing", async (param, value) => {
+  ])("returns 400 for an invalid %s: %j, and creates nothing", async (param, value) => {
     const response = await postKey(account.key, { name: "x", [param]: value });
     const error = await errorOf(response, 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
     expect(await keysOf(account.key)).toHaveLength(1);
   });
 
-  it("a body that is none", async () => {
+  it("returns 400 for an invalid body", async () => {
     for (const body of ["", "{", "[]", '"x"', "null", '{"name":"a","name":"b"}']) {
       await errorOf(await postKey(account.key, body), 400);
     }
@@ -161,7 +161,7 @@ function heldBody(body: object): {
   return { stream, asked: asked.promise, arrive: arrived.resolve };
 }
 
-describe("POST /v1/keys: 401", () => {
+describe("authentication of POST /v1/keys", () => {
   it.each([
     ["key was revoked", (id: string) => deleteKey(account.key, id)],
     [
@@ -171,26 +171,29 @@ describe("POST /v1/keys: 401", () => {
           .bind(account.orgId)
           .run(),
     ],
-  ])("POST by a caller whose %s while its body arrived makes nothing", async (_, end) => {
-    const caller = await addMember(account, "admin");
-    const body = heldBody({ name: "late" });
-    const answer = send("/v1/keys", {
-      method: "POST",
-      key: caller.key,
-      headers: { "content-type": "application/json" },
-      body: body.stream,
-      bindings: { ...env },
-    });
-    await body.asked;
-    await end(caller.keyId);
-    body.arrive();
-    expect((await errorOf(await answer, 401)).type).toBe("invalid_api_key");
-    expect((await keysOf(account.key)).map((one) => one.name)).not.toContain("late");
-  });
+  ])(
+    "returns 401 if the caller's %s while its body arrived, and creates nothing",
+    async (_, end) => {
+      const caller = await addMember(account, "admin");
+      const body = heldBody({ name: "late" });
+      const answer = send("/v1/keys", {
+        method: "POST",
+        key: caller.key,
+        headers: { "content-type": "application/json" },
+        body: body.stream,
+        bindings: { ...env },
+      });
+      await body.asked;
+      await end(caller.keyId);
+      body.arrive();
+      expect((await errorOf(await answer, 401)).type).toBe("invalid_api_key");
+      expect((await keysOf(account.key)).map((one) => one.name)).not.toContain("late");
+    },
+  );
 });
 
-describe("POST /v1/keys: 403", () => {
-  it("organization_suspended, and nothing is made; it works again afterwards", async () => {
+describe("POST /v1/keys while suspended", () => {
+  it("returns 403 organization_suspended and creates nothing, and works again afterwards", async () => {
     await suspend(account);
     const error = await errorOf(await postKey(account.key, { name: "x" }), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
@@ -201,8 +204,8 @@ describe("POST /v1/keys: 403", () => {
   });
 });
 
-describe("POST /v1/keys: 409", () => {
-  it("too_many_keys at 1,000 live ones, however many ask at once; a revoked one makes room", async () => {
+describe("POST /v1/keys at the maximum number of keys", () => {
+  it("returns 409 at 1,000 active keys, also concurrently, until one is revoked", async () => {
     await fillKeys(account, 997);
     await fillKeys(account, 50, { revokedAt: 2 });
     const answers = await Promise.all(

@@ -26,8 +26,8 @@ async function listedAsRevoked(): Promise<boolean | undefined> {
   return (await keysOf(account.key)).find((one) => one.id === victim.id)?.revoked;
 }
 
-describe("DELETE /v1/keys/{id}: 200", () => {
-  it("the record with revoked: true, again the same, and the list says so", async () => {
+describe("DELETE /v1/keys/{id}", () => {
+  it("returns the revoked record, the same on a repeat and in the list", async () => {
     const { key, ...record } = victim;
     const wanted = { ...record, revoked: true };
     for (let round = 0; round < 3; round++) {
@@ -38,7 +38,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     expect(await statusOf(key)).toBe(401);
   });
 
-  it("the very next request with the key is 401 on every path, and costs nothing", async () => {
+  it("makes the next request with the key a 401 on every path, at no cost", async () => {
     expect((await chat(victim.key)).status).toBe(200);
     const before = await balanceOf(account.key);
     expect((await deleteKey(account.key, victim.id)).status).toBe(200);
@@ -53,7 +53,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     expect(await balanceOf(account.key)).toBe(before);
   });
 
-  it("a key that was never used is dead as well, a global one at home too", async () => {
+  it("revokes a key that was never used, also a global one at home", async () => {
     const global = await createKey(account.key, { scope: "global" });
     for (const one of [victim, global]) {
       expect((await deleteKey(account.key, one.id)).status).toBe(200);
@@ -61,7 +61,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     }
   });
 
-  it("20 at once of one key are one revocation", async () => {
+  it("revokes once for 20 concurrent calls", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => deleteKey(account.key, victim.id)),
     );
@@ -73,20 +73,20 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     expect(await register.revoke(1)).toBe(revoked_at);
   });
 
-  it("a key may revoke itself: its next request is 401", async () => {
+  it("lets a key revoke itself", async () => {
     const response = await deleteKey(victim.key, victim.id);
     expect(await response.json()).toMatchObject({ id: victim.id, revoked: true });
     await errorOf(await deleteKey(victim.key, victim.id), 401);
     expect(await listedAsRevoked()).toBe(true);
   });
 
-  it.each(["owner", "admin", "billing"])("the role %s may revoke any key", async (role) => {
+  it.each(["owner", "admin", "billing"])("lets the role %s revoke any key", async (role) => {
     const other = await addMember(account, role);
     expect((await deleteKey(other.key, account.keyId)).status).toBe(200);
     expect(await statusOf(account.key)).toBe(401);
   });
 
-  it("the role member may revoke its own", async () => {
+  it("lets the role member revoke its own keys", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key);
     expect((await deleteKey(member.key, own.id)).status).toBe(200);
@@ -94,7 +94,7 @@ describe("DELETE /v1/keys/{id}: 200", () => {
     expect(await statusOf(member.key)).toBe(200);
   });
 
-  it("completes a revocation that only the book knows", async () => {
+  it("completes a revocation that only the database has", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     expect(await statusOf(victim.key)).toBe(200); // the register learns it within a minute of use
@@ -104,14 +104,14 @@ describe("DELETE /v1/keys/{id}: 200", () => {
   });
 });
 
-describe("DELETE /v1/keys/{id}: 401", () => {
-  it("rejects a revoked caller and keeps the named key active", async () => {
+describe("DELETE /v1/keys/{id} by a revoked key", () => {
+  it("returns 401, and keeps the named key active", async () => {
     await deleteKey(account.key, victim.id);
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
     expect(await statusOf(account.key)).toBe(200);
   });
 
-  it("rejects a caller whose revocation only the database knows", async () => {
+  it("returns 401 if only the database has the caller's revocation", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
@@ -119,8 +119,8 @@ describe("DELETE /v1/keys/{id}: 401", () => {
   });
 });
 
-describe("DELETE /v1/keys/{id}: 403", () => {
-  it("organization_suspended, and the key works again afterwards", async () => {
+describe("DELETE /v1/keys/{id} while suspended", () => {
+  it("returns 403 organization_suspended, and the key works again afterwards", async () => {
     await suspend(account);
     const error = await errorOf(await deleteKey(account.key, victim.id), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
@@ -130,8 +130,8 @@ describe("DELETE /v1/keys/{id}: 403", () => {
   });
 });
 
-describe("DELETE /v1/keys/{id}: 404", () => {
-  it("one body for unknown ids, other organizations' keys and, to a member, other members'", async () => {
+describe("DELETE /v1/keys/{id} for a key without access", () => {
+  it("returns one 404 body for unknown keys, other organizations' and other members'", async () => {
     const stranger = await openAccount();
     const member = await addMember(account, "member");
     const unknown = ["key_000000000000000000000000", "x", "%00", "a%2Fb", "'%20OR%201=1", "%25"];
@@ -163,8 +163,8 @@ describe("DELETE /v1/keys/{id}: 404", () => {
   });
 });
 
-describe("/v1/keys/{id}: 405", () => {
-  it("any other method, with allow", async () => {
+describe("/v1/keys/{id} with another method", () => {
+  it("returns 405 with allow", async () => {
     for (const method of ["GET", "POST", "PUT"]) {
       const response = await send(`/v1/keys/${victim.id}`, { method, key: account.key });
       expect(response.headers.get("allow")).toBe("PATCH, DELETE");
@@ -173,12 +173,12 @@ describe("/v1/keys/{id}: 405", () => {
   });
 });
 
-describe("DELETE /v1/keys/{id}: 503", () => {
+describe("DELETE /v1/keys/{id} during a failure", () => {
   it.each([
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
   ])(
-    "answers 503 when the register is %s; no list shows the key as revoked, and a repeat completes it",
+    "returns 503 when the register is %s, lists no revocation, and completes on a retry",
     async (_, marks, code) => {
       const bindings = failingBindings({ revoke: marks });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -193,7 +193,7 @@ describe("DELETE /v1/keys/{id}: 503", () => {
   );
 
   it.each([/FROM keys LEFT JOIN key_terms/, /JOIN members/])(
-    "changes nothing when the database cannot be read (%s) and the key was never used",
+    "changes nothing when the database can't be read (%s) and the key was never used",
     async (statement) => {
       const bindings = failingBindings({ statement });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -203,7 +203,7 @@ describe("DELETE /v1/keys/{id}: 503", () => {
     },
   );
 
-  it("changes nothing when the database cannot be read and the key is another member's", async () => {
+  it("changes nothing when the database can't be read and the key is another member's", async () => {
     const member = await addMember(account, "member");
     expect(await statusOf(member.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
@@ -225,8 +225,8 @@ async function bookIsTold(): Promise<void> {
   expect(await runDurableObjectAlarm(register)).toBe(false);
 }
 
-describe("DELETE /v1/keys/{id} while the book is away: 200", () => {
-  it("a key that was ever used is dead at once, by a key of the same member, and the book hears it later", async () => {
+describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
+  it("revokes a used key of the same member immediately, and updates the database later", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
     for (let round = 0; round < 2; round++) {
@@ -241,7 +241,7 @@ describe("DELETE /v1/keys/{id} while the book is away: 200", () => {
     await bookIsTold();
   });
 
-  it("a book that fails only when it is written: the whole record, and the book hears it later", async () => {
+  it("returns the whole record if only the write fails, and updates the database later", async () => {
     const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
     const response = await deleteKey(account.key, victim.id, { bindings });
     const { key: _, ...record } = victim;

@@ -68,8 +68,8 @@ function losing(when: "before" | "after"): Env {
   return bindingsWith({ DB });
 }
 
-describe("POST /v1/keys with an Idempotency-Key: 201", () => {
-  it("once; the key works, and nothing of it or of the Idempotency-Key is stored readably", async () => {
+describe("POST /v1/keys with an Idempotency-Key", () => {
+  it("creates one working key, and stores neither it nor the Idempotency-Key readably", async () => {
     const { key, id } = await made(await create());
     expect((await send("/v1/models", { key })).status).toBe(200);
     const { results } = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE key_id = ?")
@@ -86,7 +86,7 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
     ]);
   });
 
-  it("makes a key for another API key, another Idempotency-Key, and none", async () => {
+  it("creates another key for another API key, another Idempotency-Key, or none", async () => {
     const other = await made(await create());
     await made(await create({}, { key: other.key }));
     await made(await create({}, { headers: { [HEADER]: "order-8" } }));
@@ -95,7 +95,7 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
     expect(await keyIds()).toHaveLength(5);
   });
 
-  it("24 hours after the first, and not a second before; the old row is gone then", async () => {
+  it("creates another key after 24 hours, not a second earlier, and replaces the old row", async () => {
     const asked = Date.now();
     await made(await create());
     const answered = Date.now();
@@ -107,7 +107,7 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
     expect(await rows.bind(account.keyId).first("n")).toBe(1);
   });
 
-  it("after a refusal: what made no key frees it", async () => {
+  it("becomes free after an error that created no key", async () => {
     expect((await create({ rpm_limit: 0 })).status).toBe(400);
     await fillUp();
     expect((await errorOf(await create(), 409)).code).toBe("too_many_keys");
@@ -117,7 +117,7 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
     await made(await create());
   });
 
-  it("though the book's answer was lost: its own key is no repeat", async () => {
+  it("completes after a lost database response without treating its own key as a repeat", async () => {
     const { key, id } = await made(await create({}, { bindings: losing("after") }));
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect(await keyIds()).toEqual([id]);
@@ -125,8 +125,8 @@ describe("POST /v1/keys with an Idempotency-Key: 201", () => {
   });
 });
 
-describe("POST /v1/keys with an Idempotency-Key: 409", () => {
-  it("answers a repeat with the key that it made, also after its revocation", async () => {
+describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
+  it("returns 409 with the created key, also after its revocation", async () => {
     const { id } = await made(await create());
     for (const round of ["live", "revoked"]) {
       const again = await create();
@@ -146,7 +146,7 @@ describe("POST /v1/keys with an Idempotency-Key: 409", () => {
     expect(await keyIds()).toEqual([id]);
   });
 
-  it("lets one of 50 concurrent requests make a key", async () => {
+  it("returns 409 to all but one of 50 concurrent requests", async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => create()));
     const winners = answers.filter((answer) => answer.status === 201);
     expect(winners).toHaveLength(1);
@@ -157,15 +157,15 @@ describe("POST /v1/keys with an Idempotency-Key: 409", () => {
     expect(await keyIds()).toHaveLength(1);
   });
 
-  it("answers a repeat in an organization at its key limit", async () => {
+  it("returns 409 also at the organization's key limit", async () => {
     const { id } = await made(await create());
     await fillUp();
     expect((await errorOf(await create(), 409)).key_id).toBe(id);
   });
 });
 
-describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
-  it("422: another body, also where no more keys may be made", async () => {
+describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
+  it("returns 422 for another body, also at the key limit", async () => {
     await made(await create());
     for (const fields of [{ name: "other" }, { scope: "global" }]) {
       const refused = await create(fields);
@@ -175,7 +175,7 @@ describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
     }
   });
 
-  it("400: a value that is none", async () => {
+  it("returns 400 for an invalid value", async () => {
     for (const value of ["", "a b", "k".repeat(256)]) {
       const refused = await create({}, { headers: { [HEADER]: value } });
       expect((await errorOf(refused, 400)).param).toBe(HEADER);
@@ -183,14 +183,14 @@ describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
     expect(await keyIds()).toEqual([]);
   });
 
-  it("503: while the book fails; nothing is made and the Idempotency-Key is free", async () => {
+  it("returns 503 while the database fails, creates nothing and frees the Idempotency-Key", async () => {
     const refused = await create({}, { bindings: losing("before") });
     expect((await errorOf(refused, 503)).code).toBe("storage_unavailable");
     expect(await keyIds()).toEqual([]);
     await made(await create());
   });
 
-  it("401: a caller that was revoked meanwhile makes nothing, and is told of no earlier key", async () => {
+  it("returns 401 to a caller revoked meanwhile, without the earlier key", async () => {
     const { id } = await made(await create());
     await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(account.keyId).run();
     const row = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE made_key_id = ?")
@@ -212,7 +212,7 @@ describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
   });
 });
 
-it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no younger ones", async () => {
+it("deletes Idempotency-Keys that are 24 hours old, not younger ones, in the hourly sweep", async () => {
   const now = Date.now();
   const insert = env.DB.prepare("INSERT INTO idempotency_keys VALUES (?, ?, 'b', 'm', ?)");
   await env.DB.batch([

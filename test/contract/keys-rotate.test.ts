@@ -39,7 +39,7 @@ async function rotated(...given: Parameters<typeof rotate>): Promise<Rotated> {
 }
 
 describe("POST /v1/keys/{id}/rotate", () => {
-  it("201: the record with a new secret; both work until the overlap ends, then the new one alone", async () => {
+  it("returns 201 with a new secret; both work until the overlap ends, then the new one only", async () => {
     const { key: first, ...made } = await createKey(account.key);
     expect(await statusOf(first)).toBe(200);
     const before = Date.now();
@@ -59,7 +59,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect([await statusOf(first), await statusOf(key)]).toEqual([401, 200]);
   });
 
-  it("overlap 0: every other secret is 401 from the answer on, at every door; a key rotates itself", async () => {
+  it("rejects all other secrets with 401 at once for overlap 0, also when a key rotates itself", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(first, id, { overlap: 60 });
     const third = await rotated(second.key, id);
@@ -74,7 +74,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     );
   });
 
-  it("a repeat with its Idempotency-Key is the same secret, and the first end stands; another body is 422", async () => {
+  it("returns the same secret for a repeated Idempotency-Key, and 422 for another body", async () => {
     const { id } = await createKey(account.key);
     const name = "again";
     const once = await rotated(account.key, id, { name, overlap: 60 });
@@ -105,7 +105,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await rotated(account.key, id, { name, overlap: 60 })).key).not.toBe(once.key);
   });
 
-  it("a secret that has ended never comes back, however often and late the key is rotated", async () => {
+  it("never reactivates an expired secret, however often and late the key is rotated", async () => {
     const { key: first, id } = await createKey(account.key);
     const secrets = [first];
     for (let round = 1; round < 5; round++) {
@@ -125,7 +125,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(rows.results.length).toBeLessThanOrEqual(3);
   });
 
-  it("a shorter overlap later ends the older ones sooner, never later", async () => {
+  it("shortens older overlaps by a later shorter one, but never extends them", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(account.key, id, { overlap: 60 });
     const third = await rotated(account.key, id, { overlap: 7200 });
@@ -134,7 +134,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([401, 200, 200]);
   });
 
-  it("an overlap never doubles a limit: both secrets count in one minute and one budget", async () => {
+  it("counts both secrets of an overlap in one minute and one budget", async () => {
     const { key: first, id } = await createKey(account.key, { rpm_limit: 3, budget_dollars: 1 });
     const { key } = await rotated(account.key, id, { overlap: 60 });
     const seen = [];
@@ -145,7 +145,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([200, 200, 200, 429]);
   });
 
-  it("a key with limits rotates itself, with them, and no other key", async () => {
+  it("lets a key with limits rotate itself with its limits, but no other key", async () => {
     const { key: first, id } = await createKey(account.key, { budget_dollars: 0.5 });
     const other = await createKey(account.key);
     const { key } = await rotated(first, id);
@@ -158,7 +158,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     }
   });
 
-  it("a revoked key is not rotated, and a DELETE ends every secret of it", async () => {
+  it("returns 404 for a revoked key, and DELETE revokes all secrets", async () => {
     const { key: first, id } = await createKey(account.key);
     const { key } = await rotated(first, id, { overlap: 600 });
     expect((await deleteKey(account.key, id)).status).toBe(200);
@@ -166,7 +166,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await rotate(account.key, id)).status).toBe(404);
   });
 
-  it("during a DELETE: whatever each of them answers, no secret of the key lives", async () => {
+  it("leaves no active secret when it races with a DELETE", async () => {
     for (let round = 0; round < 8; round++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { key: first, id } = await createKey(account.key);
@@ -185,7 +185,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     }
   });
 
-  it("409 at the sixth live secret; one that ends the others is always possible", async () => {
+  it("returns 409 at the sixth active secret, but allows one that ends the others", async () => {
     const { id } = await createKey(account.key);
     for (let n = 0; n < 4; n++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -196,7 +196,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     await rotated(account.key, id);
   });
 
-  it("gives concurrent rotations secrets of their own, all active within the overlap", async () => {
+  it("gives concurrent rotations different secrets, all active within the overlap", async () => {
     const { id } = await createKey(account.key);
     const made = await Promise.all([1, 2, 3].map(() => rotated(account.key, id, { overlap: 60 })));
     expect(new Set(made.map(({ key }) => key)).size).toBe(3);
@@ -205,25 +205,25 @@ describe("POST /v1/keys/{id}/rotate", () => {
 
   it.each<[string, unknown, string]>([
     ["a missing overlap", {}, "overlap_seconds"],
-    ["one below zero", { overlap_seconds: -1 }, "overlap_seconds"],
-    ["one over thirty days", { overlap_seconds: 30 * 86_400 + 1 }, "overlap_seconds"],
-    ["one of a part of a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
-    ["a field that is none", { overlap_seconds: 0, key: "mine" }, "key"],
-  ])("400 with param for %s, and the key stays as it was", async (_, body, param) => {
+    ["an overlap below zero", { overlap_seconds: -1 }, "overlap_seconds"],
+    ["an overlap over thirty days", { overlap_seconds: 30 * 86_400 + 1 }, "overlap_seconds"],
+    ["an overlap of part of a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
+    ["an unknown field", { overlap_seconds: 0, key: "mine" }, "key"],
+  ])("returns 400 with param for %s, and keeps the key unchanged", async (_, body, param) => {
     const { key, id } = await createKey(account.key);
     const error = await errorOf(await rotate(account.key, id, { body }), 400);
     expect(error.param).toBe(param);
     expect(await statusOf(key)).toBe(200);
   });
 
-  it("400 without an Idempotency-Key", async () => {
+  it("returns 400 without an Idempotency-Key", async () => {
     const { id } = await createKey(account.key);
     const body = { overlap_seconds: 0 };
     const response = await send(`/v1/keys/${id}/rotate`, { key: account.key, body });
     expect((await errorOf(response, 400)).param).toBe("Idempotency-Key");
   });
 
-  it("a member rotates its own; a colleague's is 404", async () => {
+  it("lets a member rotate its own key, and returns 404 for another member's", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key);
     await rotated(member.key, own.id);
@@ -231,7 +231,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
   });
 });
 
-it("a new key that a retired secret asked for before it retired is not made after", async () => {
+it("creates no key for a secret that expires while the request runs", async () => {
   const { key: first, id } = await createKey(account.key);
   expect(await statusOf(first)).toBe(200);
   const body = new TransformStream<Uint8Array, Uint8Array>();
@@ -245,7 +245,7 @@ it("a new key that a retired secret asked for before it retired is not made afte
   expect((await keysOf(account.key)).map(({ name }) => name)).not.toContain("late");
 });
 
-it("mid-flight, 20 worst cases of budget: with both secrets together never a micro over it", async () => {
+it("never exceeds the budget with both secrets during 20 maximum-cost requests", async () => {
   await addCredits(account.orgId, 100_000_000);
   const { key: first, id } = await createKey(account.key, { budget_dollars: 0.01 });
   const asked = Array.from({ length: 60 }, () => chat(first, { max_tokens: 400 }));

@@ -78,8 +78,8 @@ function countingReads(statement: D1PreparedStatement, reads: number[]): D1Prepa
 const RECORD =
   "id member_id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
-describe("GET /v1/keys: 200", () => {
-  it("the record of every key, without the key", async () => {
+describe("GET /v1/keys", () => {
+  it("returns the record of every key, without its secret", async () => {
     const made = await createKey(account.key, { name: "second", scope: "global", rpm_limit: 7 });
     const [second, first] = await keysOf(account.key);
     expect(second).toEqual({
@@ -98,7 +98,7 @@ describe("GET /v1/keys: 200", () => {
     expect(Object.keys(first ?? {})).toEqual(RECORD);
   });
 
-  it("newest first, revoked ones too", async () => {
+  it("returns keys newest first, also revoked ones", async () => {
     const ids: string[] = [];
     for (const offsetMs of [1000, 3000, 2000]) {
       shiftClock(offsetMs);
@@ -112,7 +112,7 @@ describe("GET /v1/keys: 200", () => {
     expect(listed.map((one) => one.revoked)).toEqual([false, true, false, false]);
   });
 
-  it("999 live keys and 600 revoked, of one moment: the live, 100 revoked, and the rest by pages, in order", async () => {
+  it("returns all 999 active keys and 100 of 600 revoked, and the rest in pages, in order", async () => {
     await fillKeys(account, 900, { createdAt: 5 });
     await fillKeys(account, 600, { createdAt: 5, revokedAt: 6 });
     await fillKeys(account, 98, { createdAt: 4 });
@@ -134,7 +134,7 @@ describe("GET /v1/keys: 200", () => {
     expect(whole.keys).toEqual(revoked.slice(0, 100));
   });
 
-  it("5,000 revoked keys cost a list no more than what it shows, also a member's own", async () => {
+  it("reads at most 500 rows with 5,000 revoked keys, also for a member's own", async () => {
     await fillKeys(account, 5000, { createdAt: 5, revokedAt: 6 });
     const reads: number[] = [];
     const prepare = (sql: string): D1PreparedStatement => countingReads(env.DB.prepare(sql), reads);
@@ -156,12 +156,12 @@ describe("GET /v1/keys: 200", () => {
     ["revoked=true&limit=101", "limit"],
     ["revoked=true&after=key_1", "after"],
     ["revoked=true&after=1.a&after=2.b", "after"],
-  ])("?%s is a 400 that names %s", async (query, param) => {
+  ])("returns 400 for ?%s with the param %s", async (query, param) => {
     const response = await send(`/v1/keys?${query}`, { key: account.key });
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 
-  it("an organization has at most eight calls in the book at once, whatever it asks", async () => {
+  it("makes at most eight concurrent database calls per organization", async () => {
     let [now, most] = [0, 0];
     const eight = Promise.withResolvers<void>();
     const prepare = (sql: string): D1PreparedStatement =>
@@ -183,7 +183,7 @@ describe("GET /v1/keys: 200", () => {
     expect(most).toBe(8);
   });
 
-  it("a member its own and no others', everyone else all of the organization's", async () => {
+  it("returns a member only its own keys, and other roles all of the organization's", async () => {
     await openAccount();
     const member = await addMember(account, "member");
     const all = new Set([account.keyId, member.keyId]);
@@ -196,7 +196,7 @@ describe("GET /v1/keys: 200", () => {
     expect((await keysOf(member.key)).map((one) => one.id)).toEqual([own.id, member.keyId]);
   });
 
-  it("a role counts from the next request on", async () => {
+  it("applies a role from the next request on", async () => {
     const member = await addMember(account, "admin");
     expect(await keysOf(member.key)).toHaveLength(2);
     await env.DB.prepare("UPDATE members SET role = 'member' WHERE id = ?")
@@ -205,12 +205,12 @@ describe("GET /v1/keys: 200", () => {
     expect(await keysOf(member.key)).toHaveLength(1);
   });
 
-  it("a suspended organization still reads", async () => {
+  it("works while the organization is suspended", async () => {
     await suspend(account);
     expect(await keysOf(account.key)).toHaveLength(1);
   });
 
-  it("last_used_at: at most a minute late, never back, one write a minute of 1,000 requests", async () => {
+  it("returns last_used_at at most a minute late, never backwards, with one write per minute", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();
@@ -246,9 +246,9 @@ describe("GET /v1/keys: 200", () => {
   });
 });
 
-describe("/v1/keys: 401", () => {
+describe("authentication of /v1/keys", () => {
   it.each(["rk-eu-0123456789abcdef", "rk-us-0123456789abcdef"])(
-    "an older form: %s",
+    "returns 401 for an older key format: %s",
     async (key) => {
       for (const method of ["GET", "POST"]) {
         const error = await errorOf(await send("/v1/keys", { method, key }), 401);
@@ -258,8 +258,8 @@ describe("/v1/keys: 401", () => {
   );
 });
 
-describe("/v1/keys: 405", () => {
-  it("any other method, with allow", async () => {
+describe("/v1/keys with another method", () => {
+  it("returns 405 with allow", async () => {
     for (const method of ["PUT", "PATCH", "DELETE"]) {
       const response = await send("/v1/keys", { method, key: account.key });
       expect(response.headers.get("allow")).toBe("GET, POST, HEAD");
@@ -268,13 +268,13 @@ describe("/v1/keys: 405", () => {
   });
 });
 
-describe("/v1/keys: 503", () => {
+describe("/v1/keys during a failure", () => {
   it.each([
     ["GET", /live_keys_by_organization/],
     ["GET", /JOIN members/],
     ["POST", /^INSERT INTO keys/],
     ["POST", /JOIN members/],
-  ] as const)("%s when the book refuses %s", async (method, statement) => {
+  ] as const)("returns 503 for %s when the database rejects %s", async (method, statement) => {
     await keysOf(account.key);
     const bindings = failingBindings({ statement });
     const body = method === "POST" ? { name: "x" } : undefined;

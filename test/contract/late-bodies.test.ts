@@ -54,11 +54,14 @@ it.each([
   ["PATCH", () => `${organization()}/settings`, { low_balance_threshold_dollars: 1 }],
   ["PATCH", organization, { name: "Late" }],
   ["POST", () => "/v1/keys", { name: "late" }],
-])("%s with a body that comes when its key is dead: 401, and nothing changes", async (...late) => {
-  const [method, path, fields] = late;
-  await send("/v1/users", { key: account.key, body: { external_id: "there" } });
-  const before = await state();
-  const answer = await lateAnswer(method, path(), fields);
-  expect((await errorOf(answer, 401)).type).toBe("invalid_api_key");
-  expect(await state()).toEqual(before);
-});
+])(
+  "rejects %s with 401 if its body arrives after its key is revoked, and changes nothing",
+  async (...late) => {
+    const [method, path, fields] = late;
+    await send("/v1/users", { key: account.key, body: { external_id: "there" } });
+    const before = await state();
+    const answer = await lateAnswer(method, path(), fields);
+    expect((await errorOf(answer, 401)).type).toBe("invalid_api_key");
+    expect(await state()).toEqual(before);
+  },
+);

@@ -74,8 +74,8 @@ async function furnish({ key, orgId }: Account): Promise<string> {
   return (await made.json<{ id: string }>()).id;
 }
 
-describe("every path of the table that could lift a limit", () => {
-  it("answers 403 key_is_limited to a limited key and a session, and changes nothing", async () => {
+describe("every path that could lift a limit", () => {
+  it("returns 403 key_is_limited to a limited key and a session, and changes nothing", async () => {
     const account = await openAccount();
     const limited = await createKey(account.key, TERMS);
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
@@ -96,7 +96,7 @@ describe("every path of the table that could lift a limit", () => {
     expect(await kept(account)).toEqual(before);
   });
 
-  it("requires each new path that changes something to be managed or listed here", () => {
+  it("appears in this test", () => {
     const open = ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );
@@ -115,7 +115,7 @@ describe("every path of the table that could lift a limit", () => {
   });
 });
 
-it("a session wider than its key is 400 for each of its terms, and a rotation keeps the key's", async () => {
+it("rejects a session wider than its key with 400, and keeps the key's terms in a rotation", async () => {
   const account = await openAccount();
   const expires = new Date(Date.now() + 600_000).toISOString();
   const limited = await createKey(account.key, {

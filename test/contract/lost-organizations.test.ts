@@ -38,7 +38,7 @@ const lost = async (): Promise<Lost | undefined> => {
 const restore = (fields = {}): Promise<Response> =>
   admin("POST", "/orgs", newOrganization({ restore_id: account.orgId, ...fields }));
 
-it("lists a lost organization, which is created again with its ID and balance", async () => {
+it("lists a lost organization, which can be created again with its ID and balance", async () => {
   await lose();
   const balance = (await lost())?.balance_micro;
   expect(balance).toBeGreaterThan(100_000);

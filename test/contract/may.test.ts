@@ -33,8 +33,8 @@ async function expectTrue(cookie: string, may: May): Promise<void> {
   }
 }
 
-describe("GET /console/api/session says what it may ask", () => {
-  it.each(ROLES)("the key of a role: %s", async (role) => {
+describe("permissions in GET /console/api/session", () => {
+  it.each(ROLES)("match what a key of the role may do: %s", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     const may = await mayOf(cookie);
@@ -51,7 +51,7 @@ describe("GET /console/api/session says what it may ask", () => {
     await expectTrue(cookie, may);
   });
 
-  it("a key with limits of its own: nothing that is managed", async () => {
+  it("include no management for a key with limits", async () => {
     const terms = { name: "limited", budget_dollars: 1, budget_period: "day" };
     const made = await send("/v1/keys", { key: account.key, body: terms });
     const cookie = await login((await made.json<{ key: string }>()).key);
@@ -61,7 +61,7 @@ describe("GET /console/api/session says what it may ask", () => {
     await expectTrue(cookie, may);
   });
 
-  it("an operator its own calls, and one who sees as a customer does no change", async () => {
+  it("include an operator's endpoints, but no changes while viewing as a customer", async () => {
     const cookie = await login(ADMIN_TOKEN);
     const own = await mayOf(cookie);
     expect(Object.keys(own).toSorted()).toEqual(

@@ -59,9 +59,9 @@ const WAYS = [true, false].flatMap((isNative) =>
   [true, false].map((stream) => ({ isNative, stream })),
 );
 
-describe("names that no header can hold, to a model of Anthropic's and to another", () => {
+describe("a name that doesn't fit in a header, at an Anthropic model and another", () => {
   it.each(Object.entries(NAMED))(
-    "%s: answered, charged, and told in a short header",
+    "causes no error but a short x-dropped header: %s",
     async (_, fields) => {
       for (const { isNative, stream } of WAYS) {
         const mock = isNative ? mockAnthropic : mockUpstream;
@@ -81,19 +81,19 @@ describe("names that no header can hold, to a model of Anthropic's and to anothe
   );
 });
 
-describe("a tool's name of 65 to 128 characters, as this wire allows", () => {
+describe("a tool name of 65 to 128 characters", () => {
   const names = [65, 127, 128].map((length) => `mcp__${"n".repeat(length - 5)}`);
   const tools = names.map((name) => ({ ...FUNCTION, name }));
   const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
 
-  it("reaches Anthropic as it came, also among names that begin alike", async () => {
+  it("reaches Anthropic unchanged, also next to names with the same beginning", async () => {
     const { calls, bindings } = mockAnthropic(() => answered(true, false));
     await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);
   });
 
   it.each([false, true])(
-    "shortens the name for another host, and restores it in the answer (streamed: %s)",
+    "becomes shorter for another provider, but not in the response (streamed: %s)",
     async (stream) => {
       const { calls, bindings } = mockAnthropic(({ url, body }) => {
         if (url.includes("anthropic")) return new Response(null, { status: 503 });
@@ -132,7 +132,7 @@ describe("a tool's name of 65 to 128 characters, as this wire allows", () => {
     },
   );
 
-  it("counts the name; one of 129 is rejected by name", async () => {
+  it("counts as a name up to 128 characters, and returns 400 with its param at 129", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

@@ -159,8 +159,8 @@ const END: Json[] = [
   { type: "message_stop" },
 ];
 
-describe("POST /v1/messages where Claude's own host serves", () => {
-  it("the client's blocks, marks and betas arrive as they were sent; ours are model, cap and class", async () => {
+describe("POST /v1/messages at Anthropic", () => {
+  it("forwards the client's blocks, cache marks and betas, with our model, cap and class", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
@@ -193,7 +193,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     });
   });
 
-  it("the message passes as it was said, under our id and model, charged to the micro", async () => {
+  it("returns the message unchanged but for our ID and model, and charges it exactly", async () => {
     const { bindings } = mockAnthropic(answer);
     const before = await balanceOf(key);
     const response = await messages(key, { model: "mock/claude" }, { bindings });
@@ -221,7 +221,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("a stream passes event by event; its usage is the whole's and its end waits for the charge", async () => {
+  it("passes stream events on, and sends the last after the charge", async () => {
     const { calls, bindings } = mockAnthropic(() => streamed(START, ...BLOCKS, ...END));
     const before = await balanceOf(key);
     const { message, started } = await foldedOf(
@@ -240,7 +240,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("an overload before the first block moves on to the next route, converted", async () => {
+  it("fails over to the next route, converted, if overloaded before the first block", async () => {
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic")
         ? streamed(START, {
@@ -259,7 +259,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     ]);
   });
 
-  it("a failure after the first block is an error event, and what was said is paid for", async () => {
+  it("ends a failure after the first block with an error event, and charges its output", async () => {
     const broken = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     const { bindings } = mockAnthropic(() => interrupted(broken, START, ...BLOCKS));
     const response = await messages(key, { model: "mock/claude", stream: true }, { bindings });
@@ -268,7 +268,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(text).not.toContain("message_stop");
   });
 
-  it("max_tokens 0 warms a cache there: no output, the input is billed", async () => {
+  it("warms a cache with max_tokens 0, and charges only the input", async () => {
     const warmed = {
       ...MESSAGE,
       content: [],
@@ -285,7 +285,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(before - (await balanceOf(key))).toBe(COST - 50);
   });
 
-  it("asks only Claude for what only Claude can do, also beside another route", async () => {
+  it("calls only Anthropic for its exclusive features, also with another route", async () => {
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
     const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
     const { calls, bindings } = mockAnthropic(({ url }) =>
@@ -297,7 +297,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
 
-  it("an upstream's own 400 keeps its words, which clients match", async () => {
+  it("keeps the text of an upstream 400, which clients match", async () => {
     const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const { bindings } = mockAnthropic(() =>
       Response.json(
@@ -309,7 +309,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
-  it("charges an hour's cache twice the input, also in a stream, and holds for it", async () => {
+  it("charges a one-hour cache write twice the input, also in a stream, and holds for it", async () => {
     const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
     const usage = { ...USAGE, cache_creation: split };
     const { bindings } = mockAnthropic(({ body }) =>
@@ -340,7 +340,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(dear).toBeGreaterThan(Number(cheap));
   });
 
-  it("count_tokens asks the host's own counter, and estimates when that does not say", async () => {
+  it("counts tokens by the provider's counter, or an estimate if that fails", async () => {
     const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
     const body = {
       model: "mock/claude",
@@ -355,7 +355,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(await counted(await send(path, { key, body, bindings: broken }))).toBeGreaterThan(0);
   });
 
-  it("a silent upstream is bridged by pings", async () => {
+  it("sends pings while the upstream is silent", async () => {
     const pinged = Promise.withResolvers<void>();
     const { bindings } = mockAnthropic(() => silentUntil(pinged.promise));
     const options = { bindings: { ...bindings, KEEP_ALIVE_MS: "10" } };
@@ -368,7 +368,7 @@ describe("POST /v1/messages where Claude's own host serves", () => {
     expect(folded(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  it("names in x-dropped what the model refuses though it only tunes", async () => {
+  it("reports in x-dropped the tuning fields that the model rejects", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
     const one = await messages(key, tuned, { bindings });

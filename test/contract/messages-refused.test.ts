@@ -11,8 +11,8 @@ beforeAll(async () => {
 
 const chatTool = (name: string): Json => ({ type: "function", function: { name } });
 
-describe("refusals of POST /v1/messages", () => {
-  it("each in this dialect's shape, with our code and numbers in details", async () => {
+describe("POST /v1/messages with an error", () => {
+  it("returns Anthropic's format, with our code and numbers in details", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const broke = await messages(poor);
     expect(broke.headers.get("x-should-retry")).toBe("false");
@@ -69,7 +69,7 @@ describe("refusals of POST /v1/messages", () => {
     ["model", { model: 7 }],
     ["inference_geo", { inference_geo: "us" }],
     ["tools[0].name", { tools: [{ name: "a b", input_schema: {} }] }],
-  ])("%s is a 400 that names it, and nothing is held", async (param, fields) => {
+  ])("returns 400 with the param for %s, and holds nothing", async (param, fields) => {
     const before = await balanceOf(key);
     expect(await refusalOf(await messages(key, fields))).toMatchObject({
       status: 400,
@@ -79,7 +79,7 @@ describe("refusals of POST /v1/messages", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("a thread is refused as SDKs expect of a server that keeps none, whatever else is wrong", async () => {
+  it("rejects a thread in the form that SDKs expect, whatever else is invalid", async () => {
     const fields = { thread: { type: "create" }, max_tokens: "many" };
     const path = "/v1/messages/count_tokens";
     const body = { model: "sandbox/echo", messages: [], ...fields };
@@ -96,7 +96,7 @@ describe("refusals of POST /v1/messages", () => {
     }
   });
 
-  it("a forced tool that is not there is refused at each door, and no host is asked", async () => {
+  it("rejects an unknown forced tool at each endpoint, without calling a provider", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const said = [{ role: "user", content: "Hi" }];
     const bodies: readonly (readonly [string, Json])[] = [
@@ -129,7 +129,7 @@ describe("refusals of POST /v1/messages", () => {
     expect(calls).toEqual([]);
   });
 
-  it("an embedding model is not found here", async () => {
+  it("rejects an embeddings model", async () => {
     expect((await messages(key, { model: "sandbox/embed" })).status).toBeGreaterThanOrEqual(400);
   });
 
@@ -150,21 +150,28 @@ describe("refusals of POST /v1/messages", () => {
       "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
       "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
     ],
-  ])("a context that is too long is told so that clients shorten it: %s", async (told, said) => {
-    const { bindings } = mockUpstream(() =>
-      Response.json({ error: { message: told } }, { status: 400 }),
-    );
-    const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
-    expect(refusal).toMatchObject({ status: 400, code: "context_length_exceeded", message: said });
-  });
+  ])(
+    "reports a too long context in the form that makes clients shorten it: %s",
+    async (told, said) => {
+      const { bindings } = mockUpstream(() =>
+        Response.json({ error: { message: told } }, { status: 400 }),
+      );
+      const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+      expect(refusal).toMatchObject({
+        status: 400,
+        code: "context_length_exceeded",
+        message: said,
+      });
+    },
+  );
 
-  it("HEAD / of a client that looks whether anybody is there has no body and needs no key", async () => {
+  it("returns no body for HEAD / without a key, which clients use as a check", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");
   });
 
-  it("answers 413 for what an upstream finds too large, and 400 for a prompt that is too long", async () => {
+  it("returns 413 for an upstream's body limit, and 400 for a prompt that is too long", async () => {
     const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: told.shift() } }, { status: 413 }),
@@ -180,7 +187,7 @@ describe("refusals of POST /v1/messages", () => {
     });
   });
 
-  it("an upstream's 401 is never the client's", async () => {
+  it("returns 502 for an upstream's 401", async () => {
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: "bad key" } }, { status: 401 }),
     );

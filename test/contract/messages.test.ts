@@ -23,8 +23,8 @@ const words = (many: number): Json[] => [{ role: "user", content: "word ".repeat
 const tokens = ({ headers }: Response): (string | null)[] =>
   ["limit", "remaining", "reset"].map((of) => headers.get(`anthropic-ratelimit-tokens-${of}`));
 
-describe("POST /v1/messages over the core", () => {
-  it("answers with a whole message under the request's id, and charges what its usage says", async () => {
+describe("POST /v1/messages", () => {
+  it("returns a whole message with the request's ID, and charges its usage", async () => {
     const before = await balanceOf(key);
     const response = await messages(key, { system: "Be brief." });
     const message = await messageOf(response);
@@ -58,7 +58,7 @@ describe("POST /v1/messages over the core", () => {
     expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
   });
 
-  it("streams the same message, its input counted from the start, its end after the charge", async () => {
+  it("streams the same message, with input tokens at the start, and ends after the charge", async () => {
     const whole = await messageOf(await messages(key));
     const before = await balanceOf(key);
     const response = await messages(key, { stream: true });
@@ -71,7 +71,7 @@ describe("POST /v1/messages over the core", () => {
     expect(before - (await balanceOf(key))).toBe(cost_micro);
   });
 
-  it("takes the path with ?beta=true, and both versions", async () => {
+  it("accepts ?beta=true and both versions", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     await messageOf(await send("/v1/messages?beta=true", { key, body }));
     for (const version of ["2023-06-01", "2026-10-21", ""]) {
@@ -86,7 +86,7 @@ describe("POST /v1/messages over the core", () => {
     });
   });
 
-  it("takes its key as x-api-key, alone or beside the same one; two of ours that differ are 401", async () => {
+  it("accepts x-api-key, alone or with the same Bearer key, but not two different keys", async () => {
     const { key: other } = await openAccount();
     for (const response of [
       await asked({ "x-api-key": key }),
@@ -112,7 +112,7 @@ describe("POST /v1/messages over the core", () => {
     expect((await send("/v1/balance", { headers: { "x-api-key": key } })).status).toBe(200);
   });
 
-  it("tells the key's minute in this dialect's words", async () => {
+  it("returns the key's minute in Anthropic's headers", async () => {
     const response = await messages(key);
     await response.text();
     const header = (name: string): string =>
@@ -122,7 +122,7 @@ describe("POST /v1/messages over the core", () => {
     expect(header("reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
 
-  it("tells what is left of the key's tokens, in an answer and in a 429", async () => {
+  it("returns the key's remaining tokens, in a response and in a 429", async () => {
     const { key: limited } = await createKey(key, { tpm_limit: 1500 });
     const reset = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     const answer = await messages(limited, { messages: words(500), max_tokens: 600 });
@@ -134,7 +134,7 @@ describe("POST /v1/messages over the core", () => {
     expect(tokens(await messages(key))).toEqual([null, null, null]);
   });
 
-  it("a client's telemetry names no end user; the header x-end-user does", async () => {
+  it("meters the end user of x-end-user, but not of metadata.user_id", async () => {
     const id = `e-${crypto.randomUUID()}`;
     const metadata = { user_id: `t-${crypto.randomUUID()}` };
     await messageOf(await messages(key, { metadata }));
@@ -143,7 +143,7 @@ describe("POST /v1/messages over the core", () => {
     expect((await send(`/v1/users/${id}`, { key })).status).toBe(200);
   });
 
-  it("calls, their results and reasoning go there and back over a host of OpenAI's wire", async () => {
+  it("converts calls, results and reasoning to and from OpenAI's format", async () => {
     const call = {
       id: "call_1",
       type: "function",
@@ -189,7 +189,7 @@ describe("POST /v1/messages over the core", () => {
     ]);
   });
 
-  it("drops and names fields that other protocols lack, at any depth", async () => {
+  it("drops and reports fields that other protocols lack, at any depth", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const cache_control = { type: "ephemeral" };
     const fields = {
@@ -212,7 +212,7 @@ describe("POST /v1/messages over the core", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toMatch(/cache|odd|eager|omitted|geo/);
   });
 
-  it("an upstream that breaks off in a stream is an error event and no message_stop", async () => {
+  it("ends a stream that breaks off with an error event, without message_stop", async () => {
     const chunk = { choices: [{ index: 0, delta: { content: "Hel" }, finish_reason: null }] };
     const { bindings } = mockUpstream(() => {
       const whole = upstreamStream([chunk]);
@@ -232,8 +232,8 @@ describe("POST /v1/messages over the core", () => {
   });
 });
 
-describe("a conversation begun elsewhere", () => {
-  it("an answer of chat goes on here, and one of here at chat", async () => {
+describe("a conversation from another endpoint", () => {
+  it("continues from chat completions to messages, and back", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const message = await messageOf(await messages(key, { model: "mock/chat" }, { bindings }));
     const [block] = message["content"] as Json[];
@@ -246,7 +246,7 @@ describe("a conversation begun elsewhere", () => {
 });
 
 describe("POST /v1/messages/count_tokens", () => {
-  it("counts without a cap, never 0, a little above what is billed, and costs nothing", async () => {
+  it("counts without a cap, never 0, slightly above the billed tokens, at no cost", async () => {
     const before = await balanceOf(key);
     const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
     const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);
@@ -266,7 +266,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(withTools).toBeGreaterThan(few);
   });
 
-  it("refuses in the dialect's shape: an unknown model, no messages, no key, another method", async () => {
+  it("returns Anthropic's errors for an unknown model, no messages, no key and another method", async () => {
     expect(await refusalOf(await count({ model: "nobody" }))).toMatchObject({ status: 404 });
     expect(await refusalOf(await count({ messages: undefined }))).toMatchObject({
       status: 400,
@@ -278,7 +278,7 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 });
 
-describe("GET /v1/models for clients of the Messages dialect", () => {
+describe("GET /v1/models for Anthropic clients", () => {
   type Page = { data: Json[]; has_more: boolean; first_id: string | null; last_id: string | null };
   const list = async (query: string, headers: Record<string, string> = VERSION): Promise<Page> => {
     const response = await send(`/v1/models${query}`, { key, headers });
@@ -286,7 +286,7 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
     return response.json<Page>();
   };
 
-  it("pages through every model that chats, once, forwards and backwards", async () => {
+  it("returns every chat model once in pages, forwards and backwards", async () => {
     const whole = await list("?limit=1000");
     expect(whole.has_more).toBe(false);
     const ids = whole.data.map(({ id }) => id);
@@ -306,14 +306,14 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
   });
 
   it.each([
-    ["another's x-api-key beside our Bearer", () => ({ "x-api-key": "sk-ant-theirs" }), "list"],
+    ["another's x-api-key with our Bearer", () => ({ "x-api-key": "sk-ant-theirs" }), "list"],
     ["the same key in both", () => ({ "x-api-key": key }), "list"],
     [
-      "our x-api-key beside another's Bearer",
+      "our x-api-key with another's Bearer",
       () => ({ "x-api-key": key, authorization: "Bearer sk-theirs" }),
       undefined,
     ],
-    ["a version beside our Bearer", () => VERSION, undefined],
+    ["a version with our Bearer", () => VERSION, undefined],
   ])("uses the format that admitted the client: %s", async (_, headers, object) => {
     const given = headers();
     const response = await send("/v1/models", {
@@ -324,7 +324,7 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
     expect([response.status, body.object]).toEqual([200, object]);
   });
 
-  it("tells a model's name, age and window; x-api-key alone asks for this shape too", async () => {
+  it("returns a model's name, date and context window, also with x-api-key only", async () => {
     const listed = await send("/v1/models?limit=1", { headers: { "x-api-key": key } });
     const [first] = (await listed.json<Page>()).data;
     expect(first).toEqual({
@@ -354,12 +354,12 @@ describe("GET /v1/models for clients of the Messages dialect", () => {
     ["/v1/models?limit=x", 400],
     ["/v1/models/nobody/knows", 404],
     ["/v1/v1/models", 404],
-  ])("%s is a %s in the dialect, with request-id; without a key a 401", async (path, status) => {
+  ])("returns for %s a %s in Anthropic's format, and 401 without a key", async (path, status) => {
     expect(await refusalOf(await send(path, { key, headers: VERSION }))).toMatchObject({ status });
     expect(await refusalOf(await send(path, { headers: VERSION }))).toMatchObject({ status: 401 });
   });
 
-  it("a client that adds /v1 once more is told so", async () => {
+  it("explains a doubled /v1 to its client", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     const refused = await refusalOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });

@@ -80,8 +80,8 @@ beforeEach(() => {
   }
 });
 
-describe("a misconfigured deployment: 503", () => {
-  it.each(WRONG)("%s = %s: answers nothing, and the log names it", async (variable, value) => {
+describe("a misconfigured deployment", () => {
+  it.each(WRONG)("returns 503 and logs the variable for %s = %s", async (variable, value) => {
     const bindings = bindingsWith({ [variable]: value });
     const requests = [
       send("/healthz", { bindings }),
@@ -107,7 +107,7 @@ describe("a misconfigured deployment: 503", () => {
     }
   });
 
-  it("touches no object and no table", async () => {
+  it("calls no object and no table", async () => {
     const counted = countedBindings();
     const bindings = { ...counted.bindings, ADMIN_TOKEN: "" };
     await errorOf(await send("/v1/models", { key, bindings }), 503);
@@ -115,7 +115,7 @@ describe("a misconfigured deployment: 503", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("answers with the same bindings without the fault", async () => {
+  it("works with the same bindings without the fault", async () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",

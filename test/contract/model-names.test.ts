@@ -57,7 +57,7 @@ function mint(key: string, models: readonly string[]): Promise<Response> {
 }
 
 describe("a model by any of its names", () => {
-  it.each(SONNET)("%s is what every door sells and the list of models shows", async (name) => {
+  it.each(SONNET)("works at every endpoint and in the model list: %s", async (name) => {
     for (const [path, body] of Object.entries(DOORS)) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
@@ -68,7 +68,7 @@ describe("a model by any of its names", () => {
     expect([shown.status, await shown.json()]).toMatchObject([200, { id: ID }]);
   });
 
-  it("no model: 404 at the list of models as for a completion", async () => {
+  it("returns 404 in the model list like a completion if there is no such model", async () => {
     for (const name of ["claude-sonnet-9-latest", "smart-latest", "smart[1m]", "constructor"]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const shown = await send(`/v1/models/${name}`, { key: poor.key, bindings });
@@ -82,7 +82,7 @@ describe("a model by any of its names", () => {
   });
 
   it.each(SONNET)(
-    "a key or session that allows %s allows it by all, and no other",
+    "allows a key or session limited to %s all names of the model, and no other",
     async (name) => {
       const { key, ...record } = await limited([name]);
       expect(record).toMatchObject({ allowed_models: [ID] });
@@ -102,7 +102,7 @@ describe("a model by any of its names", () => {
 });
 
 describe("an alias among allowed models", () => {
-  it("allows itself alone, as what it means may change: no name of the model of today", async () => {
+  it("allows only itself, not the model that it currently means", async () => {
     const { key } = await limited(["smart"]);
     expect(await allowed(key, ["smart", ...SONNET, "mock/best"])).toEqual({
       smart: 402,
@@ -115,7 +115,7 @@ describe("an alias among allowed models", () => {
     }
   });
 
-  it("never counts as a model of the author that its name begins with", async () => {
+  it("needs its own entry, besides the author prefix that it starts with", async () => {
     const { key } = await limited(["mock/*"]);
     expect(await allowed(key, ["mock/chat", "chat", "mock/best"])).toEqual({
       ...each(["mock/chat", "chat"], 402),

@@ -14,7 +14,7 @@ const ids = async (bindings?: Env): Promise<string[]> => {
   return modelList.parse(await response.json()).data.map((entry) => entry.id);
 };
 
-describe("GET /v1/models: 200", () => {
+describe("GET /v1/models", () => {
   it("returns OpenAI's list with created and owned_by, every id once", async () => {
     const response = await read("/v1/models");
     expect(response.status).toBe(200);
@@ -24,14 +24,14 @@ describe("GET /v1/models: 200", () => {
     expect(data.find((entry) => entry.id === "sandbox/echo")?.owned_by).toBe("sandbox");
   });
 
-  it("holds the aliases, owned by the gateway", async () => {
+  it("includes the aliases, owned by the gateway", async () => {
     const { data } = modelList.parse(await (await read("/v1/models")).json());
     for (const alias of ["smart", "fast", "cheap", "embeddings/cheapest"]) {
       expect(data.find((entry) => entry.id === alias)?.owned_by).toBe("turnpike");
     }
   });
 
-  it("knows every listed name at exactly one of the paid paths", async () => {
+  it("lists only names that exactly one paid endpoint accepts", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // so that nothing is run
     for (const id of await ids()) {
       const ranked = { model: id, query: "a", documents: ["b"] };
@@ -45,7 +45,7 @@ describe("GET /v1/models: 200", () => {
     }
   });
 
-  it("lists active models: one without its provider's secret is missing", async () => {
+  it("lists only active models, with their provider's secret", async () => {
     expect(await ids(upstreamBindings())).toContain("mock/chat");
     expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
     expect(await ids()).not.toContain("openai/gpt-6-luna");
@@ -60,7 +60,7 @@ describe("GET /v1/models: 200", () => {
     expect(await ids(upstreamBindings(sells))).not.toContain("sandbox/echo");
   });
 
-  it("says who made a model and when it came out, whoever runs it", async () => {
+  it("returns a model's author and release date, whichever provider serves it", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const response = await send("/v1/models/openai/gpt-6-luna", { key, bindings });
     expect(model.parse(await response.json())).toEqual({
@@ -105,7 +105,7 @@ describe("GET /v1/models: 200", () => {
     });
   });
 
-  it("says what an embeddings model takes, and what it costs, to the last digit", async () => {
+  it("returns an embeddings model's input and exact price", async () => {
     const response = await read("/v1/models/sandbox/embed");
     expect(await response.json()).toMatchObject({
       kind: "embeddings",
@@ -115,7 +115,7 @@ describe("GET /v1/models: 200", () => {
     });
   });
 
-  it("a name without its maker means the one model that has it, and nothing where two have", async () => {
+  it("resolves a name without its author if it is unique, and returns 404 otherwise", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
@@ -139,7 +139,7 @@ describe("GET /v1/models: 200", () => {
     await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
   });
 
-  it("never means the sandbox by an alias while a real model is active", async () => {
+  it("resolves no alias to the sandbox while a real model is active", async () => {
     const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
     const aliases = await ids(bindings);
     expect(aliases).toContain("smart");
@@ -148,20 +148,20 @@ describe("GET /v1/models: 200", () => {
     expect(data.find((entry) => entry.id === "smart")?.created).toBe(blind?.created);
   });
 
-  it("HEAD has no body", async () => {
+  it("returns no body for HEAD", async () => {
     const response = await send("/v1/models", { method: "HEAD", key });
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
   it.each(["/v1//models", "/v1/models/", "//v1/models", "/v1/models?limit=3"])(
-    "%s is it too",
+    "accepts %s",
     async (path) => {
       expect((await read(path)).status).toBe(200);
     },
   );
 });
 
-describe("GET /v1/models/{id}: 200", () => {
+describe("GET /v1/models/{id}", () => {
   it.each([
     ["sandbox/echo", "/v1/models/sandbox/echo"],
     ["sandbox/echo", "/v1/models/sandbox%2Fecho"],
@@ -169,14 +169,14 @@ describe("GET /v1/models/{id}: 200", () => {
     ["embeddings/cheapest", "/v1/models/embeddings/cheapest"],
     ["embeddings/cheapest", "/v1/models/embeddings%2Fcheapest"],
     ["smart", "/v1/models/smart"],
-  ])("%s by %s", async (id, path) => {
+  ])("returns %s for %s", async (id, path) => {
     const response = await read(path);
     expect(response.status).toBe(200);
     expect(model.parse(await response.json()).id).toBe(id);
   });
 });
 
-describe("GET /v1/models/{id}: 404", () => {
+describe("GET /v1/models/{id} for an unknown model", () => {
   it.each([
     "none",
     "no/such",
@@ -185,7 +185,7 @@ describe("GET /v1/models/{id}: 404", () => {
     "__proto__",
     "%F0%9F%8C%8D",
     "..%2Fx",
-  ])("%s is model_not_found", async (id) => {
+  ])("returns 404 model_not_found for %s", async (id) => {
     const error = await errorOf(await read(`/v1/models/${id}`), 404);
     expect(error).toMatchObject({
       type: "invalid_request_error",
@@ -195,12 +195,15 @@ describe("GET /v1/models/{id}: 404", () => {
   });
 });
 
-describe("/v1/models: 405", () => {
-  it.each(["/v1/models", "/v1/models/sandbox/echo"])("%s names GET", async (path) => {
-    for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
-      const response = await send(path, { method, key });
-      expect(response.headers.get("allow")).toBe("GET, HEAD");
-      await errorOf(response, 405);
-    }
-  });
+describe("/v1/models with another method", () => {
+  it.each(["/v1/models", "/v1/models/sandbox/echo"])(
+    "returns 405 with allow: GET for %s",
+    async (path) => {
+      for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
+        const response = await send(path, { method, key });
+        expect(response.headers.get("allow")).toBe("GET, HEAD");
+        await errorOf(response, 405);
+      }
+    },
+  );
 });

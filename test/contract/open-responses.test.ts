@@ -55,7 +55,7 @@ describe.each([
   it.each<[string, unknown]>([
     ["a user's message", [user("Say hello in exactly 3 words.")]],
     [
-      "a system's message before it",
+      "a system message before it",
       [{ type: "message", role: "system", content: "You are a pirate." }, user("Say hello.")],
     ],
     [
@@ -68,7 +68,7 @@ describe.each([
       ],
     ],
     [
-      "a file of text",
+      "a text file",
       [
         user([
           { type: "input_text", text: "What does it say?" },
@@ -98,7 +98,7 @@ describe.each([
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
-  it("calls a function, and answers its output", async () => {
+  it("calls a function, and responds to its output", async () => {
     const tools = [WEATHER];
     const called = await ask({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);

@@ -44,13 +44,13 @@ const prepare = (): never => {
   throw new Error("D1_ERROR: the book is down");
 };
 
-describe("GET /v1/orgs/{org_id}/settings: 200", () => {
-  it("returns the settings: no caps, 0.8, no low balance and nothing stored at first", async () => {
+describe("GET /v1/orgs/{org_id}/settings", () => {
+  it("returns the defaults at first: no caps, 0.8, no low balance, nothing stored", async () => {
     expect(await read(await openAccount())).toEqual(AT_FIRST);
   });
 
   it.each(["owner", "admin", "billing"] as const)(
-    "a key of the role %s reads and changes",
+    "allows the role %s to read and change",
     async (role) => {
       const own = await openAccount({ credits: 0 });
       const key = await keyWithRole(own.orgId, role);
@@ -61,14 +61,14 @@ describe("GET /v1/orgs/{org_id}/settings: 200", () => {
     },
   );
 
-  it("HEAD is GET without its body", async () => {
+  it("returns no body for HEAD", async () => {
     const response = await send(pathOf(account.orgId), { method: "HEAD", key: account.key });
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 });
 
-describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
-  it("changes what is given, and answers with all", async () => {
+describe("PATCH /v1/orgs/{org_id}/settings", () => {
+  it("changes the given settings, and returns all", async () => {
     const own = await openAccount({ credits: 0 });
     const all = {
       default_user_monthly_quota_dollars: 100,
@@ -98,17 +98,20 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
     [`{"rpm_limit":1,"suspended":true}`, 400],
     [`{"lowBalanceThresholdMicro":1}`, 400],
     [`{"__proto__":{"default_alert_threshold":0}}`, 400],
-  ] as const)("fields that are none of them change nothing: %s is %i", async (body, status) => {
-    const own = await openAccount({ credits: 1000 });
-    await patch(own, { low_balance_threshold_dollars: 0.0001 });
-    const [before, wallet] = [await read(own), "SELECT org_id, suspended, rpm_limit FROM wallet"];
-    const wallets = await walletRows(own.orgId, wallet);
-    expect((await patch(own, body)).status).toBe(status);
-    expect(await read(own)).toEqual(before);
-    expect(await walletRows(own.orgId, wallet)).toEqual(wallets);
-  });
+  ] as const)(
+    "ignores or rejects other fields without a change: %s is %i",
+    async (body, status) => {
+      const own = await openAccount({ credits: 1000 });
+      await patch(own, { low_balance_threshold_dollars: 0.0001 });
+      const [before, wallet] = [await read(own), "SELECT org_id, suspended, rpm_limit FROM wallet"];
+      const wallets = await walletRows(own.orgId, wallet);
+      expect((await patch(own, body)).status).toBe(status);
+      expect(await read(own)).toEqual(before);
+      expect(await walletRows(own.orgId, wallet)).toEqual(wallets);
+    },
+  );
 
-  it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
+  it.each(DOLLARS)("stores %s dollars to the micro-credit", async (text, shown, micros) => {
     await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 7])));
     const body = `{${MONEY.map(([field]) => `"${field}":${text}`).join()}}`;
     const all = Object.fromEntries(MONEY.map(([field]) => [field, shown]));
@@ -117,7 +120,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
     expect(await stored(account)).toMatchObject([columns]);
   });
 
-  it("new defaults are for end users that come later, by a request or by hand, not for those there", async () => {
+  it("applies new defaults to later end users only, created by a request or by hand", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "there" });
     expect((await chat(own.key, { user: "seen" })).status).toBe(200);
@@ -147,8 +150,8 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{org_id}/settings: 400", () => {
-  it.each(NO_DOLLARS)("%s dollars are named, and what is stored stays", async (text) => {
+describe("an invalid PATCH /v1/orgs/{org_id}/settings", () => {
+  it.each(NO_DOLLARS)("returns 400 for %s dollars, and keeps the stored settings", async (text) => {
     await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 8.2])));
     const before = await stored(account);
     expect(before).toMatchObject([{ monthly_quota: 8_200_000, low_balance: 8_200_000 }]);
@@ -160,7 +163,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 400", () => {
     expect(await stored(account)).toEqual(before);
   });
 
-  it.each(NO_FRACTIONS)("a default_alert_threshold of %s is named", async (text) => {
+  it.each(NO_FRACTIONS)("returns 400 for a default_alert_threshold of %s", async (text) => {
     const before = await stored(account);
     const body = `{"low_balance_threshold_dollars":1,"default_alert_threshold":${text}}`;
     expect((await errorOf(await patch(account, body), 400)).param).toBe("default_alert_threshold");
@@ -168,13 +171,13 @@ describe("PATCH /v1/orgs/{org_id}/settings: 400", () => {
   });
 });
 
-describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
-  it("no key is a 401", async () => {
+describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
+  it("returns 401 without a key", async () => {
     const error = await errorOf(await send(pathOf(account.orgId)), 401);
     expect(error.type).toBe("invalid_api_key");
   });
 
-  it("a member may not: 403 that names who may, and nothing changes", async () => {
+  it("returns 403 for a member with the allowed roles, and changes nothing", async () => {
     const key = await keyWithRole(account.orgId, "member");
     const before = await read(account);
     for (const [method, body] of [["GET"], ["PATCH", { default_alert_threshold: 0 }]] as const) {
@@ -185,7 +188,7 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
     expect(await read(account)).toEqual(before);
   });
 
-  it("answers the same 404 for another organization and none, and changes nothing", async () => {
+  it("returns the same 404 for another organization and for none, and changes nothing", async () => {
     const other = await openAccount({ credits: 0 });
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x"]) {
@@ -200,7 +203,7 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
   });
 
   it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
-    "a suspended organization reads and does not write, though only %j knows",
+    "reads but returns 403 for writes while suspended, though only %j has the status",
     async (where) => {
       const own = await openAccount();
       await suspend(own.orgId, where);
@@ -210,13 +213,13 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
     },
   );
 
-  it.each(["POST", "PUT", "DELETE"])("405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "DELETE"])("returns 405 with allow for %s", async (method) => {
     const response = await send(pathOf(account.orgId), { method, key: account.key });
     expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
     await errorOf(response, 405);
   });
 
-  it("reads the role from the book each time, in one statement; without the book: 503", async () => {
+  it("reads the role in one query per request, and returns 503 without the database", async () => {
     const counted = countedBindings();
     const sending = { key: account.key, bindings: counted.bindings };
     for (let time = 0; time < 2; time++) {

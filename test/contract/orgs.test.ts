@@ -29,8 +29,8 @@ const brokenBook = (): Env =>
     },
   });
 
-describe("GET /v1/orgs/{id}: 200", () => {
-  it("returns its record, nothing else, the same for every role", async () => {
+describe("GET /v1/orgs/{id}", () => {
+  it("returns exactly its record, the same for every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,
@@ -46,8 +46,8 @@ describe("GET /v1/orgs/{id}: 200", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id}: 200", () => {
-  it("returns the whole object as GET does from then on", async () => {
+describe("PATCH /v1/orgs/{id}", () => {
+  it("returns the whole object, as GET does from then on", async () => {
     const before = await read();
     const slug = freshSlug();
     const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
@@ -66,7 +66,7 @@ describe("PATCH /v1/orgs/{id}: 200", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
   });
 
-  it("accepts its own slug again; the former one is free for others", async () => {
+  it("accepts its own slug again, and frees its former slug", async () => {
     const other = await openAccount({ credits: 0 });
     const slug = freshSlug();
     for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
@@ -74,7 +74,7 @@ describe("PATCH /v1/orgs/{id}: 200", () => {
     expect((await patch({ slug }, other)).status).toBe(200);
   });
 
-  it("fields that nobody may set change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const account = await openAccount({ credits: 7 });
     const before = await (await admin("GET", `/orgs/${account.orgId}`)).json<object>();
     const wish = {
@@ -91,7 +91,7 @@ describe("PATCH /v1/orgs/{id}: 200", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id}: 400", () => {
+describe("an invalid PATCH /v1/orgs/{id}", () => {
   it.each<[string, unknown]>([
     ["name", ""],
     ["name", "  "],
@@ -108,7 +108,7 @@ describe("PATCH /v1/orgs/{id}: 400", () => {
     ["slug", "abc\n"],
     ["slug", "ä-b"],
     ["slug", null],
-  ])("names a wrong %s: %j, and changes neither field", async (param, value) => {
+  ])("returns 400 for an invalid %s: %j, and changes neither field", async (param, value) => {
     const before = await read();
     const right = { name: "never", slug: freshSlug() };
     const error = await errorOf(await patch({ ...right, [param]: value }), 400);
@@ -116,7 +116,7 @@ describe("PATCH /v1/orgs/{id}: 400", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("a body that is no object; another type is 415", async () => {
+  it("returns 400 for a body that is not an object, and 415 for another type", async () => {
     const before = await read();
     for (const body of ["[]", '"x"', "null", "{", ""]) await errorOf(await patch(body), 400);
     const text = { "content-type": "text/plain" };
@@ -127,8 +127,8 @@ describe("PATCH /v1/orgs/{id}: 400", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id}: 403", () => {
-  it("rejects callers without the role owner before reading the body", async () => {
+describe("PATCH /v1/orgs/{id} by another role", () => {
+  it("returns 403 before reading the body", async () => {
     const before = await read();
     for (const role of ["admin", "billing", "member"] as const) {
       const caller = await addMember(owner.orgId, role);
@@ -144,8 +144,8 @@ describe("PATCH /v1/orgs/{id}: 403", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id}: 404", () => {
-  it("answers the same bytes for another organization and for none", async () => {
+describe("PATCH /v1/orgs/{id} without access", () => {
+  it("returns the same 404 for another organization and for none", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x", "__proto__"]) {
@@ -158,8 +158,8 @@ describe("PATCH /v1/orgs/{id}: 404", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id}: 409", () => {
-  it("rejects a taken slug with param slug, without retry or change", async () => {
+describe("PATCH /v1/orgs/{id} with a taken slug", () => {
+  it("returns 409 with param slug, without retry or change", async () => {
     const other = await openAccount();
     const { slug } = await read(other);
     const before = await read();
@@ -172,7 +172,7 @@ describe("PATCH /v1/orgs/{id}: 409", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("organizations that race for one slug: one has it, the others 409", async () => {
+  it("gives a slug to one of six concurrent organizations, and 409 to the others", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));
@@ -185,14 +185,14 @@ describe("PATCH /v1/orgs/{id}: 409", () => {
   });
 });
 
-describe("PATCH /v1/orgs/{id}: 405 and 503", () => {
-  it.each(["POST", "PUT", "DELETE"])("405 with allow for %s", async (method) => {
+describe("a failed request to /v1/orgs/{id}", () => {
+  it.each(["POST", "PUT", "DELETE"])("returns 405 with allow for %s", async (method) => {
     const response = await send(`/v1/orgs/${owner.orgId}`, { method, key: owner.key });
     expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
     await errorOf(response, 405);
   });
 
-  it("503 with retry-after while the book is down, for GET and PATCH", async () => {
+  it("returns 503 with retry-after while the database is down, for GET and PATCH", async () => {
     const path = `/v1/orgs/${owner.orgId}`;
     for (const sent of [{}, { method: "PATCH", body: { name: "late" } }]) {
       const response = await send(path, { ...sent, key: owner.key, bindings: brokenBook() });

@@ -35,13 +35,13 @@ const prepare = (): never => {
 const RESET = { retryable: true, remote: false };
 const OVERLOADED = { overloaded: true, retryable: true };
 
-describe("our own fault: 503, with retry-after, never 401 and never 200", () => {
+describe("a failure of our own", () => {
   it.each([
-    ["a register that is gone", "KEY_REGISTER", RESET, "storage_unavailable"],
-    ["a register that is overloaded", "KEY_REGISTER", OVERLOADED, "overloaded"],
+    ["a key object that is gone", "KEY_REGISTER", RESET, "storage_unavailable"],
+    ["a key object that is overloaded", "KEY_REGISTER", OVERLOADED, "overloaded"],
     ["a wallet that is gone", "WALLET", RESET, "storage_unavailable"],
     ["a wallet that is overloaded", "WALLET", OVERLOADED, "overloaded"],
-  ])("%s", async (_, binding, marks, code) => {
+  ])("returns 503 with retry-after, and charges nothing: %s", async (_, binding, marks, code) => {
     const namespace = failing(marks);
     const { calls, bindings } = mockUpstream(() => Response.json({}));
     const broken = { ...bindings, [binding]: namespace };
@@ -56,7 +56,7 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
     expect(await balanceOf(account.key)).toBe(before);
   });
 
-  it("a balance that cannot be read is not 0", async () => {
+  it("returns 503, not 0, for a balance that can't be read", async () => {
     const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
     const response = await send("/v1/balance", { key: account.key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
@@ -68,14 +68,14 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
     ["GET", "/v1/users/u", undefined],
     ["PATCH", "/v1/users/u", { daily_quota_dollars: 1 }],
     ["DELETE", "/v1/users/u", undefined],
-  ])("%s %s is no 404 while the wallet is gone", async (method, path, body) => {
+  ])("returns 503, not 404, for %s %s while the wallet is gone", async (method, path, body) => {
     const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
     const response = await send(path, { method, key: account.key, body, bindings });
     expect(response.headers.get("retry-after")).toBe("1");
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });
 
-  it("manages end users while the database is down", async () => {
+  it("leaves end users manageable while the database is down", async () => {
     const bindings = bindingsWith({ DB: { prepare } });
     const own = await openAccount();
     expect((await chat(own.key)).status).toBe(200); // the register has read its key
@@ -92,7 +92,7 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
     expect(statuses).toEqual([201, 200, 200, 200, 200]);
   });
 
-  it("serves a known key while the database is down", async () => {
+  it("leaves a known key usable while the database is down", async () => {
     const real = env.DB;
     try {
       env.DB = new Proxy(real, {
@@ -108,8 +108,8 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
   });
 });
 
-describe("what an operator set", () => {
-  it("429: the organization's own minute is exact, over all its keys, for what costs money", async () => {
+describe("an operator's limit", () => {
+  it("returns 429 exactly at the organization's minute over all keys, for paid requests", async () => {
     const own = await openAccount();
     await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
     const statuses = await Promise.all(
@@ -124,7 +124,7 @@ describe("what an operator set", () => {
     expect((await send("/v1/models", { key: own.key })).status).toBe(200);
   });
 
-  it("403: a suspended organization cannot spend; its reads still work", async () => {
+  it("returns 403 to paid requests of a suspended organization, but not to reads", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     await wallet.configure({ suspended: true });
@@ -135,7 +135,7 @@ describe("what an operator set", () => {
     expect((await chat(own.key)).status).toBe(200);
   });
 
-  it("403: a suspended organization reads its end users, and changes none; once active it does", async () => {
+  it("returns 403 to end-user changes of a suspended organization, until it is active", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "u", daily_quota_dollars: 1 });
     await suspend(own.orgId, ["wallet"]);

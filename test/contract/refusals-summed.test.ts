@@ -33,7 +33,7 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
 const ofRequests = (): readonly Line[] =>
   lines.filter(({ event }) => event === "request" || event === "requests_refused");
 
-it("twenty 401s, and 404s, of a second are two lines: the first, and how many came after it", async () => {
+it("logs twenty 401s and 404s of a second in two lines: the first, and the number of others", async () => {
   const { key } = await openAccount();
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const forged = await storm(() => send("/v1/models", { key: "x".repeat(50), bindings }));
@@ -52,7 +52,7 @@ it("twenty 401s, and 404s, of a second are two lines: the first, and how many ca
   expect(ofRequests()).toMatchObject([{ model_not_found: 1 }, { model_not_found: COUNT }]);
 });
 
-it("twenty 429s of a paid path too, which name the last organization", async () => {
+it("logs twenty 429s of a paid path the same way, with the last organization", async () => {
   const { key, orgId } = await openAccount({ rpmLimit: 1 });
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
@@ -67,7 +67,7 @@ it("twenty 429s of a paid path too, which name the last organization", async () 
   expect(ofRequests()[1]).toMatchObject({ last_org_id: orgId });
 });
 
-it("a bad signature is one line, and twenty of a second are two", async () => {
+it("logs one line for a bad signature, and two for twenty of a second", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const headers = { signature: "sig=:AAAA:", "signature-input": "sig=()" };
   const refused = await storm(() => send("/internal/v1/lookup", { headers, body: {}, bindings }));

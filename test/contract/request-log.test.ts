@@ -80,7 +80,7 @@ it("logs one line for a paid request after its charge: request, provider, tokens
   }
 });
 
-it("says of a paid request that was not charged why", async () => {
+it("logs why a paid request was not charged", async () => {
   const { key } = await openAccount();
   lines = [];
   await (await chat(key, { model: "sandbox/status-500" })).text();

@@ -48,7 +48,7 @@ function answering(answer: object) {
   return { calls, bindings: bindingsWith(KEYS) };
 }
 
-describe("POST /v1/rerank: 200", () => {
+describe("POST /v1/rerank", () => {
   it("returns the documents in order of relevance, in Cohere's format", async () => {
     const answer = await charged(() => rank());
     expect(answer).toMatchObject({
@@ -58,7 +58,7 @@ describe("POST /v1/rerank: 200", () => {
     });
   });
 
-  it("answers the path of Cohere's SDKs", async () => {
+  it("accepts the path of Cohere's SDKs", async () => {
     const response = await rank({ top_n: 1 }, undefined, "/v2/rerank");
     expect(response.status).toBe(200);
     expect((await response.json<Ranked>()).results).toHaveLength(1);
@@ -131,7 +131,7 @@ describe("POST /v1/rerank at providers", () => {
     ["no results", []],
     ["a document that was not sent", [{ index: 9, relevance_score: 1 }]],
     ["a document twice", [RESULTS[0], RESULTS[0]]],
-    ["a score that is no number", [{ index: 0, relevance_score: "high" }]],
+    ["a score that is not a number", [{ index: 0, relevance_score: "high" }]],
   ])("returns 502 for %s, and charges nothing", async (_, results) => {
     const { bindings } = answering({ results, meta: { billed_units: { search_units: 1 } } });
     const before = await balanceOf(key);
@@ -140,7 +140,7 @@ describe("POST /v1/rerank at providers", () => {
   });
 });
 
-describe("POST /v1/rerank: refusals", () => {
+describe("a rejected POST /v1/rerank", () => {
   it.each([
     ["query", { query: "" }],
     ["documents", { documents: [] }],
@@ -150,7 +150,7 @@ describe("POST /v1/rerank: refusals", () => {
     ["priority", { priority: 1 }],
     ["max_tokens_per_doc", { max_tokens_per_doc: 0 }],
     ["user", { user: "x".repeat(257) }],
-  ])("returns 400 for a wrong %s", async (param, wrong) => {
+  ])("returns 400 for an invalid %s", async (param, wrong) => {
     const error = await errorOf(await rank(wrong), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });
@@ -162,7 +162,7 @@ describe("POST /v1/rerank: refusals", () => {
     expect(await errorOf(response, 402)).toMatchObject({ required_micro: UNIT_MICRO });
   });
 
-  it("rejects a price by a unit that reranking doesn't count at startup", async () => {
+  it("rejects a price by an unsupported unit at startup", async () => {
     const route = [{ provider: "mock", upstream_id: "m" }];
     const model = { id: "x/y", kind: "rerank", context: 10, routes: route };
     for (const price of [{ image: 5 }, {}]) {

@@ -33,8 +33,8 @@ async function failed(answer: Response): Promise<AnyResponse> {
   return response;
 }
 
-describe("to Codex, in its stream", () => {
-  it("a balance that is too low ends its turn", async () => {
+describe("a stream to Codex", () => {
+  it("ends the turn if the balance is insufficient", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const answer = await ask(poor);
     expect(answer.headers.get("x-should-retry")).toBe("false");
@@ -44,7 +44,7 @@ describe("to Codex, in its stream", () => {
     });
   });
 
-  it("a limit of the minute says how long to wait", async () => {
+  it("reports the seconds to wait at a limit of the minute", async () => {
     const { key: slow } = await openAccount({ rpmLimit: 1 });
     expect((await ask(slow)).status).toBe(200);
     const answer = await ask(slow);
@@ -55,7 +55,7 @@ describe("to Codex, in its stream", () => {
     });
   });
 
-  it("a context that is too long is told so that it can compact", async () => {
+  it("reports a too long context so that Codex compacts it", async () => {
     const error = { message: "Too long.", code: "context_length_exceeded", param: "input" };
     const { bindings } = mockOpenAi(() => upstreamError(400, error));
     const answer = await ask(key, { model: "mock/own" }, { bindings });
@@ -72,7 +72,7 @@ describe("to Codex, in its stream", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("%o is refused by its status, which it shows", async (fields, status) => {
+  ])("is not started for %o, which gets an error status", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });
@@ -81,12 +81,12 @@ it.each([
   { accept: "text/event-stream" },
   { originator: "codex_exec", accept: "application/json" },
   { originator: "my-codex_exec", accept: "text/event-stream" },
-])("everybody else gets the status: %o", async (headers) => {
+])("returns an error status to other clients: %o", async (headers) => {
   const { key: poor } = await openAccount({ credits: 0 });
   expect((await ask(poor, {}, { headers })).status).toBe(402);
 });
 
-it("the body that Codex 0.169 sends is answered with all its tools but web search, which is named", async () => {
+it("accepts the body of Codex 0.169 with all its tools but web search, which it reports", async () => {
   const answer = await ask(key, { ...codexRequest, model: "sandbox/agent" });
   expect([answer.status, answer.headers.get("x-dropped")]).toEqual([200, "tools.web_search"]);
   const { response } = follow(eventsOf(await answer.text()));
@@ -114,8 +114,8 @@ function namesOf(tools: readonly Tool[]): string[] {
   );
 }
 
-describe("without a cap of its own", () => {
-  it("a turn may be as long as the model's longest, a chat completion as the default", async () => {
+describe("a request without an output cap", () => {
+  it("uses the model's maximum, but for a chat completion the default", async () => {
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
     await ask(key, { model: "mock/own" }, { bindings: vars });
@@ -127,7 +127,7 @@ describe("without a cap of its own", () => {
     ]);
   });
 
-  it("a turn is cut to half of what is left of the balance, and the header says to what", async () => {
+  it("uses half of the available balance, as reported in the header", async () => {
     const { key: poor } = await openAccount({ credits: 4000 });
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const answer = await ask(poor, { model: "mock/own" }, { bindings });

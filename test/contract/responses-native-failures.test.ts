@@ -39,14 +39,14 @@ async function told(): Promise<object[]> {
   return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
 }
 
-describe("reasoning on its way back", () => {
+describe("reasoning that a client sends back", () => {
   const theirs = {
     type: "reasoning",
     summary: [{ type: "summary_text", text: "Let me think." }],
     encrypted_content: ENCRYPTED,
   };
 
-  it("returns OpenAI's own reasoning to OpenAI, and nothing to others", async () => {
+  it("returns to OpenAI if it is OpenAI's own, but not to others", async () => {
     const input = await told();
     expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in an envelope of ours
     const { calls, bindings } = mockOpenAi(({ url }) =>
@@ -58,7 +58,7 @@ describe("reasoning on its way back", () => {
     expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("goes with what it led to, or not at all", async () => {
+  it("reaches OpenAI only together with the items that it led to", async () => {
     const [thought] = await told();
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const user = { role: "user", content: "And?" };
@@ -66,7 +66,7 @@ describe("reasoning on its way back", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("drops another account's reasoning in one silent repeat", async () => {
+  it("disappears in one silent retry if it is another account's", async () => {
     const input = await told();
     const refusal = {
       code: "invalid_encrypted_content",
@@ -85,8 +85,8 @@ describe("reasoning on its way back", () => {
   });
 });
 
-describe("what goes wrong there", () => {
-  it("before the first byte moves on to the next route, converted", async () => {
+describe("POST /v1/responses when OpenAI fails", () => {
+  it("fails over before the first byte to the next route, converted", async () => {
     for (const reply of [replied(RESPONSES_FAILED.errorFirst), upstreamError(503, {})]) {
       const { calls, bindings } = mockOpenAi(({ url }) =>
         url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
@@ -106,7 +106,7 @@ describe("what goes wrong there", () => {
   });
 
   it.each(["errorMid", "cut"] as const)(
-    "after it: error, response.failed, [DONE]: %s",
+    "ends a started stream with error, response.failed and [DONE]: %s",
     async (name) => {
       const { bindings } = mockOpenAi(() => replyInPieces(RESPONSES_FAILED[name]));
       const before = await balanceOf(key);
@@ -120,7 +120,7 @@ describe("what goes wrong there", () => {
     },
   );
 
-  it("a failure that the request provoked is paid for", async () => {
+  it("charges a failure that the request provoked", async () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
     const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
@@ -136,7 +136,7 @@ describe("what goes wrong there", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("before its first word it is a 400 with its cost, and to Codex a stream that ends its turn", async () => {
+  it("returns 400 with its cost before any output, but to Codex a stream that ends its turn", async () => {
     const codex = { originator: "codex_exec", accept: "text/event-stream" };
     for (const [headers, status] of [
       [{}, 400],
@@ -154,7 +154,7 @@ describe("what goes wrong there", () => {
 
   const LONG = "a ".repeat(2_500_000);
 
-  it("events that only repeat may be of any length: long instructions, and all log probabilities at the end", async () => {
+  it("accepts long events that only repeat content, such as instructions", async () => {
     const logprobs = [{ token: LONG, logprob: 0, bytes: [], top_logprobs: [] }];
     const said = text(["Hel", "lo"]);
     const [added, part, ...rest] = itemEvents(said, 0);
@@ -178,7 +178,7 @@ describe("what goes wrong there", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("an event that is too long for any answer ends it, and what came before it is paid for", async () => {
+  it("ends the response at an oversized event, and charges the output before it", async () => {
     const first = [...begin(), ...itemEvents(text(["Hel", "lo"]), 0).slice(0, 4)];
     const long = { type: "response.output_text.delta", output_index: 0, delta: LONG };
     const { bindings } = mockOpenAi(() => replied(stream([...first, long])));
@@ -191,7 +191,7 @@ describe("what goes wrong there", () => {
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });
 
-  it("an answer that is too large to be held is refused before anything is asked", async () => {
+  it("rejects a response that is too large to hold before any call", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
@@ -201,7 +201,7 @@ describe("what goes wrong there", () => {
     expect(calls).toEqual([]);
   });
 
-  it("an answer that was cut is incomplete, gives half a call no end, and is paid for", async () => {
+  it("charges a cut response, and returns incomplete with a partial call", async () => {
     const half = call("call_1", "f", ['{"a":']);
     const cut = { ...half.whole, status: "incomplete" };
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
@@ -225,7 +225,7 @@ describe("what goes wrong there", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("an answer that ends where the money does has failed for want of it", async () => {
+  it("returns insufficient_quota if the balance ended the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
     const said = scenario([text(["Hel"], "incomplete")], end);
@@ -236,7 +236,7 @@ describe("what goes wrong there", () => {
     expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
   });
 
-  it("a bad image is told so that Codex takes it out of its history", async () => {
+  it("reports a bad image so that Codex removes it from its history", async () => {
     const param = "input[0].content[0].image_url";
     const error = {
       message: "Bad.",
@@ -250,15 +250,15 @@ describe("what goes wrong there", () => {
   });
 
   it.each([
-    ["is seen here", "image/tiff", "", 1],
+    ["found here", "image/tiff", "", 1],
     [
-      "Claude names",
+      "that Claude names",
       "image/png",
       "messages.0.content.1.image.source.base64.data: Image does not match the provided media type image/png",
       1,
     ],
-    ["Claude does not name, the last", "image/png", "Could not process image", 2],
-  ])("a bad image that %s is told so on a route to Claude", async (_, type, message, at) => {
+    ["that Claude does not name, the last one", "image/png", "Could not process image", 2],
+  ])("reports a bad image on a route to Claude: %s", async (_, type, message, at) => {
     const { bindings } = mockAnthropic(() => upstreamError(400, { message }));
     const urls = [`data:${type};base64,iVBORw0KGgo=`, "data:image/png;base64,iVBORw0KGgo="];
     const images = urls.map((image_url) => ({ type: "input_image", image_url }));
@@ -284,7 +284,7 @@ describe("what goes wrong there", () => {
     });
   });
 
-  it("truncation can only be had there", async () => {
+  it("supports truncation only on routes to OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
     );
@@ -298,7 +298,7 @@ describe("what goes wrong there", () => {
     expect(refused.param).toBe("truncation");
   });
 
-  it("rejects a request whose echo would exceed the buffer, without asking anyone", async () => {
+  it("rejects a request whose echo exceeds the buffer before any call", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const ones: unknown = Array.from({ length: 60_000 }, () => 1);
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);

@@ -25,8 +25,8 @@ const NO_PARAMETERS = { type: "object", properties: {} };
 /** Without the ids, which differ between two answers. */
 const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
-describe("POST /v1/responses where OpenAI's own host serves", () => {
-  it("sends what is named, as the client wrote it, and ours beside it", async () => {
+describe("POST /v1/responses at OpenAI", () => {
+  it("sends the client's fields unchanged, together with ours", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const picture = { type: "input_image", image_url: "https://x.test/a.png", detail: "original" };
     const fields = {
@@ -144,7 +144,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     });
   });
 
-  it("tools of a namespace go flat to a model that knows none, and where one of them is chosen", async () => {
+  it("flattens namespaced tools, and the tool choice, for a model without namespaces", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const fields = {
       input: [
@@ -170,7 +170,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     expect(calls.map(({ body }) => body["tool_choice"])).toEqual([undefined, flat]);
   });
 
-  it("samples and tells probabilities where the model takes that", async () => {
+  it("forwards sampling and log probabilities if the model accepts them", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const fields = { temperature: 0.5, top_logprobs: 2, include };
@@ -185,7 +185,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
 
-  it("tells customers and end users apart by hashes that name nobody", async () => {
+  it("identifies customers and end users upstream by anonymous hashes", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
@@ -202,7 +202,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     expect(JSON.stringify(calls.map(({ body }) => body))).not.toMatch(/"(?:slot|ann|bob)"/);
   });
 
-  it("answers under our ids and model, and charges to the micro", async () => {
+  it("returns our IDs and model, and charges exactly", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.json));
     const before = await balanceOf(key);
     const answer = await ask(key, SHOWN, { bindings });
@@ -222,7 +222,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("streams what the JSON answer says, numbered by us, its end after the charge", async () => {
+  it("streams the JSON response with our numbering, and ends after the charge", async () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
@@ -237,13 +237,13 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("shows no reasoning where none was asked for, and counts the items without it", async () => {
+  it("omits reasoning that was not requested, and numbers the items without it", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.stream));
     const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
 
-  it("names a namespace's tool and a custom tool's input as the client knows them", async () => {
+  it("returns a namespace's tool and a custom tool's input in the client's form", async () => {
     const custom = JSON.parse(
       JSON.stringify(call("call_2", "files__patch", ["*** Be", 'gin "x"\n😀']))
         .replaceAll('"function_call"', '"custom_tool_call"')
@@ -284,7 +284,7 @@ describe("POST /v1/responses where OpenAI's own host serves", () => {
     }
   });
 
-  it("keeps what a text is for, refusals and citations", async () => {
+  it("keeps the phase of texts, refusals and citations", async () => {
     const cited = {
       type: "url_citation",
       url: "https://x.test",

@@ -65,7 +65,7 @@ const piece = (index: number, args: string, more: object = {}) =>
   chunk({ tool_calls: [{ index, ...more, function: { name: undefined, arguments: args } }] });
 
 describe("POST /v1/responses", () => {
-  it("answers in JSON under our id and model, and says what it cost", async () => {
+  it("returns JSON with our ID, model and cost", async () => {
     const before = await balanceOf(key);
     const answer = await ask({ model: "smart", metadata: { a: "b" }, store: true });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
@@ -86,21 +86,21 @@ describe("POST /v1/responses", () => {
     expect(generation.status).toBe(200);
   });
 
-  it("streams what the JSON answer says", async () => {
+  it("streams the same content as the JSON response", async () => {
     const fields = { instructions: "Be kind.", input: [{ role: "user", content: "Hello there" }] };
     const { response: whole } = await streamed(await ask({ ...fields, stream: true }));
     const json = await answered(await ask(fields));
     expect(own(whole)).toEqual(own(json));
   });
 
-  it("meters an end user by the body and by the header, and refuses two that differ", async () => {
+  it("meters an end user by body or header, and rejects two that differ", async () => {
     const external = `u-${crypto.randomUUID()}`;
     await answered(await ask({ user: external }));
     const spent = await send(`/v1/users/${external}`, { key });
     expect(spent.status).toBe(200);
   });
 
-  it("counts max_output_tokens, and is incomplete where it ends the answer", async () => {
+  it("counts max_output_tokens, and returns incomplete if it ends the response", async () => {
     const long = "word ".repeat(100);
     const { response: whole, done } = await streamed(
       await ask({ input: long, max_output_tokens: 16, stream: true }),
@@ -113,7 +113,7 @@ describe("POST /v1/responses", () => {
     expect(done[0]?.status).toBe("incomplete");
   });
 
-  it("fails for lack of credits where the balance ended the answer", async () => {
+  it("returns failed with insufficient credits if the balance ended the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
     if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
@@ -124,7 +124,7 @@ describe("POST /v1/responses", () => {
     });
   });
 
-  it("does not store: what would need it is 404 or 400", async () => {
+  it("returns 404 or 400 for requests that need stored responses", async () => {
     for (const [method, path] of [
       ["GET", "/resp_x"],
       ["DELETE", "/resp_x"],
@@ -141,7 +141,7 @@ describe("POST /v1/responses", () => {
     await errorOf(await send("/v1/responses", { key }), 405);
   });
 
-  it("names what was left out", async () => {
+  it("reports dropped fields", async () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
     const answer = await ask({ tools });
     expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
@@ -152,8 +152,8 @@ describe("POST /v1/responses", () => {
   });
 });
 
-describe("refusals are OpenAI's", () => {
-  it("401, 402, 404 and 429", async () => {
+describe("POST /v1/responses with an error", () => {
+  it("returns OpenAI's format for 401, 402, 404 and 429", async () => {
     await errorOf(await ask({}, { with: "svc_sk_eu_live_nobody" }), 401);
     const { key: poor } = await openAccount({ credits: 0 });
     const unpaid = await errorOf(await ask({}, { with: poor }), 402);
@@ -166,7 +166,7 @@ describe("refusals are OpenAI's", () => {
     expect(limited.retry_after).toBeGreaterThan(0);
   });
 
-  it("503 before the first byte, as JSON and with nothing charged", async () => {
+  it("returns a JSON 503 before the first byte, without a charge", async () => {
     const { bindings } = mockUpstream(() => upstreamError(503, { message: "busy" }));
     const before = await balanceOf(key);
     for (const stream of [false, true]) {
@@ -176,14 +176,14 @@ describe("refusals are OpenAI's", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("an upstream's 400 by the field as it is called here", async () => {
+  it("maps the field of an upstream's 400 to its name here", async () => {
     const error = { message: "Bad schema.", param: "response_format", code: null };
     const { bindings } = mockUpstream(() => upstreamError(400, error));
     const failed = await errorOf(await ask({ model: "mock/chat" }, { bindings }), 400);
     expect(failed.param).toBe("text.format");
   });
 
-  it("an Idempotency-Key runs once", async () => {
+  it("returns a replay for an Idempotency-Key, which ran once", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     const { id } = await answered(await ask({}, { headers }));
     const replay = await errorOf(await ask({}, { headers }), 409);
@@ -194,7 +194,7 @@ describe("refusals are OpenAI's", () => {
 
 describe("a failure after the first byte", () => {
   it.each(["sandbox/cut", "sandbox/error-mid"])(
-    "%s: error, response.failed, [DONE]",
+    "ends the stream with error, response.failed and [DONE]: %s",
     async (model) => {
       const answer = await ask({ model, stream: true, input: "one two three four five six seven" });
       const { response: whole } = await streamed(answer);
@@ -229,8 +229,8 @@ function calling(
   });
 }
 
-describe("tools", () => {
-  it("calls tools in parallel, takes their results, and continues, here and at chat", async () => {
+describe("tools of POST /v1/responses", () => {
+  it("run in parallel, and continue with their results, here and at chat completions", async () => {
     const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
     const replies = [
       calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),
@@ -278,7 +278,7 @@ describe("tools", () => {
     expect(calls.at(-1)?.body["messages"]).toEqual(messages);
   });
 
-  it("streams tools as they are called", async () => {
+  it("stream as they are called", async () => {
     const { bindings } = mockUpstream(() =>
       upstreamStream([
         chunk({ role: "assistant", content: "Look" }),

@@ -82,7 +82,7 @@ describe("provider preferences", () => {
     ]);
   });
 
-  it("keep every excluded provider uncalled at any failover, and call the ordered ones first", async () => {
+  it("prevent calls to excluded providers in any failover, and call the ordered ones first", async () => {
     const some = fc.subarray([...IDS]);
     const mixed = fc.shuffledSubarray([...IDS]);
     const asked = fc.record({
@@ -141,7 +141,7 @@ describe("provider preferences", () => {
     expect(calls).toEqual([]);
   });
 
-  it("accept max_price at the price, as number or text, and the names of OpenRouter", async () => {
+  it("accept max_price at the price, as number or text, and OpenRouter's names", async () => {
     const max_price = { prompt: 1, completion: "2", request: 0 };
     expect(await callsOf({ provider: { max_price } })).toEqual(["alpha"]);
     expect(await callsOf({ provider: { ignore: ["Amazon-Bedrock"] } })).toEqual(["alpha"]);

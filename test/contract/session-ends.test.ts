@@ -36,7 +36,7 @@ async function rotated(
 }
 
 describe("a rotation with end_sessions", () => {
-  it("ends every session that its key had, used or not; a later one lives, also after a repeat", async () => {
+  it("ends every session of its key, used or not, but no later one, also on a repeat", async () => {
     const made = await createKey(account.key);
     const { token: used } = await mint(made.key);
     const { token: unused } = await mint(made.key);
@@ -64,7 +64,7 @@ describe("a rotation with end_sessions", () => {
     expect(await statusOf((await mint(made.key)).token)).toBe(200);
   });
 
-  it("works for an operator too; without it sessions stay active", async () => {
+  it("works for an operator too; without it, sessions stay active", async () => {
     const made = await createKey(account.key);
     const { token } = await mint(made.key);
     await rotated(made, { end_sessions: false });
@@ -80,7 +80,7 @@ describe("a rotation with end_sessions", () => {
   });
 });
 
-describe("of a session that was never used", () => {
+describe("a session that was never used", () => {
   it("writes nothing for minting, a rejection or a budget that pays for nothing", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const before = (await toldOf(account.key)).length;
@@ -93,7 +93,7 @@ describe("of a session that was never used", () => {
     expect((await toldOf(account.key)).length).toBe(before);
   });
 
-  it("ending leaves no event and no place taken, but a tombstone for as long as it could live", async () => {
+  it("leaves a tombstone until its expiry when ended, but no event or used slot", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const ended = [await mint(account.key), await mint(account.key)];
     for (const { id, token } of ended) {
@@ -109,7 +109,7 @@ describe("of a session that was never used", () => {
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
   });
 
-  it("tombstones are bounded by who ends, so that nobody fills another's places", async () => {
+  it("counts its tombstone against its caller only", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const { keyId } = account;
     await rowsOf(
@@ -128,7 +128,7 @@ describe("of a session that was never used", () => {
   });
 });
 
-it("ended sessions take no place of those in use", async () => {
+it("keeps ended sessions out of the limit on sessions in use", async () => {
   const wallet = env.WALLET.getByName(account.orgId);
   await rowsOf(
     wallet,
@@ -164,9 +164,9 @@ describe("session.budget_reached", () => {
 const own = async (token: string): Promise<string> =>
   (await send("/v1/key", { key: token })).text();
 
-describe("a session sees its own amounts alone", () => {
+describe("a session's view of amounts", () => {
   const SECRET = 777_777_777;
-  it("GET /v1/key: what is left of its own budget, nothing of its key's", async () => {
+  it("contains in GET /v1/key only the rest of its own budget", async () => {
     const parent = await createKey(account.key, { budget_dollars: 777.777777 });
     const { token: bounded } = await mint(parent.key, { budget_dollars: 0.5 });
     const { token: unbounded } = await mint(parent.key);
@@ -187,21 +187,24 @@ describe("a session sees its own amounts alone", () => {
   it.each([
     ["its key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
     ["the organization's balance", {}, 7],
-  ])("402 for %s: its own left, and what was needed", async (_, terms, credits) => {
-    const poor = await openAccount({ credits });
-    const parent = await createKey(poor.key, terms);
-    const { token } = await mint(parent.key);
-    const error = await errorOf(await chat(token), 402);
-    expect(error).toMatchObject({
-      type: "insufficient_balance",
-      balance_micro: 0,
-      required_micro: expect.any(Number),
-    });
-    expect(error.message).not.toMatch(/\b7\b/);
-    expect(error).not.toHaveProperty("budget_micro");
-  });
+  ])(
+    "contains in a 402 for %s only its own rest and the required amount",
+    async (_, terms, credits) => {
+      const poor = await openAccount({ credits });
+      const parent = await createKey(poor.key, terms);
+      const { token } = await mint(parent.key);
+      const error = await errorOf(await chat(token), 402);
+      expect(error).toMatchObject({
+        type: "insufficient_balance",
+        balance_micro: 0,
+        required_micro: expect.any(Number),
+      });
+      expect(error.message).not.toMatch(/\b7\b/);
+      expect(error).not.toHaveProperty("budget_micro");
+    },
+  );
 
-  it("402 of a key's budget has both numbers of its type", async () => {
+  it("contains both numbers in a 402 for a key's budget", async () => {
     const { key } = await createKey(account.key, { budget_dollars: 0.000007 });
     expect(await errorOf(await chat(key), 402)).toMatchObject({
       type: "insufficient_balance",
@@ -211,7 +214,7 @@ describe("a session sees its own amounts alone", () => {
     });
   });
 
-  it("no other path says what the organization has", async () => {
+  it("excludes the organization's balance on other paths", async () => {
     await admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro: SECRET, reference: "s" });
     const { token } = await mint(account.key);
     for (const path of ["/v1/balance", "/v1/usage", "/v1/holds", "/v1/generations", "/v1/keys"]) {

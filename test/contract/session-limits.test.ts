@@ -30,15 +30,15 @@ async function keyAndSession(): Promise<{
   return { token, left };
 }
 
-describe("what a session's own minute refuses costs its key nothing", () => {
+describe("a request rejected by the session's own minute", () => {
   const large = "x".repeat(70 * 1024); // its key is admitted before its body is read
   it.each<[string, (token: string) => Promise<Response>]>([
     ["paid requests", (token) => chat(token)],
     ["large ones", (token) => chat(token, { messages: [{ role: "user", content: large }] })],
-    ["bodies that are refused", (token) => chat(token, { temperature: 9 })],
-    ["models that it may not name", (token) => chat(token, { model: "no/such" })],
+    ["bodies that are rejected", (token) => chat(token, { temperature: 9 })],
+    ["models that it may not use", (token) => chat(token, { model: "no/such" })],
     ["looking", (token) => send("/v1/models", { key: token })],
-  ])("%s", async (_, ask) => {
+  ])("uses none of the key's minute: %s", async (_, ask) => {
     const { token, left } = await keyAndSession();
     for (let n = 0; n < 2; n++) expect((await ask(token)).status).not.toBe(429);
     for (let n = 0; n < 8; n++) {
@@ -50,14 +50,14 @@ describe("what a session's own minute refuses costs its key nothing", () => {
     expect((await ask(token)).status).not.toBe(429);
   });
 
-  it("keeps one browser from stopping others or the key", async () => {
+  it("does not block other sessions or the key", async () => {
     const { token, left } = await keyAndSession();
     const answers = await Promise.all(Array.from({ length: 30 }, () => chat(token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
     expect(await left()).toBe(15);
   });
 
-  it("away from home the key's register there gives a session no more places than its own", async () => {
+  it("uses only the session's share of the key's minute at a key object", async () => {
     const { booked } = await makeKey({ rpmLimit: 20 });
     const register = registerOf(booked.keyHash);
     const session = { id: "ses_one", rpmLimit: 2 };
@@ -78,13 +78,13 @@ describe("what a session's own minute refuses costs its key nothing", () => {
 const rate = ({ headers }: Response): readonly (string | null)[] =>
   ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
 
-it("an answer says what is left of a session's own minute, where it has one", async () => {
+it("returns the rest of a session's own minute, if it has one", async () => {
   const { token } = await keyAndSession();
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);
 });
 
-it("a session that names no models has its key's and lists them; without room for them they bind it all the same", async () => {
+it("applies and lists the key's models for a session that names none, even if they don't fit", async () => {
   const allowed_models = ["sandbox/agent", "smart"];
   const { key } = await createKey(account.key, { allowed_models });
   const { token } = await mint(key);

@@ -76,7 +76,7 @@ async function spendRest(
   }
 }
 
-it("holds of a session that its wallet's abort found running go on, and its budget is exact before and after", async () => {
+it("keeps open holds and the exact budget of a session across its wallet's abort", async () => {
   const gate = Promise.withResolvers<null>();
   const { calls, bindings } = mockUpstream(
     async () => (await gate.promise) ?? upstreamCompletion(),
@@ -105,7 +105,7 @@ it("holds of a session that its wallet's abort found running go on, and its budg
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("requests of a session in the midst of its wallet's aborts: never a micro over its budget, and all of it can be spent", async () => {
+it("never exceeds a session's budget across its wallet's aborts, and lets all of it be spent", async () => {
   const session = await limited(echo);
   const { token, id, each, budget } = session;
   const asked: Promise<number>[] = [];
@@ -126,7 +126,7 @@ it("requests of a session in the midst of its wallet's aborts: never a micro ove
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("a session that was ended stays ended across an abort, used or not", async () => {
+it("keeps an ended session ended across an abort, used or not", async () => {
   const [used, fresh] = [await mint({}), await mint({})];
   expect((await chat(used.token)).status).toBe(200);
   for (const { id } of [used, fresh]) {

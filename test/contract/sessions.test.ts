@@ -50,7 +50,7 @@ async function spentOf(token: string): Promise<number> {
 }
 
 describe("a session", () => {
-  it("pays and looks, and manages nothing", async () => {
+  it("pays and reads, but manages nothing", async () => {
     const { token, id } = await mint(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
@@ -82,7 +82,7 @@ describe("a session", () => {
     }
   });
 
-  it("charges its end user, and is bound by its models and its minute, alone", async () => {
+  it("charges its end user, and applies only its own models and minute", async () => {
     const { token } = await mint(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
@@ -110,7 +110,7 @@ describe("a session", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("over, ended, or of a dead key: 401 from the answer on, at every door", async () => {
+  it("returns 401 at once, at every endpoint, if expired, ended or of a revoked key", async () => {
     const made = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
       mint(made.key, { expires_in: 30 }),
@@ -134,7 +134,7 @@ describe("a session", () => {
     expect((await log.json<{ events: object[] }>()).events).toMatchObject([{ subject: ended.id }]);
   });
 
-  it("one that was ended before it was used is dead when it comes; of another key it is no session", async () => {
+  it("can be ended before its first use, but not by a key that doesn't own it", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const stranger = await createKey(account.key, { budget_dollars: 1 });
     const { id, token } = await mint(limited.key);
@@ -164,7 +164,7 @@ describe("a session", () => {
     expect((await chat((await mint(account.key)).token)).status).toBe(200);
   });
 
-  it("minting writes nothing; the first use one row, and the next none but a key's own", async () => {
+  it("writes nothing when minted, one row on its first use, and none on the next", async () => {
     const minted = [await mint(account.key), await mint(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
@@ -173,7 +173,7 @@ describe("a session", () => {
     expect(await rowsOf("requests")).toBe(2);
   });
 
-  it("two sessions of one key know nothing of each other's Idempotency-Key", async () => {
+  it("keeps its Idempotency-Keys separate from another session's", async () => {
     const [one, other] = [await mint(account.key), await mint(account.key)];
     const headers = { "idempotency-key": "same" };
     expect((await chat(one.token, {}, { headers })).status).toBe(200);
@@ -183,7 +183,7 @@ describe("a session", () => {
 });
 
 describe("GET /v1/sessions", () => {
-  it("those that were used and live, in pages, with their spend; a limited key its own", async () => {
+  it("lists used, active sessions in pages with spend, and for a limited key its own", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const own = await mint(limited.key, { budget_dollars: 0.5 });
     await mint(account.key); // never used
@@ -207,7 +207,7 @@ describe("GET /v1/sessions", () => {
   });
 });
 
-describe("wider than its key: 400 with param, and nothing made", () => {
+describe("a session wider than its key", () => {
   it.each<[string, unknown, string?]>([
     ["budget_dollars", 1.000001],
     ["end_user", "bob"],
@@ -226,7 +226,7 @@ describe("wider than its key: 400 with param, and nothing made", () => {
     ["origins", ["*"], "origins[0]"],
     ["origins", []],
     ["scope", "global"],
-  ])("%s: %j", async (name, value, param = name) => {
+  ])("is rejected with 400 and its param: %s: %j", async (name, value, param = name) => {
     const key = await createKey(account.key, {
       budget_dollars: 1,
       end_user: "ann",
@@ -255,7 +255,7 @@ const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
 describe("a session with origins", () => {
-  it("403 without its page's Origin or with another; its page may read the answer, any page why it is refused", async () => {
+  it("returns 403 without its page's Origin or with another, readable by any page", async () => {
     const { token } = await mint(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
@@ -276,7 +276,7 @@ describe("a session with origins", () => {
   });
 });
 
-it("forged, over for more than a minute, or from a wrong page: no object is asked, and no statement", async () => {
+it("calls no object or table for a forged, long expired or wrong-origin session", async () => {
   const good = await mint(account.key, { expires_in: 60 });
   const bound = await mint(account.key, { origins: [PAGE] });
   const { token } = good;
@@ -308,17 +308,17 @@ it("forged, over for more than a minute, or from a wrong page: no object is aske
   ]);
 });
 
-it("a session costs the calls that its key costs: one before the upstream, one before the last byte", async () => {
+it("costs the same calls as its key: one before the upstream, one before the last byte", async () => {
   const { token } = await mint(account.key);
   await chat(token); // the isolate has met the key
   expect(await calls(token)).toEqual(await calls(account.key));
 });
 
-describe("200 at once on a session whose budget pays for 20 worst cases", () => {
+describe("200 concurrent requests on a session whose budget covers 20 maximum costs", () => {
   it.each([
     ["JSON", { stream: false }],
     ["stream", { stream: true }],
-  ])("%s: never a micro over it, nor over its key's", async (_, how) => {
+  ])("never exceed its budget or its key's: %s", async (_, how) => {
     const key = await createKey(account.key, { budget_dollars: 0.02 });
     const worst = { max_tokens: 100, ...how };
     const probe = await mint(key.key, { budget_dollars: 0 });
@@ -348,7 +348,7 @@ describe("200 at once on a session whose budget pays for 20 worst cases", () => 
   });
 });
 
-it("spend outlives an eviction, to the micro", async () => {
+it("keeps the exact spend across an eviction", async () => {
   const { token, id } = await mint(account.key, { budget_dollars: 1 });
   await chat(token);
   const before = (await listed(account.key)).find((one) => one.id === id)?.spent_dollars;
@@ -356,7 +356,7 @@ it("spend outlives an eviction, to the micro", async () => {
   expect((await listed(account.key)).find((one) => one.id === id)?.spent_dollars).toBe(before);
 });
 
-it("across a rotation of its key a session goes on, within the same budget", async () => {
+it("continues a session within its budget across a rotation of its key", async () => {
   const key = await createKey(account.key, { budget_dollars: 0.01 });
   const { token } = await mint(key.key);
   const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));

@@ -71,7 +71,7 @@ describe("tags of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("leave out the pairs of metadata that can't be tags, and report them", async () => {
+  it("skip pairs of metadata that can't be tags, and report them", async () => {
     const account = await openAccount();
     const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, "v"]));
     const metadata = { "bad key": "x", long: "x".repeat(65), ...many };

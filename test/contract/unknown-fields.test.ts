@@ -114,7 +114,7 @@ function changes(): readonly Change[] {
   ];
 }
 
-describe("a body of ours", () => {
+describe("an endpoint with a JSON body", () => {
   it("rejects an unknown field by name with 400, and writes nothing", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
@@ -135,7 +135,7 @@ describe("a body of ours", () => {
     }
   });
 
-  it("accepts what was read, with a change, and ignores read-only fields", async () => {
+  it("accepts its own response with a change, and ignores read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const response = await sent({ ...(await read?.()), ...body });
@@ -143,7 +143,7 @@ describe("a body of ours", () => {
     }
   });
 
-  it("may not be named like what every object has", async () => {
+  it("rejects a field with the name of an inherited property", async () => {
     const names = ["constructor", "toString", "__proto__", "hasOwnProperty"];
     for (const name of names) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn

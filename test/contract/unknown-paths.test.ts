@@ -6,7 +6,7 @@ beforeAll(async () => {
   ({ key } = await openAccount());
 });
 
-describe("unknown paths: 404", () => {
+describe("an unknown path", () => {
   it.each([
     ["GET", "/"],
     ["GET", "/favicon.ico"],
@@ -14,7 +14,7 @@ describe("unknown paths: 404", () => {
     ["GET", "/models"],
     ["POST", "/v2/chat/completions"],
     ["GET", "/V1/models"],
-  ])("%s %s says that the interface is under /v1", async (method, path) => {
+  ])("returns a 404 that points to /v1: %s %s", async (method, path) => {
     const error = await errorOf(await send(path, { method }), 404);
     expect(error).toMatchObject({ type: "invalid_request_error", param: null, code: null });
     expect(error.message).toContain("/v1");
@@ -27,7 +27,7 @@ describe("unknown paths: 404", () => {
     ["POST", "/v1/chat"],
     ["POST", "/v1/chat/completions/x"],
     ["GET", "/v1/balance/x"],
-  ])("%s %s with a key is JSON of the error's shape", async (method, path) => {
+  ])("returns a JSON 404 with a key: %s %s", async (method, path) => {
     const error = await errorOf(await send(path, { method, key }), 404);
     expect(error.type).toBe("invalid_request_error");
   });
@@ -35,14 +35,14 @@ describe("unknown paths: 404", () => {
   it.each([
     ["/v1/responses/compact", "not stored"],
     ["/v1//responses/resp_1/cancel", "not stored"],
-  ])("%s says %s", async (path, said) => {
+  ])("returns a 404 with a hint: %s says %s", async (path, said) => {
     for (const method of ["POST", "GET", "DELETE"]) {
       const error = await errorOf(await send(path, { method, key }), 404);
       expect(error.message).toContain(said);
     }
   });
 
-  it("the peers' paths are paths like any other", async () => {
+  it("returns the same 404 as a peers' path", async () => {
     for (const path of ["authorize", "lookup", "outcomes", "revocations", "forward"]) {
       const body = { v: 1, items: [] };
       const error = await errorOf(await send(`/internal/v1/${path}`, { key, body }), 404);
@@ -51,21 +51,21 @@ describe("unknown paths: 404", () => {
     }
   });
 
-  it("the operators' too, once the token is right", async () => {
+  it("returns 404 below the operators' paths too, with the operator's token", async () => {
     for (const path of ["", "/", "/nothing", "/orgs/x/nothing"]) {
       const error = await errorOf(await admin("GET", path), 404);
       expect(error.type).toBe("invalid_request_error");
     }
   });
 
-  it("a path of any length is answered shortly", async () => {
+  it("returns a short 404 at any length", async () => {
     const error = await errorOf(await send(`/v1/${"x".repeat(10_000)}`, { key }), 404);
     expect(error.message.length).toBeLessThan(300);
   });
 });
 
-describe("unknown paths: 401", () => {
-  it("hides without a key whether anything below /v1 or /admin/v1 exists", async () => {
+describe("an unknown path without a key", () => {
+  it("returns the same 401 below /v1 and /admin/v1 as an existing one", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
       const response = await send(path);
@@ -76,9 +76,9 @@ describe("unknown paths: 401", () => {
   });
 });
 
-describe("malformed paths: 400", () => {
+describe("a malformed path", () => {
   it.each(["/v1/models/%", "/v1/models/%zz", "/v1/models/%C3%28", "/%ff"])(
-    "%s has no meaning",
+    "returns 400: %s",
     async (path) => {
       const error = await errorOf(await send(path, { key }), 400);
       expect(error.type).toBe("invalid_request_error");

@@ -56,7 +56,7 @@ async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<
 describe("POST /v1/messages/count_tokens", () => {
   const counted = { model: "sandbox/echo", messages: [{ role: "user", content: "FILLED" }] };
 
-  it("six bodies of 15 MiB at once: all are 413, which names the 4 MiB that are taken", async () => {
+  it("rejects six concurrent bodies of 15 MiB with 413, and names the limit of 4 MiB", async () => {
     const body = JSON.stringify(counted).replace("FILLED", "a".repeat(15 * MIB));
     const sent = Array.from({ length: 6 }, () => send(COUNT, { key: account.key, body }));
     const answers = await Promise.all(sent);
@@ -65,13 +65,13 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(first).toContain(String(4 * MIB));
   });
 
-  it("bodies take room as those of paid requests: of six of almost 4 MiB at once three are shed", async () => {
+  it("shares capacity with paid bodies: sheds three of six concurrent bodies of almost 4 MiB", async () => {
     const sent = { path: COUNT, key: account.key, body: counted, bytes: 4 * MIB - 1000 };
     const statuses = await atOnce(6, sent);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
   });
 
-  it("counts in the key's own minute, and in no console's: 404 there", async () => {
+  it("counts in the key's own minute, and returns 404 in the console", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
     const statuses: number[] = [];
@@ -85,8 +85,8 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 });
 
-describe("bodies of what manages something", () => {
-  it("take room too: of 30 of 1 MiB at once, of one organization, at most 12 are read", async () => {
+describe("bodies of management requests", () => {
+  it("share capacity: at most 12 of 30 concurrent ones of 1 MiB are read per organization", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
     const statuses = await atOnce(30, sent);
@@ -100,7 +100,7 @@ const logIn = (body: string | ReadableStream) =>
   send("/console/api/login", { body, headers: fromPage(), bindings: bindingsWith({}) });
 
 describe("POST /console/api/login", () => {
-  it("reads 2 KiB of anybody, declared or not", async () => {
+  it("reads at most 2 KiB of the body, declared or not", async () => {
     const long = JSON.stringify({ key: "k".repeat(2048) });
     expect((await errorOf(await logIn(long), 413)).message).toContain("2048");
     let pulls = 0;
@@ -114,7 +114,7 @@ describe("POST /console/api/login", () => {
     expect(pulls).toBeLessThan(10);
   });
 
-  it("waits 5 s for it", async () => {
+  it("waits at most 5 s for its body", async () => {
     const waits: number[] = [];
     const { setTimeout: wait } = globalThis;
     const sooner = (run: () => void, ms = 0) => {

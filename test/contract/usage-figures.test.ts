@@ -125,8 +125,8 @@ async function ledger(): Promise<LedgerRow[]> {
   return (await response.json<{ rows: LedgerRow[] }>()).rows;
 }
 
-describe("what was paid is the same to the micro", () => {
-  it("matches by receipts and by the ledger, request by request, and the balance is the rest", async () => {
+describe("the paid amount", () => {
+  it("matches in receipts and ledger, request by request, and leaves the balance", async () => {
     expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
     for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
     const charges = (await ledger()).filter(({ kind }) => kind === "usage");
@@ -137,7 +137,7 @@ describe("what was paid is the same to the micro", () => {
   });
 
   it.each(["day", "model", "key", "user"] as const)(
-    "matches by GET /v1/usage, grouped by %s",
+    "matches in GET /v1/usage, grouped by %s",
     async (by) => {
       const names = [...new Set(paid.map((one) => one[by]))];
       const report = JSON.parse(await textOf(`/v1/usage?group_by=${by}&${RANGE}`)) as {
@@ -152,7 +152,7 @@ describe("what was paid is the same to the micro", () => {
     },
   );
 
-  it("matches by GET /v1/usage of each day on its own", async () => {
+  it("matches in GET /v1/usage of each day on its own", async () => {
     for (const offset of DAYS) {
       const day = new Date(FIRST + offset * DAY).toISOString().slice(0, 10);
       const report = JSON.parse(await textOf(`/v1/usage?from=${day}&to=${day}&group_by=user`)) as {
@@ -162,7 +162,7 @@ describe("what was paid is the same to the micro", () => {
     }
   });
 
-  it("matches by GET /v1/generations, whose own price and tokens give its cost", async () => {
+  it("matches in GET /v1/generations, whose price and tokens give its cost", async () => {
     const found = await Promise.all(
       paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
     );
@@ -190,7 +190,7 @@ describe("what was paid is the same to the micro", () => {
     }
   });
 
-  it("matches by the operator's usage, by reconciling, and by the database's days after the publish", async () => {
+  it("matches in the operator's usage, reconciliation, and the database's days after a publish", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const query = `?group_by=model&${RANGE}`;
     const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);
@@ -210,7 +210,7 @@ describe("what was paid is the same to the micro", () => {
     );
   });
 
-  it("byte for byte, before and after publishing and an eviction", async () => {
+  it("stays byte for byte the same after publishing and an eviction", async () => {
     const paths = [
       ...["day", "model", "key", "user"].map((by) => `/v1/usage?group_by=${by}&${RANGE}`),
       `/v1/generations/${paid[0]?.id}`,

@@ -18,7 +18,7 @@ async function usage(key: string, query: string): Promise<Usage> {
   return response.json<Usage>();
 }
 
-it("two things, hours and filters come to what the requests' receipts do, over a midnight", async () => {
+it("sums two groups, hours and filters like the receipts, across midnight", async () => {
   const account = await openAccount();
   const second = await addKey(account.orgId, account.memberId);
   const costs: [string, string, number][] = [];
@@ -78,7 +78,7 @@ it("sums a member's keys, and a filter of members omits the others", async () =>
   expect(none.total.requests).toBe(0);
 });
 
-it("400: more than 72 hours, what is no hour, an end before its beginning", async () => {
+it("returns 400 for more than 72 hours, an invalid hour and an end before its start", async () => {
   const { key } = await openAccount();
   for (const [query, param] of [
     ["group_by=hour&from=2036-11-01&to=2036-11-20", "from"],

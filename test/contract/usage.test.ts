@@ -32,8 +32,8 @@ const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const DAY = 86_400_000;
 const NOON = Date.UTC(2033, 1, 20, 12);
 
-describe("GET /v1/usage: 200", () => {
-  it("returns the whole shape, by day and for the last 30 days by default", async () => {
+describe("GET /v1/usage", () => {
+  it("returns all fields by day, by default for the last 30 days", async () => {
     const own = await openAccount();
     setClock(NOON);
     expect(await report("", own.key)).toEqual({
@@ -65,7 +65,7 @@ describe("GET /v1/usage: 200", () => {
     });
   });
 
-  it("counts both days that are named, and no day beside them", async () => {
+  it("counts both named days, and no other", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     for (const [offset, cost] of [1, 10, 100, 1000, 10_000].entries()) {
@@ -82,7 +82,7 @@ describe("GET /v1/usage: 200", () => {
     expect(await costOf(`?from=${first}`)).toBe(11_111);
   });
 
-  it("a request belongs to the day it was admitted on, though it ends on the next", async () => {
+  it("counts a request on its admission day, though it ends on the next", async () => {
     const own = await openAccount();
     setClock(Date.UTC(2033, 1, 20, 23, 59, 30));
     const response = await chat(own.key, { model: "sandbox/slow-stream", stream: true });
@@ -92,7 +92,7 @@ describe("GET /v1/usage: 200", () => {
     expect(data).toMatchObject([{ group: "2033-02-20", requests: 1 }]);
   });
 
-  it("requests without an end user are the group null, which is nobody's name", async () => {
+  it("groups requests without an end user as null, apart from an end user named null", async () => {
     const own = await openAccount();
     await Promise.all([chat(own.key), ...["null", "", "a"].map((user) => chat(own.key, { user }))]);
     const { data } = await report("?group_by=user", own.key);
@@ -103,7 +103,7 @@ describe("GET /v1/usage: 200", () => {
     ]);
   });
 
-  it("page by page is every group once, in one order, though some are not yet in the tables", async () => {
+  it("returns every group once in pages, in order, also with unpublished rows", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     const sorted = ["a", "b", "b b", "ä", "\u{ffee}", "\u{10000}", "\u{1f600}", "\u{1f600}x"];
@@ -171,13 +171,13 @@ describe("GET /v1/usage: 200", () => {
     }
   });
 
-  it.each(["owner", "admin", "billing"] as const)("answers the role %s", async (role) => {
+  it.each(["owner", "admin", "billing"] as const)("allows the role %s", async (role) => {
     const key = await keyWithRole(account.orgId, role);
     expect((await read("", key)).headers.get("openai-organization")).toBe(account.orgId);
     expect(await report("", key)).toEqual(await report());
   });
 
-  it("answers also while the organization is suspended, and after a leap year's whole 366 days", async () => {
+  it("works while the organization is suspended, and over a leap year's 366 days", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)
@@ -189,7 +189,7 @@ describe("GET /v1/usage: 200", () => {
   });
 });
 
-describe("GET /v1/usage: 400", () => {
+describe("an invalid GET /v1/usage", () => {
   it.each([
     ["from", "from=2030-02-29"],
     ["from", "from=2030-13-01"],
@@ -215,19 +215,19 @@ describe("GET /v1/usage: 400", () => {
     ["limit", "limit=0"],
     ["limit", "limit=10001"],
     ["after", "after=a&after=b"],
-  ])("%s is named: %s", async (param, query) => {
+  ])("returns 400 for %s with the param %s", async (param, query) => {
     const error = await errorOf(await read(`?${query}`), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
     expect(error.message).toContain(param);
   });
 });
 
-describe("GET /v1/usage: refusals", () => {
-  it("401 without a key", async () => {
+describe("a rejected GET /v1/usage", () => {
+  it("returns 401 without a key", async () => {
     expect((await errorOf(await send("/v1/usage"), 401)).type).toBe("invalid_api_key");
   });
 
-  it("403 for a member, whatever it asks, and the message names the roles", async () => {
+  it("returns 403 for a member with the allowed roles, whatever it queries", async () => {
     const key = await keyWithRole(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
       const error = await errorOf(await read(query, key), 403);
@@ -236,13 +236,13 @@ describe("GET /v1/usage: refusals", () => {
     }
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
     const response = await send("/v1/usage", { method, key: account.key });
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);
   });
 
-  it("503 when the wallet cannot be asked: never an empty report", async () => {
+  it("returns 503, not an empty report, while the wallet is unavailable", async () => {
     const calls: unknown[] = [];
     const usage = (...args: unknown[]): Promise<never> => {
       calls.push(args);

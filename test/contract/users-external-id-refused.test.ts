@@ -15,20 +15,27 @@ const patch = (id: string, body: unknown, key = account.key): Promise<Response> 
 const remove = (id: string, key = account.key): Promise<Response> =>
   sendUser(id, key, { method: "DELETE" });
 
-describe("PATCH /v1/users/{external_id}: 400", () => {
-  it.each(NO_DOLLARS)("a quota of %s is named, and what is stored stays", async (text) => {
-    const { orgId, key } = await openAccount({ credits: 0 });
-    await putUser(key, { external_id: "u", monthly_quota_dollars: 8.2, daily_quota_dollars: 0.1 });
-    const before = await storedLimits(orgId);
-    for (const field of ["monthly_quota_dollars", "daily_quota_dollars"]) {
-      const body = `{"alert_threshold":0.1,"${field}":${text}}`;
-      expect((await errorOf(await patch("u", body, key), 400)).param).toBe(field);
-    }
-    expect(await storedLimits(orgId)).toEqual(before);
-    expect(before).toMatchObject([{ monthly_quota: 8_200_000, daily_quota: 100_000 }]);
-  });
+describe("an invalid PATCH /v1/users/{external_id}", () => {
+  it.each(NO_DOLLARS)(
+    "returns 400 for a quota of %s, and keeps the stored limits",
+    async (text) => {
+      const { orgId, key } = await openAccount({ credits: 0 });
+      await putUser(key, {
+        external_id: "u",
+        monthly_quota_dollars: 8.2,
+        daily_quota_dollars: 0.1,
+      });
+      const before = await storedLimits(orgId);
+      for (const field of ["monthly_quota_dollars", "daily_quota_dollars"]) {
+        const body = `{"alert_threshold":0.1,"${field}":${text}}`;
+        expect((await errorOf(await patch("u", body, key), 400)).param).toBe(field);
+      }
+      expect(await storedLimits(orgId)).toEqual(before);
+      expect(before).toMatchObject([{ monthly_quota: 8_200_000, daily_quota: 100_000 }]);
+    },
+  );
 
-  it.each(NO_FRACTIONS)("an alert_threshold of %s is named", async (text) => {
+  it.each(NO_FRACTIONS)("returns 400 for an alert_threshold of %s", async (text) => {
     await send("/v1/users", { key: account.key, body: { external_id: "t" } });
     const error = await errorOf(await patch("t", `{"alert_threshold":${text}}`), 400);
     expect(error.param).toBe("alert_threshold");
@@ -36,9 +43,9 @@ describe("PATCH /v1/users/{external_id}: 400", () => {
   });
 });
 
-describe("/v1/users/{external_id}: 401, 404, 405 and what it costs", () => {
+describe("a request to /v1/users/{external_id}", () => {
   it.each(["never", ".%2F..", "%00", "a%0Ab", "%E2%80%A8", "x".repeat(257)])(
-    "%s is nobody: 404 whatever the method",
+    "returns 404 for the unknown %s with every method",
     async (written) => {
       for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
         const response = await send(`/v1/users/${written}`, { method, key: account.key, body });
@@ -57,7 +64,7 @@ describe("/v1/users/{external_id}: 401, 404, 405 and what it costs", () => {
     expect(await readUser(key, "theirs")).toEqual(theirs);
   });
 
-  it("a malformed escape is a 400, no key a 401, another method a 405 with allow", async () => {
+  it("returns 400 for a malformed escape, 401 without a key and 405 for another method", async () => {
     await errorOf(await send("/v1/users/%zz", { key: account.key }), 400);
     await errorOf(await send(userPath("u")), 401);
     for (const method of ["POST", "PUT"]) {
@@ -67,7 +74,7 @@ describe("/v1/users/{external_id}: 401, 404, 405 and what it costs", () => {
     }
   });
 
-  it("takes two calls of its wallet, and no statement", async () => {
+  it("makes two calls to its wallet, and no query", async () => {
     await putUser(account.key, { external_id: "counted" });
     const counted = countedBindings();
     const { bindings } = counted;

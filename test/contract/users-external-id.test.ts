@@ -65,8 +65,8 @@ const IDS = [
   "%".repeat(256),
 ];
 
-describe("/v1/users/{external_id}: every id round-trips", () => {
-  it.each(IDS)("%j, percent-encoded", async (external_id) => {
+describe("an external_id in /v1/users/{external_id}", () => {
+  it.each(IDS)("works percent-encoded: %j", async (external_id) => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id });
     expect(made.external_id).toBe(external_id);
@@ -93,17 +93,14 @@ describe("/v1/users/{external_id}: every id round-trips", () => {
     ["a;b=c,d:e@f!$&'()*+~", "a;b=c,d:e@f!$&'()*+~"],
     ["é", "é"],
     ["a?limit=%41", "a"],
-  ])(
-    "written %s it is %j: decoded once, a raw slash belongs to it",
-    async (written, external_id) => {
-      await send("/v1/users", { key: account.key, body: { external_id } });
-      const response = await send(`/v1/users/${written}`, { key: account.key });
-      expect(response.status).toBe(200);
-      expect(await response.json()).toMatchObject({ external_id });
-    },
-  );
+  ])("decodes once, with raw slashes: %s is %j", async (written, external_id) => {
+    await send("/v1/users", { key: account.key, body: { external_id } });
+    const response = await send(`/v1/users/${written}`, { key: account.key });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ external_id });
+  });
 
-  it("ids that a careless decoding would mix up are end users of their own", async () => {
+  it("differs from similar ones in other encodings", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
     for (const [i, external_id] of ids.entries()) {
@@ -118,8 +115,8 @@ describe("/v1/users/{external_id}: every id round-trips", () => {
   });
 });
 
-describe("PATCH /v1/users/{external_id}: 200", () => {
-  it("changes what is given and nothing else; null takes a cap away", async () => {
+describe("PATCH /v1/users/{external_id}", () => {
+  it("changes only the given fields; null removes a cap", async () => {
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(account.key, { external_id: "p", ...limits });
     const first = await patch("p", { alert_threshold: 0 });
@@ -137,7 +134,7 @@ describe("PATCH /v1/users/{external_id}: 200", () => {
     "{}",
     `{"id":"x","external_id":"other","monthly_spend_dollars":0,"daily_spend_dollars":0,
       "created_at":"2000-01-01T00:00:00.000Z"}`,
-  ])("fields that are none of the three change nothing: %s", async (body) => {
+  ])("ignores other known fields: %s", async (body) => {
     const { key } = await openAccount();
     await putUser(key, { external_id: "u", daily_quota_dollars: 5, alert_threshold: 0.5 });
     await chat(key, { user: "u" });
@@ -149,7 +146,7 @@ describe("PATCH /v1/users/{external_id}: 200", () => {
     await errorOf(await sendUser("other", key), 404);
   });
 
-  it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
+  it.each(DOLLARS)("stores %s dollars to the micro-credit", async (text, shown, micros) => {
     const { orgId, key } = await openAccount({ credits: 0 });
     await putUser(key, { external_id: "u", monthly_quota_dollars: 7, daily_quota_dollars: 7 });
     const response = await patch("u", `{"daily_quota_dollars":${text}}`, key);
@@ -160,8 +157,8 @@ describe("PATCH /v1/users/{external_id}: 200", () => {
   });
 });
 
-describe("DELETE /v1/users/{external_id}: 200", () => {
-  it("forgets it but for what it spent: a new one of its name has another id, and that spend", async () => {
+describe("DELETE /v1/users/{external_id}", () => {
+  it("keeps only the spend, which a new end user of that name gets with a new ID", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });
@@ -177,7 +174,7 @@ describe("DELETE /v1/users/{external_id}: 200", () => {
     expect(await balanceOf(key)).toBe(balance);
   });
 
-  it("answers the same where the wallet's first answer was lost, and is done once", async () => {
+  it("returns the same after a lost wallet response, and deletes once", async () => {
     await putUser(account.key, { external_id: "lost" });
     const gone = await sendUser("lost", account.key, {
       method: "DELETE",

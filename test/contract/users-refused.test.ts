@@ -27,23 +27,30 @@ async function list(key: string, query = ""): Promise<Page> {
 const put = (body: unknown, key = account.key): Promise<Response> =>
   send("/v1/users", { key, body });
 
-describe("POST /v1/users: 400", () => {
-  it.each(NO_DOLLARS)("a quota of %s is named, and what is stored stays", async (text) => {
-    const { orgId, key } = await openAccount({ credits: 0 });
-    await putUser(key, { external_id: "u", monthly_quota_dollars: 8.2, daily_quota_dollars: 0.1 });
-    const before = await storedLimits(orgId);
-    for (const field of QUOTAS) {
-      for (const external_id of ["u", "new"]) {
-        const body = `{"external_id":"${external_id}","alert_threshold":0.1,"${field}":${text}}`;
-        const error = await errorOf(await put(body, key), 400);
-        expect(error).toMatchObject({ type: "invalid_request_error", param: field });
+describe("an invalid POST /v1/users", () => {
+  it.each(NO_DOLLARS)(
+    "returns 400 for a quota of %s, and keeps the stored limits",
+    async (text) => {
+      const { orgId, key } = await openAccount({ credits: 0 });
+      await putUser(key, {
+        external_id: "u",
+        monthly_quota_dollars: 8.2,
+        daily_quota_dollars: 0.1,
+      });
+      const before = await storedLimits(orgId);
+      for (const field of QUOTAS) {
+        for (const external_id of ["u", "new"]) {
+          const body = `{"external_id":"${external_id}","alert_threshold":0.1,"${field}":${text}}`;
+          const error = await errorOf(await put(body, key), 400);
+          expect(error).toMatchObject({ type: "invalid_request_error", param: field });
+        }
       }
-    }
-    expect(await storedLimits(orgId)).toEqual(before);
-    expect(before).toMatchObject([{ monthly_quota: 8_200_000, daily_quota: 100_000 }]);
-  });
+      expect(await storedLimits(orgId)).toEqual(before);
+      expect(before).toMatchObject([{ monthly_quota: 8_200_000, daily_quota: 100_000 }]);
+    },
+  );
 
-  it.each(NO_FRACTIONS)("an alert_threshold of %s is named", async (text) => {
+  it.each(NO_FRACTIONS)("returns 400 for an alert_threshold of %s", async (text) => {
     const error = await errorOf(await put(`{"external_id":"t","alert_threshold":${text}}`), 400);
     expect(error.param).toBe("alert_threshold");
   });
@@ -60,32 +67,35 @@ describe("POST /v1/users: 400", () => {
     ["a line separator", '{"external_id":"a\\u2028b"}'],
     ["a C1 control", '{"external_id":"a\\u0085b"}'],
     ["257 bytes", JSON.stringify({ external_id: `a${"é".repeat(128)}` })],
-  ])("an external_id that is %s is named", async (_, body) => {
+  ])("returns 400 for an external_id that is %s", async (_, body) => {
     const { total } = await list(account.key);
     expect((await errorOf(await put(body), 400)).param).toBe("external_id");
     expect((await list(account.key)).total).toBe(total);
   });
 
-  it("an external_id with a lone surrogate is not Unicode, as anywhere in a body", async () => {
+  it("returns 400 for an external_id with a lone surrogate", async () => {
     const error = await errorOf(await put('{"external_id":"a\\ud800"}'), 400);
     expect(error.message).toContain("surrogate");
   });
 
-  it.each(["NaN", "Infinity", "1.", ".5", "0x10", "1_000"])("%s is not JSON", async (text) => {
-    const body = `{"external_id":"u","daily_quota_dollars":${text}}`;
-    expect((await errorOf(await put(body), 400)).message).toContain("JSON");
-  });
+  it.each(["NaN", "Infinity", "1.", ".5", "0x10", "1_000"])(
+    "returns 400 for invalid JSON: %s",
+    async (text) => {
+      const body = `{"external_id":"u","daily_quota_dollars":${text}}`;
+      expect((await errorOf(await put(body), 400)).message).toContain("JSON");
+    },
+  );
 
   it.each(["[]", '"u"', "null", "", '{"external_id":"a","external_id":"b"}'])(
-    "the body %s is no object",
+    "returns 400 for a body that is not an object: %s",
     async (body) => {
       expect((await errorOf(await put(body), 400)).type).toBe("invalid_request_error");
     },
   );
 });
 
-describe("POST /v1/users: 429", () => {
-  it("beyond the 100,000th end user; the ones before can be changed, and deleting one makes room", async () => {
+describe("POST /v1/users at the maximum number of end users", () => {
+  it("returns 429 at 100,000, but changes existing ones, until one is deleted", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     await putUser(key, { external_id: "first" });
     const stub = env.WALLET.getByName(orgId);
@@ -107,28 +117,28 @@ describe("POST /v1/users: 429", () => {
   });
 });
 
-describe("GET /v1/users: 400", () => {
+describe("an invalid GET /v1/users", () => {
   it.each([
     ...["0", "101", "-1", "abc", "", "1.5", "1e1", "+5", " 5", "99999999999999999999"].map(
       (value) => ["limit", value] as const,
     ),
     ...["-1", "1e9", "1000000001", "abc", "", "0.5"].map((value) => ["offset", value] as const),
-  ])("%s=%s is named", async (name, value) => {
+  ])("returns 400 for %s=%s", async (name, value) => {
     const path = `/v1/users?${name}=${encodeURIComponent(value)}`;
     const error = await errorOf(await send(path, { key: account.key }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param: name });
   });
 });
 
-describe("/v1/users: 401, 405 and what it costs", () => {
-  it("no key, no answer", async () => {
+describe("a request to /v1/users", () => {
+  it("returns 401 without a key", async () => {
     for (const body of [undefined, { external_id: "u" }]) {
       expect((await errorOf(await send("/v1/users", { body }), 401)).type).toBe("invalid_api_key");
     }
   });
 
   it.each(["PUT", "PATCH", "DELETE"])(
-    "405 with allow for %s, also with a last slash",
+    "returns 405 with allow for %s, also with a trailing slash",
     async (method) => {
       for (const path of ["/v1/users", "/v1/users/"]) {
         const response = await send(path, { method, key: account.key });
@@ -138,7 +148,7 @@ describe("/v1/users: 401, 405 and what it costs", () => {
     },
   );
 
-  it("takes two calls of its wallet, and no statement", async () => {
+  it("makes two calls to its wallet, and no query", async () => {
     const counted = countedBindings();
     const { bindings } = counted;
     await send("/v1/users", { key: account.key, bindings }); // whose the key is, is known from now on

@@ -37,7 +37,7 @@ async function list(key: string, query = ""): Promise<Page> {
 const put = (body: unknown, key = account.key): Promise<Response> =>
   send("/v1/users", { key, body });
 
-describe("POST /v1/users: 201", () => {
+describe("POST /v1/users for a new end user", () => {
   it("returns the record as given, without spend", async () => {
     const given = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
     expect(await putUser(account.key, { external_id: "made", ...given })).toEqual({
@@ -51,7 +51,7 @@ describe("POST /v1/users: 201", () => {
     });
   });
 
-  it("takes the organization's defaults for omitted fields: no cap and 0.8 at first", async () => {
+  it("uses the organization's defaults for omitted fields: no cap and 0.8 at first", async () => {
     expect(await putUser(account.key, { external_id: "bare" })).toMatchObject({
       monthly_quota_dollars: null,
       daily_quota_dollars: null,
@@ -59,7 +59,7 @@ describe("POST /v1/users: 201", () => {
     });
   });
 
-  it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
+  it.each(DOLLARS)("stores %s dollars to the micro-credit", async (text, shown, micros) => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (const field of QUOTAS) {
       const response = await put(
@@ -76,7 +76,7 @@ describe("POST /v1/users: 201", () => {
     ]);
   });
 
-  it.each([0, 1, 0.5])("an alert_threshold of %d is one", async (alert_threshold) => {
+  it.each([0, 1, 0.5])("accepts an alert_threshold of %d", async (alert_threshold) => {
     const made = await putUser(account.key, {
       external_id: `at ${alert_threshold}`,
       alert_threshold,
@@ -84,7 +84,7 @@ describe("POST /v1/users: 201", () => {
     expect(made.alert_threshold).toBe(alert_threshold);
   });
 
-  it("fields that are ours change nothing", async () => {
+  it("ignores read-only fields", async () => {
     const body = `{"external_id":"mass","id":"mine","monthly_spend_dollars":9,"daily_spend_dollars":9,
       "created_at":"2000-01-01T00:00:00.000Z"}`;
     const made = await (await put(body)).json<EndUser>();
@@ -98,7 +98,7 @@ describe("POST /v1/users: 201", () => {
     expect(Object.keys(made)).toHaveLength(9);
   });
 
-  it("ids that differ in Unicode form, case or spaces are different end users", async () => {
+  it("creates separate end users for IDs that differ in Unicode form, case or spaces", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["\u00e9", "e\u0301", "E\u0301", " \u00e9", "\u00e9 "];
     for (const external_id of ids) await putUser(key, { external_id });
@@ -106,8 +106,8 @@ describe("POST /v1/users: 201", () => {
   });
 });
 
-describe("POST /v1/users: 200", () => {
-  it("changes what is given; the rest, id, time and spend stay", async () => {
+describe("POST /v1/users for an existing end user", () => {
+  it("changes the given fields, and keeps other fields, ID, time and spend", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(key, { external_id: "u", ...limits });
@@ -120,7 +120,7 @@ describe("POST /v1/users: 200", () => {
     expect(open).toEqual({ ...again, monthly_quota_dollars: null });
   });
 
-  it("50 at once create one, and every one of them answers with it", async () => {
+  it("creates one end user for 50 concurrent calls, and returns it to each", async () => {
     const { key } = await openAccount({ credits: 0 });
     const body = { external_id: "once", daily_quota_dollars: 1 };
     const answers = await Promise.all(Array.from({ length: 50 }, () => put(body, key)));
@@ -132,7 +132,7 @@ describe("POST /v1/users: 200", () => {
   });
 });
 
-describe("GET /v1/users: 200", () => {
+describe("GET /v1/users", () => {
   it("returns a page in order of creation, with the current spend", async () => {
     const { key } = await openAccount();
     expect(await list(key)).toEqual({
@@ -153,7 +153,7 @@ describe("GET /v1/users: 200", () => {
     expect(cost).toBeGreaterThan(0);
   });
 
-  it("pages keep their place while end users come and are changed", async () => {
+  it("keeps its pages stable while end users are added and changed", async () => {
     const { key } = await openAccount({ credits: 0 });
     const names = Array.from({ length: 7 }, (_, i) => `z${9 - i}`);
     for (const external_id of names) await putUser(key, { external_id });
@@ -167,7 +167,7 @@ describe("GET /v1/users: 200", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("lists each end user once by `after`, despite changes, and reads no more than it shows", async () => {
+  it("lists each end user once with `after`, despite changes, and reads only the page", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];
@@ -190,7 +190,7 @@ describe("GET /v1/users: 200", () => {
     expect(JSON.stringify(plan)).toContain("SEARCH end_users USING INTEGER PRIMARY KEY (rowid>?)");
   });
 
-  it("the largest and the smallest page; an offset past the end is an empty page", async () => {
+  it("returns the largest and smallest page, and an empty one past the end", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
     expect((await list(key)).users).toHaveLength(50);

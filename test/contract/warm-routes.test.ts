@@ -111,7 +111,7 @@ describe("a conversation", () => {
     expect(counts.calls.at(-1)).toBe("alpha");
   });
 
-  it("moves only when its route fails, and not by another preference", async () => {
+  it("changes its route only when it fails, not for another preference", async () => {
     let down: Id | null = "alpha";
     const { counts, bindings } = world((id) => id === down);
     const turn = (at: number, asking?: Asking) =>

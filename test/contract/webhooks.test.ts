@@ -23,7 +23,7 @@ import { addCredits, errorOf, send } from "./client.ts";
 
 useReceivers();
 
-describe("POST /v1/webhooks: 400 but for a public host", () => {
+describe("POST /v1/webhooks", () => {
   it.each([
     "http://hooks.turnpike.dev/",
     "https://10.0.0.1/",
@@ -48,20 +48,20 @@ describe("POST /v1/webhooks: 400 but for a public host", () => {
     "https://hooks.turnpike.dev/\u0001",
     "ftp://hooks.turnpike.dev/",
     "hooks",
-  ])("%s is no receiver, and nothing is made", async (url) => {
+  ])("returns 400 for %s, and creates nothing", async (url) => {
     expect((await errorOf(await ask("POST", "", { url }), 400)).param).toBe("url");
     expect(await (await ask("GET", "")).json()).toEqual({ webhooks: [] });
   });
 
   it.each(["lan.turnpike.dev", "internal.turnpike.dev", "mylan.dev", "arpa.home.dev"])(
-    "%s is a public host and a receiver",
+    "accepts a public host: %s",
     async (host) => {
       const response = await ask("POST", "", { url: `https://${host}/` });
       expect([response.status, await response.json()]).toMatchObject([201, { enabled: true }]);
     },
   );
 
-  it("a URL is kept as a parser writes it, each type once, and events name the host alone", async () => {
+  it("normalizes the URL, stores each type once, and shows only the host in events", async () => {
     const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
     const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
     const answer = await ask("POST", "", { url, types: [...types, ...types] });
@@ -87,7 +87,7 @@ describe("POST /v1/webhooks: 400 but for a public host", () => {
     expect(JSON.stringify(events)).not.toMatch(/path-token|in-query/);
   });
 
-  it("a type that is none is named, and a sixth webhook is refused", async () => {
+  it("rejects an unknown type with its name, and a sixth webhook with 409", async () => {
     const url = "https://hooks.turnpike.dev/";
     const wrong = await ask("POST", "", { url, types: ["no.such"] });
     expect((await errorOf(wrong, 400)).param).toBe("types[0]");
@@ -100,7 +100,7 @@ describe("POST /v1/webhooks: 400 but for a public host", () => {
   });
 });
 
-describe("a webhook that is there: 400, and it stays as it was", () => {
+describe("an invalid change of a webhook", () => {
   it.each([
     ["PATCH", "", { url: "http://hooks.turnpike.dev/" }, "url"],
     ["PATCH", "", { url: "https://192.168.0.1/" }, "url"],
@@ -113,25 +113,28 @@ describe("a webhook that is there: 400, and it stays as it was", () => {
     ["POST", "/rotate", { overlap_seconds: 604_801 }, "overlap_seconds"],
     ["POST", "/replay", {}, "since"],
     ["POST", "/replay", { since: "yesterday" }, "since"],
-  ] as const)("%s %s %j names %s", async (method, path, body, param) => {
-    receivers["kept.turnpike.dev"] = () => new Response("ok");
-    const { id } = await made("kept.turnpike.dev");
-    // How its deliveries do changes meanwhile.
-    const shown = async (): Promise<object> => ({
-      ...(await (await ask("GET", `/${id}`)).json<object>()),
-      health: null,
-    });
-    const before = await shown();
-    expect((await errorOf(await ask(method, `/${id}${path}`, body), 400)).param).toBe(param);
-    expect(await shown()).toEqual(before);
-    const rows = env.DB.prepare("SELECT type FROM events WHERE org_id = ? AND type <> ?");
-    const { results } = await rows.bind(account.orgId, "webhook.created").all<{ type: string }>();
-    expect(results.filter(({ type }) => type.startsWith("webhook."))).toEqual([]);
-  });
+  ] as const)(
+    "returns 400 and changes nothing: %s %s %j names %s",
+    async (method, path, body, param) => {
+      receivers["kept.turnpike.dev"] = () => new Response("ok");
+      const { id } = await made("kept.turnpike.dev");
+      // How its deliveries do changes meanwhile.
+      const shown = async (): Promise<object> => ({
+        ...(await (await ask("GET", `/${id}`)).json<object>()),
+        health: null,
+      });
+      const before = await shown();
+      expect((await errorOf(await ask(method, `/${id}${path}`, body), 400)).param).toBe(param);
+      expect(await shown()).toEqual(before);
+      const rows = env.DB.prepare("SELECT type FROM events WHERE org_id = ? AND type <> ?");
+      const { results } = await rows.bind(account.orgId, "webhook.created").all<{ type: string }>();
+      expect(results.filter(({ type }) => type.startsWith("webhook."))).toEqual([]);
+    },
+  );
 });
 
-describe("deliveries", () => {
-  it("an event comes once, signed as Standard Webhooks verifies it, and its secret is nowhere to be read", async () => {
+describe("webhook deliveries", () => {
+  it("arrive once, signed per Standard Webhooks, and never reveal the secret again", async () => {
     receivers["a.turnpike.dev"] = () => new Response("thanks");
     const hook = await made("a.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 7, "paid");
@@ -153,7 +156,7 @@ describe("deliveries", () => {
     expect(JSON.stringify(await (await ask("GET", "")).json())).not.toContain("whsec_");
   });
 
-  it("both secrets sign during a rotation, and the old one no more after it", async () => {
+  it("carry both secrets' signatures during a rotation, and only the new one's afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
     const hook = await made("r.turnpike.dev");
     const rotated = await ask("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
@@ -176,7 +179,7 @@ describe("deliveries", () => {
     );
   });
 
-  it("one that hangs, fails or is gone keeps nobody waiting, and what fails says why", async () => {
+  it("fail separately with a reason if a receiver hangs, fails or is gone", async () => {
     const hang = Promise.withResolvers<Response>();
     receivers["hangs.turnpike.dev"] = () => hang.promise;
     receivers["fails.turnpike.dev"] = () => new Response("no", { status: 500 });
@@ -218,7 +221,7 @@ describe("deliveries", () => {
     hang.resolve(new Response("late"));
   });
 
-  it("every event arrives at a receiver that is away for most of two days, also across evictions", async () => {
+  it("all arrive at a receiver that is unavailable for most of two days, across evictions", async () => {
     let isAway = true;
     receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
     const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
@@ -254,7 +257,7 @@ describe("deliveries", () => {
     expect(to("b.turnpike.dev")).toHaveLength(8 + 10);
   });
 
-  it("five days of nothing but failures switch it off, and an event says so", async () => {
+  it("stop after five days of failures, with an event and disabled_reason failing", async () => {
     receivers["f.turnpike.dev"] = () => new Response("no", { status: 500 });
     receivers["five-days.turnpike.dev"] = () => new Response("ok");
     const hook = await made("f.turnpike.dev", { types: ["balance.credited"] });
@@ -272,7 +275,7 @@ describe("deliveries", () => {
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
 
-  it("one that never answers is given up after WEBHOOK_TIMEOUT_MS, and tried again", async () => {
+  it("time out after WEBHOOK_TIMEOUT_MS, and are retried", async () => {
     const bindings = env as { WEBHOOK_TIMEOUT_MS?: string };
     bindings.WEBHOOK_TIMEOUT_MS = "50";
     try {
@@ -290,7 +293,7 @@ describe("deliveries", () => {
     }
   });
 
-  it("a replay sends again what happened since, pending as if it were new; a webhook that is gone gets nothing", async () => {
+  it("start again as pending in a replay since a time, but not for a deleted webhook", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
     const hook = await made("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();

@@ -46,7 +46,7 @@ async function asked(answer: () => Response | Promise<Response>, fields: object 
   return read.json();
 }
 
-describe("what was refused is found by the id of its error, and says what its client was told", () => {
+describe("the record of a rejected request", () => {
   let account: Account;
   beforeEach(async () => {
     account = await openAccount();
@@ -56,7 +56,7 @@ describe("what was refused is found by the id of its error, and says what its cl
     [{ messages: "x" }, 400, "invalid_request", null],
     [{ model: "nope/none" }, 404, "model_not_found", "nope/none"],
     [{ model: "tell me of canaries" }, 404, "model_not_found", null],
-  ])("a body with %j", async (body, status, code, model) => {
+  ])("appears under its error's ID: a body with %j", async (body, status, code, model) => {
     const response = await chat(account.key, body);
     expect(response.status).toBe(status);
     const id = idOf(response);
@@ -74,7 +74,7 @@ describe("what was refused is found by the id of its error, and says what its cl
     expect(JSON.stringify(one)).not.toContain("canaries");
   });
 
-  it("a balance that is too low, and a model that the key may not use", async () => {
+  it("appears for a 402, and for a model that the key may not use", async () => {
     const poor = await openAccount({ credits: 0 });
     const refused = await chat(poor.key);
     const { message } = await errorOf(refused, 402);
@@ -85,7 +85,7 @@ describe("what was refused is found by the id of its error, and says what its cl
     });
   });
 
-  it("a member sees its own keys' alone, by id, in the list and in the counts", async () => {
+  it("appears to a member only for its own keys, by ID, in the list and in counts", async () => {
     const member = await addMember(account.orgId, "member");
     const own = idOf(await chat(member.key, { model: "nope/own" }));
     const other = idOf(await chat(account.key, { model: "nope/other" }));
@@ -100,7 +100,7 @@ describe("what was refused is found by the id of its error, and says what its cl
     }
   });
 
-  it("one of a key that has died since is counted for it, and a forged key leaves nothing", async () => {
+  it("counts for a key revoked since, but doesn't exist for a forged key", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await chat(second.key);
     const ended = await send(`/v1/keys/${second.keyId}`, { method: "DELETE", key: account.key });
@@ -117,12 +117,12 @@ describe("what was refused is found by the id of its error, and says what its cl
   });
 });
 
-describe("what was asked of a provider says how it went there", () => {
+describe("attempts of a failed request", () => {
   it.each([
     [429, "upstream_overloaded", "overloaded", 429],
     [500, "upstream_error", "500", 500],
     [401, "upstream_error", "unavailable", null],
-  ] as const)("an answer of %i", async (status, code, why, shown) => {
+  ] as const)("include the provider's status: %i", async (status, code, why, shown) => {
     const one = await asked(() => upstreamError(status, { message: `no: ${UPSTREAM_SECRET}` }));
     expect(one).toMatchObject({ status: "voided", cost_micro: 0, model: "mock/chat" });
     expect(one).toMatchObject({ error: { code } });
@@ -133,7 +133,7 @@ describe("what was asked of a provider says how it went there", () => {
     expect(JSON.stringify(one)).not.toMatch(/canary|no: /);
   });
 
-  it("a refusal of its own: in our words", async () => {
+  it("include a provider's 400 in our own words", async () => {
     const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
     expect(one).toMatchObject({
       status: "voided",
@@ -142,7 +142,7 @@ describe("what was asked of a provider says how it went there", () => {
     expect(JSON.stringify(one)).not.toContain("canary");
   });
 
-  it("a stream that had begun: told in it, so its status is 200", async () => {
+  it("include a failed stream, whose response status is 200", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const events = [chunkOf({ content: "Hi" }, null), error];
     const one = await asked(() => brokenStream(events), { stream: true });
@@ -151,8 +151,8 @@ describe("what was asked of a provider says how it went there", () => {
   });
 });
 
-describe("counts and filters", () => {
-  it("every failure is counted, and filtered by code and status", async () => {
+describe("counts and filters of failed requests", () => {
+  it("cover every failure, by code and status", async () => {
     const { key, keyId } = await openAccount();
     await chat(key);
     for (let n = 0; n < 3; n++) await chat(key, { model: "nope/none" });
@@ -181,7 +181,7 @@ describe("counts and filters", () => {
     expect((await send("/v1/generations?status=gone", { key })).status).toBe(400);
   });
 
-  it("the newest 100 of a key are kept by themselves, however many came", async () => {
+  it("keep the newest 100 of each key, however many other keys add", async () => {
     const { orgId, key, keyId } = await openAccount();
     const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
     const made = Array.from({ length: 150 }, (_, n) => ({
@@ -208,7 +208,7 @@ describe("counts and filters", () => {
     expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
 
-  it("matches the stored requests by model, provider and end user, and tells since when", async () => {
+  it("match the stored requests by model, provider and end user, with a start time", async () => {
     const { orgId, key, keyId } = await openAccount();
     await chat(key, { model: "nope/none", user: "ann" });
     await chat(key, { model: "nope/none", user: "bob" });
