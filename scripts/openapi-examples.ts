@@ -107,6 +107,7 @@ async function askInference(org: string): Promise<void> {
   await ask("POST /v1/rerank", {
     body: { model: "sandbox/rerank", query: "a red fox", documents: ["a red fox", "a dog"] },
   });
+  await ask("POST /v1/moderations", { body: { model: "sandbox/moderation", input: "Hello" } });
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });

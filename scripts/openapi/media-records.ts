@@ -7,6 +7,20 @@ const rank = z.strictObject({
   relevance_score: z.number(),
   document: z.strictObject({ text: z.string() }).optional(),
 });
+export const moderated = record("Moderated", {
+  id: z.string(),
+  model: z.string(),
+  results: z
+    .array(
+      z.looseObject({
+        flagged: z.boolean(),
+        categories: z.record(z.string(), z.boolean()),
+        category_scores: z.record(z.string(), z.number()),
+      }),
+    )
+    .describe("One for each text, or one for all parts. The categories are the provider's."),
+  usage: z.strictObject(costs),
+});
 export const ranked = record("Ranked", {
   id: z.string(),
   model: z.string(),

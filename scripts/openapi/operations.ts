@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import { gatewayFields } from "../../src/models/core/gateway-fields.ts";
 import { chatBody } from "../../src/models/core/core-request.ts";
-import { rerankBody } from "../../src/models/core/rerank.ts";
 import { embeddingsBody } from "../../src/models/core/embeddings.ts";
 import { countBody, messagesBody } from "../../src/models/protocols/messages/client-request.ts";
 import { completionsBody } from "../../src/models/endpoints/completions.ts";
@@ -55,7 +54,7 @@ import * as hooked from "./webhook-records.ts";
 import * as paid from "./payment-records.ts";
 import * as listed from "./model-records.ts";
 import * as keyed from "./key-records.ts";
-import * as media from "./media-records.ts";
+import { MEDIA_OPERATIONS } from "./media-operations.ts";
 import * as record from "./records.ts";
 import { oneGeneration } from "./openrouter-records.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
@@ -85,14 +84,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     headers: PAID_HEADERS,
     errors: PAID,
   }),
-  "POST /v1/rerank": described("Ranks documents by their relevance to a query", {
-    200: media.ranked,
-    description:
-      "The format of Cohere's rerank API. Cohere's SDKs call it as `/v2/rerank`. `top_k` is another name of `top_n`. Some models are billed by search units, others by tokens.",
-    body: rerankBody,
-    headers: PAID_HEADERS,
-    errors: PAID,
-  }),
+  ...MEDIA_OPERATIONS,
   "POST /v1/responses": described("OpenAI's Responses, as JSON or as a stream", {
     200: record.response,
     description:

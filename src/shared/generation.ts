@@ -103,13 +103,13 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 });
 
 const REQUEST_ID = "req_";
-const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_", "rerank-"] as const;
+/** The prefix of an endpoint's response IDs, such as `chatcmpl-`. */
+const ANSWER_ID = /^[a-z]{3,10}[-_]/;
 
 /** Returns the request of a request ID, response ID or hold ID, or null if neither is well-formed. */
 export function requestIdOf(named: string): string | null {
   const placed = readHoldName(named);
   if (placed !== null) return placed.id;
-  const prefix = ANSWER_IDS.find((answer) => named.startsWith(answer));
-  const id = prefix === undefined ? named : REQUEST_ID + named.slice(prefix.length);
+  const id = named.replace(ANSWER_ID, REQUEST_ID);
   return mintedAt(id, REQUEST_ID) === null ? null : id;
 }

@@ -38,6 +38,13 @@ export const KINDS = {
     units: ["request", "search_unit"],
     parameters: ["top_n", "max_tokens_per_doc", "return_documents", "user"],
   },
+  moderation: {
+    does: "moderates texts",
+    path: "/v1/moderations",
+    hasOutput: false,
+    units: ["request"],
+    parameters: ["user"],
+  },
 } as const satisfies Readonly<Record<string, KindRow>>;
 
 export type Kind = keyof typeof KINDS;

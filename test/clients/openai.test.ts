@@ -238,3 +238,11 @@ describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, 
     },
   );
 });
+
+it("moderates a text", async () => {
+  const { results } = await client().moderations.create({
+    model: "sandbox/moderation",
+    input: "violence",
+  });
+  expect(results[0]?.flagged).toBe(true);
+});

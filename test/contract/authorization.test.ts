@@ -160,6 +160,7 @@ it("allows every role every endpoint, except those in this table", () => {
     "/v1/messages/count_tokens",
     "/v1/models",
     "/v1/models/:id{.+}",
+    "/v1/moderations",
     "/v1/rerank",
     "/v1/responses",
     "/v1/responses/:id{resp_\\w+}",

@@ -1,7 +1,13 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { chat, embed, errorOf, openAccount, send } from "./client.ts";
+import { KINDS } from "../../src/shared/kinds.ts";
+import { DOOR_ROWS } from "../fixtures/doors-table.ts";
+import { errorOf, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 import { model, modelList } from "./wire-schemas.ts";
+
+const KIND_ROWS = Object.values(KINDS).flatMap((kind) =>
+  DOOR_ROWS.filter(({ path }) => kind.path === `/v1${path}`),
+);
 
 let key: string;
 beforeAll(async () => {
@@ -34,14 +40,12 @@ describe("GET /v1/models", () => {
   it("lists only names that exactly one paid endpoint accepts", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // so that nothing is run
     for (const id of await ids()) {
-      const ranked = { model: id, query: "a", documents: ["b"] };
-      const answers = await Promise.all([
-        chat(poor, { model: id }),
-        embed(poor, { model: id }),
-        send("/v1/rerank", { key: poor, method: "POST", body: ranked }),
-      ]);
-      const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
-      expect([id, statuses]).toEqual([id, [402, 404, 404]]);
+      const asked = KIND_ROWS.map(({ path, body }) =>
+        send(`/v1${path}`, { key: poor, method: "POST", body: body({ model: id, text: "a" }) }),
+      );
+      const statuses = (await Promise.all(asked)).map(({ status }) => status);
+      const others = KIND_ROWS.slice(1).map(() => 404);
+      expect([id, statuses.toSorted((a, b) => a - b)]).toEqual([id, [402, ...others]]);
     }
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DOOR_ROWS } from "../fixtures/doors-table.ts";
+import type { DoorRow } from "../fixtures/doors-table.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { periodOf } from "../../src/shared/period.ts";
@@ -31,15 +32,17 @@ const declare = (account: Account, tagKeys: unknown): Promise<Response> =>
     body: { tag_keys: tagKeys },
   });
 
-/** An endpoint that rejects unknown fields has tags in the header only. */
-const LENIENT = DOOR_ROWS.filter(({ name }) => name !== "rerank");
+/** Endpoints that reject unknown fields have tags in the header only. */
+const isStrict = ({ name }: DoorRow): boolean => STRICT.has(name);
+const STRICT: ReadonlySet<string> = new Set(["rerank", "moderations"]);
+const LENIENT = DOOR_ROWS.filter((row) => !isStrict(row));
 
 describe("tags of a request", () => {
-  it("reach the receipt from the header at /rerank", async () => {
+  it.each(DOOR_ROWS.filter(isStrict))("reach the receipt from the header at $path", async (row) => {
     const account = await openAccount();
-    const body = { model: "sandbox/rerank", query: "Hi", documents: ["Hi", "other"] };
+    const body = row.body({ model: row.models.good, text: "Hi" });
     const headers = { "x-tags": "team=search" };
-    const response = await send("/v1/rerank", { key: account.key, headers, body });
+    const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
     expect((await receipt(account, response)).tags).toEqual({ team: "search" });
   });
 

@@ -166,6 +166,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/embeddings.ts DIMENSIONS_MAX",
   ],
   "Documents per rerank request": ["models/core/rerank.ts DOCUMENTS_MAX"],
+  "Inputs per moderation request": ["models/core/moderation.ts INPUTS_MAX"],
   "Tags per request; bytes of a key or a value": [
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",

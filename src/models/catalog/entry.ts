@@ -134,24 +134,38 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
-/** Returns a rerank model. */
-export function rerank(
-  id: string,
-  released: string,
-  context: number,
-  routes: readonly RouteEntry[],
-): CatalogEntry {
-  const facts = { released, context, estimateFactor: CL100K, abilities: [], routes };
-  return inputOnlyModel("rerank", id, facts);
+/** Returns a maker of models of a kind besides chat and embeddings. */
+export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
+  return (
+    id: string,
+    released: string,
+    context: number,
+    routes: readonly RouteEntry[],
+  ): CatalogEntry => {
+    return inputOnlyModel(kind, id, {
+      released,
+      context,
+      estimateFactor: CL100K,
+      abilities,
+      routes,
+    });
+  };
 }
 
 /** Returns a model without output. `id` is author/model. */
-export function inputOnlyModel(
+function inputOnlyModel(
   kind: InputKind,
   id: string,
   facts: Pick<CatalogEntry, "released" | "context" | "estimateFactor" | "abilities" | "routes">,
 ): CatalogEntry {
-  return { id, kind, maxOutput: 0, minOutput: 1, imageTokens: 0, ...facts };
+  return {
+    id,
+    kind,
+    maxOutput: 0,
+    minOutput: 1,
+    imageTokens: facts.abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
+    ...facts,
+  };
 }
 
 /**

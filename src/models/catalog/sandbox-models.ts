@@ -1,5 +1,5 @@
 import { REGIONS } from "../../shared/regions.ts";
-import { chat, embeddings, pricesSeenOn, rerank, TV, TVR } from "./entry.ts";
+import { chat, embeddings, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
 /** They echo; one thinks first, one says a word and calls any tool. */
@@ -32,7 +32,7 @@ const ESTIMATE = 1;
 
 /**
  * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000 per search
- * unit.
+ * unit, 1,000 per moderation.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
@@ -49,7 +49,10 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
     [8_192, "any", ESTIMATE],
     [at("sandbox", "embed", [1], EVERYWHERE)],
   ),
-  rerank("sandbox/rerank", RELEASED, 8_192, [
+  modelsOf("rerank")("sandbox/rerank", RELEASED, 8_192, [
     at("sandbox", "rerank", { search_unit: 0.002 }, EVERYWHERE),
+  ]),
+  modelsOf("moderation", ["vision"])("sandbox/moderation", RELEASED, 8_192, [
+    at("sandbox", "moderation", { request: 0.001 }, EVERYWHERE),
   ]),
 ];

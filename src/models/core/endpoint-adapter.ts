@@ -15,7 +15,7 @@ import type { Weights } from "./prompt-size.ts";
  * money, no key and no route; `paid-path.route.ts` does all of that, the same for every door.
  *
  * To add one: a file or a folder here, a row in `endpoints.ts`, and a row in test/fixtures/doors-table.ts, to which
- * the tests hold every door alike. `ANSWER_IDS` of shared/generation.ts must know its prefix.
+ * the tests hold every door alike.
  */
 export type EndpointAdapter = {
   readonly name: string;

@@ -11,7 +11,7 @@ export type InputKindOf<Body, U extends CountedUnit = never> = {
   /** Returns the request's size for the hold, in tokens and at most in each unit that the kind counts. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   /** Returns the needs of a route, in order of checking. */
-  needs(body: Body): readonly Need[];
+  needs(body: Body, model: Model): readonly Need[];
   /** Advice and field for a response that is too large. */
   readonly smaller: { readonly advice: string; readonly param: string };
 };

@@ -3,6 +3,8 @@ import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
 import type { InputKindOf } from "./input-kind.ts";
+import { MODERATION } from "./moderation.ts";
+import type { ModerationBody } from "./moderation.ts";
 import { RERANK } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
 
@@ -10,12 +12,14 @@ type Bodies = {
   readonly chat: ChatBody;
   readonly embeddings: EmbeddingsBody;
   readonly rerank: RerankBody;
+  readonly moderation: ModerationBody;
 };
 
 /** The size and needs of each kind without output. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
   rerank: RERANK,
+  moderation: MODERATION,
 };
 
 /**

@@ -3,6 +3,7 @@ import { completionsEndpoint } from "./completions.ts";
 import type { EndpointAdapter } from "../core/endpoint-adapter.ts";
 import { embeddingsEndpoint } from "./embeddings.ts";
 import { messagesEndpoint } from "./messages.ts";
+import { moderationsEndpoint } from "./moderations.ts";
 import { rerankEndpoint } from "./rerank.ts";
 import { responsesEndpoint } from "./responses.ts";
 
@@ -14,4 +15,5 @@ export const ENDPOINTS: readonly EndpointAdapter[] = [
   embeddingsEndpoint,
   messagesEndpoint,
   rerankEndpoint,
+  moderationsEndpoint,
 ];

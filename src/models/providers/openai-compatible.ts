@@ -1,7 +1,8 @@
 import { inBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, kindsOf, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
-import type { Handler, ProviderProtocol } from "../core/http-provider.ts";
-import type { Provider, ProviderCall, ProviderFailure, RerankCall } from "../core/provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
+import type { InputKind } from "../../shared/kinds.ts";
+import type { CallOf, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesWire } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
@@ -9,9 +10,8 @@ import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
 import { chatAnswer, embeddingsAnswer } from "../protocols/chat/answer.ts";
 import { ChunkReader } from "../protocols/chat/chunks.ts";
 import { hasError } from "../core/chat-message.ts";
-import type { Profile } from "../protocols/chat/profile.ts";
+import type { PlainCall, Profile } from "../protocols/chat/profile.ts";
 import { chatRequest, embeddingsRequest } from "../protocols/chat/request.ts";
-import { rerankAnswer, rerankRequest } from "../protocols/chat/rerank.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
@@ -80,25 +80,29 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
       ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
       answer: embeddingsAnswer,
     },
-    ...(profile.ranks !== undefined && { rerank: ranking(profile.ranks, send) }),
+    ...plainHandlers(profile.calls ?? {}, send),
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
     reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, body.n)),
   };
 }
 
-function ranking(
-  ranks: NonNullable<Profile["ranks"]>,
-  send: (
-    call: ProviderCall,
-    path: string,
-    request: UpstreamRequest,
-  ) => Promise<Response | ProviderFailure>,
-): Handler<RerankCall> {
-  return {
-    ask: (call) => send(call, "/rerank", { body: rerankRequest(call, ranks) }),
-    answer: rerankAnswer,
-  };
+type Send = (
+  call: ProviderCall,
+  path: string,
+  request: UpstreamRequest,
+) => Promise<Response | ProviderFailure>;
+
+function plainHandlers(
+  calls: NonNullable<Profile["calls"]>,
+  send: Send,
+): Partial<ProviderProtocol> {
+  const plain: [string, PlainCall<InputKind>][] = Object.entries(calls);
+  const handlers = plain.map(([kind, one]) => {
+    const ask = (call: CallOf<InputKind>) => send(call, one.path, { body: one.request(call) });
+    return [kind, { ...one, ask }] as const;
+  });
+  return Object.fromEntries(handlers);
 }
 
 function keyHeaders({ keyHeader }: Profile, secret: string | undefined): Record<string, string> {

@@ -212,7 +212,7 @@ function boundInput<K extends InputKind>(
   if (!resolved.ok) return resolved;
   const model = resolved.value;
   const row = INPUT_KINDS[kind];
-  const able = routesMeeting(row.needs(body), pricedFor(model, sold));
+  const able = routesMeeting(row.needs(body, model), pricedFor(model, sold));
   if (!able.ok) return able;
   const prompt = row.size(body, model);
   const choice = choiceOf(asked, sold, { prompt, cap: null });

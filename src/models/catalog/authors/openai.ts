@@ -1,9 +1,10 @@
 import type { Ability } from "../model.ts";
-import { chat, CL100K, embeddings, O200K, pricesSeenOn, TV, TVR } from "../entry.ts";
+import { chat, CL100K, embeddings, modelsOf, O200K, pricesSeenOn, TV, TVR } from "../entry.ts";
 import type { CatalogEntry, PriceChange, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
 
 const UPLIFT_FROM = "2026-03-05";
 const EVERYWHERE = ["global", "us", "eu"] as const;
+const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
  * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models: at most
@@ -83,6 +84,10 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
   ]),
   embedding("text-embedding-3-small", 0.02),
   embedding("text-embedding-3-large", 0.13),
+  // free there (developers.openai.com, the model's page)
+  modelsOf("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
+    pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),
+  ]),
 ];
 
 function gpt(

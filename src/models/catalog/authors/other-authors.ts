@@ -2,8 +2,8 @@ import {
   chat,
   CL100K,
   embeddings,
+  modelsOf,
   pricesSeenOn,
-  rerank,
   T,
   TR,
   TV,
@@ -16,6 +16,7 @@ import type { CatalogEntry } from "../entry.ts";
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-21");
+const rerank = modelsOf("rerank");
 const november = pricesSeenOn("2026-11-20");
 
 /** Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls. */
@@ -60,6 +61,13 @@ const MISTRAL_MODELS: readonly CatalogEntry[] = [
     [june("mistral", "codestral-2508", [0.3, 0.03, 0.9], MISTRAL)],
   ),
 ];
+
+const MISTRAL_MODERATION = modelsOf("moderation")(
+  "mistral/mistral-moderation-latest",
+  "2026-03-01",
+  8_192,
+  [november("mistral", "mistral-moderation-latest", { request: 0 }, { regions: MISTRAL.regions })],
+);
 
 /** A prompt above 200,000 tokens doubles the price, of output too. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
@@ -222,6 +230,7 @@ const JINA_MODELS: readonly CatalogEntry[] = [
 /** The models of companies with one or two providers. */
 export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
+  MISTRAL_MODERATION,
   ...XAI_MODELS,
   ...AMAZON_MODELS,
   ...COHERE_MODELS,

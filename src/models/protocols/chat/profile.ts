@@ -1,5 +1,6 @@
+import type { InputKind } from "../../../shared/kinds.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
-import type { JsonObject } from "../../core/provider.ts";
+import type { CallOf, JsonObject, ProviderResponse } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
 
 /** The differences between families of OpenAI-compatible hosts, as data. */
@@ -43,8 +44,16 @@ export type Profile = {
   readonly usage?: UsageShape;
   readonly chatPath: string;
   readonly embeddingsPath: string;
-  /** Its dialect of POST /rerank: Voyage's or Jina's names. Absent: it doesn't rank. */
-  readonly ranks?: "voyage" | "jina";
+  /** The kinds besides chat and embeddings that it serves. */
+  readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };
+};
+
+/** How a host serves a kind of call: one request and one JSON response. */
+export type PlainCall<K extends InputKind> = {
+  readonly path: string;
+  request(call: CallOf<K>): JsonObject;
+  /** Returns null for an invalid response. */
+  answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
 };
 
 /** The treatment of the named fields. */

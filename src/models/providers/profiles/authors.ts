@@ -1,6 +1,8 @@
 import { NINE } from "../../core/tool-call-id.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
+import { MODERATIONS } from "../../protocols/chat/moderation.ts";
+import { ranking } from "../../protocols/chat/rerank.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
@@ -38,6 +40,7 @@ export const MISTRAL: Profile = {
     reasoning: { as: "thinking", models: MISTRAL_REASONS },
   },
   textsMax: 32,
+  calls: { moderation: MODERATIONS },
 };
 
 /** Efforts as in its guide "Thinking Mode". It thinks by default. */
@@ -89,8 +92,8 @@ export const VOYAGE: Profile = {
   // A long text is an error, as at OpenAI, never cut.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
-  ranks: "voyage",
+  calls: { rerank: ranking("top_k") },
 };
 
 /** Only reranking. */
-export const JINA: Profile = { ...COMMON, ranks: "jina" };
+export const JINA: Profile = { ...COMMON, calls: { rerank: ranking("top_n") } };

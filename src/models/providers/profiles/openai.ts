@@ -1,4 +1,6 @@
 import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-rules.ts";
+import { MODERATIONS } from "../../protocols/chat/moderation.ts";
+import { ranking } from "../../protocols/chat/rerank.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
 import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
@@ -49,6 +51,7 @@ export const OPENAI: Profile = {
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,
   speaksResponses: true,
+  calls: { moderation: MODERATIONS },
 };
 
 /** The common fields of Ollama, vLLM, llama.cpp and proxies. */
@@ -57,7 +60,7 @@ export const GENERIC: Profile = {
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
   embeddingFields: EMBEDDING_FIELDS,
   returned: ["reasoning_content", "reasoning_details", "extra_content"],
-  ranks: "jina",
+  calls: { rerank: ranking("top_n"), moderation: MODERATIONS },
 };
 
 /** Local servers: low, medium, high or none. */

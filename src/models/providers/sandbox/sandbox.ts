@@ -1,5 +1,8 @@
 import { now } from "../../../shared/clock.ts";
+import { KIND_NAMES } from "../../../shared/kinds.ts";
+import type { InputKind } from "../../../shared/kinds.ts";
 import type {
+  CallOf,
   ChatCall,
   Provider,
   ProviderResult,
@@ -9,8 +12,8 @@ import type {
 import { answerTo, chatBody } from "./answer.ts";
 import { BEHAVIORS } from "./behaviors.ts";
 import type { Behavior, SandboxDelays } from "./behaviors.ts";
-import { embeddingsAnswer } from "./embeddings.ts";
-import { rerankAnswer } from "./rerank.ts";
+import { INPUT_ANSWERS } from "./input-answers.ts";
+import type { SandboxModel } from "./input-answers.ts";
 import { pauseFor, playStream } from "./play.ts";
 
 type SandboxOptions = {
@@ -19,8 +22,6 @@ type SandboxOptions = {
   readonly clock?: () => number;
 };
 
-const EMBED = "embed";
-const RERANK = "rerank";
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
 const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
@@ -47,14 +48,17 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
     call.onDispatch?.();
     const fault = FAULTS.get(call.upstreamId);
     if (fault !== undefined) return failed(fault);
-    if (call.kind === "embeddings" && call.upstreamId === EMBED) return embeddingsAnswer(call);
-    if (call.kind === "rerank" && call.upstreamId === RERANK) return rerankAnswer(call);
-    if (call.kind !== "chat") return failed(UNKNOWN_MODEL);
+    if (call.kind !== "chat") return inputAnswer(call);
     const behavior = BEHAVIORS.get(call.upstreamId);
     if (behavior === undefined) return failed(UNKNOWN_MODEL);
     return chat(call, behavior, delays, clock());
   };
-  return { id: "sandbox", kinds: ["chat", "embeddings", "rerank"], readsFiles: true, send };
+  return { id: "sandbox", kinds: KIND_NAMES, readsFiles: true, send };
+}
+
+function inputAnswer(call: CallOf<InputKind>): ProviderResult {
+  const sold: SandboxModel<InputKind> = INPUT_ANSWERS[call.kind];
+  return call.upstreamId === sold.model ? sold.answer(call) : failed(UNKNOWN_MODEL);
 }
 
 async function chat(

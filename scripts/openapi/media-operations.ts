@@ -1,0 +1,26 @@
+import { moderationBody } from "../../src/models/core/moderation.ts";
+import { rerankBody } from "../../src/models/core/rerank.ts";
+import { PAID } from "./failures.ts";
+import { PAID_HEADERS } from "./headers.ts";
+import * as media from "./media-records.ts";
+import { described } from "./operation.ts";
+import type { Description } from "./operation.ts";
+
+/** Paid calls besides chat and embeddings. */
+export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
+  "POST /v1/rerank": described("Ranks documents by their relevance to a query", {
+    200: media.ranked,
+    description:
+      "The format of Cohere's rerank API. Cohere's SDKs call it as `/v2/rerank`. `top_k` is another name of `top_n`. Some models are billed by search units, others by tokens.",
+    body: rerankBody,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/moderations": described("Finds harmful content in texts and images", {
+    200: media.moderated,
+    description: "As OpenAI's moderations. Images need a model that accepts them.",
+    body: moderationBody,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+};

@@ -1,0 +1,54 @@
+import * as z from "zod/mini";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import type { Result } from "../../shared/failure.ts";
+import { user, withoutNulls } from "./core-request.ts";
+import type { InputKindOf } from "./input-kind.ts";
+import { PromptTally } from "./prompt-size.ts";
+
+const INPUTS_MAX = 256;
+
+const text = z.string().check(z.minLength(1));
+const within = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
+const part = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text"), text }),
+  z.strictObject({ type: z.literal("image_url"), image_url: z.strictObject({ url: text }) }),
+]);
+export const moderationBody = z.strictObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  input: z.union([text, z.array(text).check(...within), z.array(part).check(...within)]),
+  user: z.optional(user),
+});
+
+/** A checked request for moderation: one text, several, or the parts of one input with images. */
+export type ModerationBody = z.infer<typeof moderationBody>;
+
+/** Parses a body. `null` means absent. Fails with 400 and `param`, also for an unknown field. */
+export function parseModerationRequest(value: object): Result<ModerationBody> {
+  return parseFields(moderationBody, [], withoutNulls(value));
+}
+
+/** Moderation of texts and images. Providers count nothing. */
+export const MODERATION: InputKindOf<ModerationBody> = {
+  size: ({ input }, model) => {
+    const tally = new PromptTally(model);
+    for (const one of [input].flat()) {
+      if (typeof one === "string") tally.text(one);
+      else tally.parts([one]);
+    }
+    return { ...tally.size(), units: {} };
+  },
+  needs: ({ input }, { abilities }) => {
+    const isSeen = abilities.includes("vision") || !hasImages(input);
+    return [{ param: "input", lack: "accept images", met: () => isSeen }];
+  },
+  smaller: { advice: "send fewer inputs.", param: "input" },
+};
+
+function hasImages(input: ModerationBody["input"]): boolean {
+  return [input].flat().some((one) => typeof one !== "string" && one.type === "image_url");
+}
+
+/** Returns the number of results: one for each text, or one for all parts. */
+export function moderatedInputs({ input }: ModerationBody): number {
+  return Array.isArray(input) && typeof input[0] === "string" ? input.length : 1;
+}

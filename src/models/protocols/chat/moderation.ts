@@ -1,0 +1,20 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import { listOf, isObject, objectOf } from "../../core/json-value.ts";
+import { moderatedInputs } from "../../core/moderation.ts";
+import type { PlainCall } from "./profile.ts";
+
+/** POST /moderations of OpenAI, and of Mistral, whose results don't say `flagged`. */
+export const MODERATIONS: PlainCall<"moderation"> = {
+  path: "/moderations",
+  request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input }),
+  answer: (raw, { body }) => {
+    const results = listOf(raw["results"]).filter(isObject);
+    if (results.length !== moderatedInputs(body)) return null;
+    if (!results.every(({ categories }) => isObject(categories))) return null;
+    const flagged = results.map((result) => {
+      const isFlagged = Object.values(objectOf(result["categories"])).includes(true);
+      return Object.assign({ flagged: isFlagged }, result);
+    });
+    return { body: { results: flagged }, usage: NO_USAGE };
+  },
+};

@@ -1,0 +1,58 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import type { UnitCounts } from "../../../shared/usage.ts";
+import type { InputKind } from "../../../shared/kinds.ts";
+import type { CallOf, JsonObject, ProviderResult } from "../../core/provider.ts";
+import { embeddingsAnswer } from "./embeddings.ts";
+
+type Answers = { readonly [K in InputKind]: SandboxModel<K> };
+/** A model of one kind. */
+export type SandboxModel<K extends InputKind> = {
+  readonly model: string;
+  answer(call: CallOf<K>): ProviderResult;
+};
+
+/** The sandbox's models of each kind without output, and what they answer. */
+export const INPUT_ANSWERS: Answers = {
+  embeddings: { model: "embed", answer: embeddingsAnswer },
+  rerank: { model: "rerank", answer: ranked },
+  moderation: { model: "moderation", answer: moderated },
+};
+
+const DOCUMENTS_PER_UNIT = 100;
+
+/** Ranks documents by the share of the query's words that they contain, then by their order. */
+function ranked({ body }: CallOf<"rerank">): ProviderResult {
+  const wanted = wordsIn(body.query);
+  const results = body.documents.map((text, index) => {
+    const words = wordsIn(text);
+    const found = [...wanted].filter((word) => words.has(word)).length;
+    return { index, relevance_score: wanted.size === 0 ? 0 : found / wanted.size };
+  });
+  const sorted = results.toSorted((a, b) => b.relevance_score - a.relevance_score);
+  const units = Math.ceil(body.documents.length / DOCUMENTS_PER_UNIT);
+  return answered({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
+}
+
+/** Flags texts with the word `violence`. Images pass. */
+function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
+  const inputs = [input].flat();
+  const flags = inputs.map((one) => {
+    const part = typeof one === "string" ? { text: one } : one;
+    return "text" in part && wordsIn(part.text).has("violence");
+  });
+  const each = typeof inputs[0] === "string" ? flags : [flags.includes(true)];
+  const results = each.map((flagged) => ({
+    flagged,
+    categories: { violence: flagged },
+    category_scores: { violence: flagged ? 1 : 0 },
+  }));
+  return answered({ results }, {});
+}
+
+function answered(body: JsonObject, counts: UnitCounts): ProviderResult {
+  return { kind: "json", body, usage: { ...NO_USAGE, ...counts } };
+}
+
+function wordsIn(text: string): ReadonlySet<string> {
+  return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+}

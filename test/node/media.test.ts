@@ -1,0 +1,26 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Account } from "./support/account.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+import type { TwoRegions } from "./support/two-regions.ts";
+
+let regions: TwoRegions;
+let account: Account;
+beforeAll(async () => {
+  regions = await startTwoRegions();
+  account = await Account.open(() => regions.eu, { keyScope: "global", rpmLimit: 1000 });
+});
+afterAll(() => regions.stop());
+
+describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) => {
+  const client = () =>
+    new OpenAI({ apiKey: account.key, baseURL: regions[region].baseUrl, maxRetries: 0 });
+
+  it("moderates texts", async () => {
+    const { data, response } = await client()
+      .moderations.create({ model: "sandbox/moderation", input: ["hello", "violence"] })
+      .withResponse();
+    expect(data.results.map(({ flagged }) => flagged)).toEqual([false, true]);
+    expect(response.headers.get("x-cost-micro")).toBe("1000");
+  });
+});
