@@ -93,7 +93,7 @@ const SAID: Readonly<Record<keyof typeof ANTHROPIC_CHAT, object>> = {
 const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USAGE };
 
 describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, WireScenario][])(
-  "%s",
+  "the recorded Anthropic response %s",
   (name, scenario) => {
     it("reads the same message as JSON and as a stream", async () => {
       const expected = { ...NOTHING, ...SAID[name] };
@@ -109,7 +109,7 @@ describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, Wi
   },
 );
 
-it("a JSON answer is OpenAI's to the letter, and leaks no name of theirs", async () => {
+it("returns a JSON response exactly in OpenAI's format, without Anthropic's names", async () => {
   const { answer } = await answerTo(PROVIDER, {}, ANTHROPIC_CHAT.text.json);
   expect(answer).toEqual({
     kind: "json",
@@ -135,7 +135,7 @@ it("a JSON answer is OpenAI's to the letter, and leaks no name of theirs", async
   });
 });
 
-it("a stream counts partly at its start, says the role with its first text, finishes, counts, ends", async () => {
+it("streams partial usage, the role with the first text, finish reason, usage and end", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_CHAT.text.stream);
   expect(events.map(summary)).toEqual([
     "partial 1",
@@ -167,13 +167,13 @@ it.each([
   ["refusal", "content_filter"],
   ["compaction", "stop"],
   ["something_new", "length"],
-])("stop_reason %s is finish_reason %s", async (reason, finish) => {
+])("maps stop_reason %s to finish_reason %s", async (reason, finish) => {
   const said = `{"type":"text","text":"x"}`;
   expect((await whole(message(said, reason))).finish).toBe(finish);
   expect((await streamed(stream(START, ...text(0, "x"), ...end(reason)))).finish).toBe(finish);
 });
 
-it("a schema's tool becomes the answer's text, in both forms, other tools stay calls", async () => {
+it("returns the schema tool's input as text in both forms, and other tools as calls", async () => {
   const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
   const reply = stream(
     START,
@@ -194,7 +194,7 @@ it("a schema's tool becomes the answer's text, in both forms, other tools stay c
   });
 });
 
-it("redacted thoughts travel in reasoning_details, unsigned ones do not", async () => {
+it("passes redacted thinking in reasoning_details, but not unsigned thinking", async () => {
   const redacted = `{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3"}`;
   const unsigned = `{"type":"thinking","thinking":"Hm.","signature":""}`;
   const expected = {
@@ -210,7 +210,7 @@ it("redacted thoughts travel in reasoning_details, unsigned ones do not", async 
   expect(await streamed(reply)).toMatchObject(expected);
 });
 
-it("events and blocks that nobody knows yet are passed over", async () => {
+it("skips unknown events and blocks", async () => {
   const unknown = ['{"type":"message_weather","sun":true}', '{"no":"type"}'];
   const server = block(
     0,
@@ -229,7 +229,7 @@ it("events and blocks that nobody knows yet are passed over", async () => {
   expect(await streamed(reply)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
 });
 
-it("a message ends well only after a reason to stop", async () => {
+it("ends a message successfully only after a stop reason", async () => {
   const noReason = await eventsOf(PROVIDER, {}, stream(START, ...text(0, "Hi"), STOP));
   expect(noReason.at(-1)).toEqual({
     kind: "error",

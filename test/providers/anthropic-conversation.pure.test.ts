@@ -31,7 +31,7 @@ const PNG = "data:image/png;base64,iVBORw0KGgo=";
 
 it.each<[string, readonly JsonObject[], JsonObject]>([
   [
-    "instructions at the start are system blocks, later ones stand where they were",
+    "first instructions become system blocks, later ones keep their place",
     [
       { role: "system", content: "One" },
       { role: "developer", content: [text("Two"), text("Three")] },
@@ -41,12 +41,12 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     { system: [text("One"), text("Two\nThree")], messages: [user("Hi", "<system>Four</system>")] },
   ],
   [
-    "instructions alone are what is asked",
+    "instructions without other messages become the user's message",
     [{ role: "system", content: "Say hello" }],
     { messages: [user("Say hello")] },
   ],
   [
-    "where nobody says anything, somebody says hello",
+    "an empty conversation becomes a greeting",
     [
       { role: "system", content: " " },
       { role: "user", content: "\n" },
@@ -54,7 +54,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     { messages: [user("Hello.")] },
   ],
   [
-    "neighbors of one role are one turn, empty texts are none",
+    "neighbors of one role become one turn, without empty texts",
     [
       { role: "user", content: "a" },
       { role: "user", content: [text(" \n"), text("b")] },
@@ -64,7 +64,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     { messages: [user("a", "b", "c")] },
   ],
   [
-    "an image is inline or at its address",
+    "an image becomes inline data or a URL",
     [
       {
         role: "user",
@@ -89,7 +89,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     },
   ],
   [
-    "results of one turn stand in one message, before what the user says",
+    "tool results of one turn become one message, before the user's text",
     [
       { role: "user", content: "Hi" },
       { role: "assistant", content: "Wait", tool_calls: [call("t1"), call("t2", "g")] },
@@ -111,12 +111,12 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     },
   ],
   [
-    "an assistant that speaks first is greeted, one that speaks last is continued",
+    "a first assistant turn gets a greeting before it, a last one a continuation",
     [{ role: "assistant", content: "Welcome \n" }],
     { messages: [user("Hello."), assistant(text("Welcome"))] },
   ],
   [
-    "a refusal of its own is what the assistant said",
+    "a refusal becomes the assistant's text",
     [
       { role: "user", content: "Hi" },
       { role: "assistant", content: null, refusal: "No." },
@@ -139,7 +139,7 @@ function result(id: string, content?: string) {
 }
 
 it.each(["data:image/tiff;base64,AA==", "data:,x", "file://h/a.png", "ftp://h/a.png"])(
-  "the image %s is refused before anything is sent",
+  "rejects the image %s before sending",
   (url) => {
     const content = [text("See:"), { type: "image_url", image_url: { url } }];
     expect(sent([user("Hi"), { role: "user", content }])).toMatchObject({
@@ -154,29 +154,32 @@ it.each<[string, string, object?]>([
   ["Mistral", "Xk2n9AbC1"],
   ["OpenAI", "call_9XyZabcdefghijklmnopqrst"],
   ["Gemini", "call_g", { extra_content: { google: { thought_signature: "c2ln" } } }],
-  ["characters that are refused here", "functions.f:0/ä"],
+  ["characters that Anthropic rejects", "functions.f:0/ä"],
   ["Bedrock, too long", "tooluse_".padEnd(90, "x")],
-])("a conversation begun elsewhere (%s) keeps call and result together", (_, id, more = {}) => {
-  const messages = [
-    { role: "user", content: "Hi" },
-    { role: "assistant", content: null, tool_calls: [call(id, "f", more), call(`${id}2`)] },
-    { role: "tool", tool_call_id: `${id}2`, content: "two" },
-    { role: "tool", tool_call_id: id, content: "one" },
-  ];
-  const { messages: said } = sent(messages);
-  const [, { content: calls }, { content: results }] = said as [
-    object,
-    { content: { id: string }[] },
-    { content: { tool_use_id: string }[] },
-  ];
-  const [first, second] = calls.map((one) => one.id);
-  expect(results.map((one) => one.tool_use_id)).toEqual([second, first]);
-  expect(first).not.toBe(second);
-  for (const one of [first, second]) expect(one).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
-  expect(sent(messages)["messages"]).toEqual(said);
-});
+])(
+  "keeps calls and results together in another provider's conversation (%s)",
+  (_, id, more = {}) => {
+    const messages = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: null, tool_calls: [call(id, "f", more), call(`${id}2`)] },
+      { role: "tool", tool_call_id: `${id}2`, content: "two" },
+      { role: "tool", tool_call_id: id, content: "one" },
+    ];
+    const { messages: said } = sent(messages);
+    const [, { content: calls }, { content: results }] = said as [
+      object,
+      { content: { id: string }[] },
+      { content: { tool_use_id: string }[] },
+    ];
+    const [first, second] = calls.map((one) => one.id);
+    expect(results.map((one) => one.tool_use_id)).toEqual([second, first]);
+    expect(first).not.toBe(second);
+    for (const one of [first, second]) expect(one).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(sent(messages)["messages"]).toEqual(said);
+  },
+);
 
-describe("thoughts", () => {
+describe("thinking blocks", () => {
   const thinking = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
   const redacted = { type: "redacted_thinking", data: "ZGF0YQ" };
   const own = [
@@ -196,7 +199,7 @@ describe("thoughts", () => {
     answered,
   ];
 
-  it("go back before the calls they led to when the next turn thinks, foreign ones do not", () => {
+  it("return before their calls if the next turn thinks, unless another provider made them", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
       const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
@@ -204,14 +207,14 @@ describe("thoughts", () => {
     }
   });
 
-  it("stay away when it does not think", () => {
+  it("disappear if the turn does not think", () => {
     const expected = [user("Hi"), assistant(use("t1")), expect.anything()];
     expect(sent(loop(own))["messages"]).toEqual(expected);
     const none = sent(loop(own), { reasoning_effort: "none" }, "claude-sonnet-5-5");
     expect(none).toMatchObject({ messages: expected, thinking: { type: "between_tools" } });
   });
 
-  it("disappear without an error once a client changed their conversation", () => {
+  it("disappear without an error after a client changed their conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({
       type: "adaptive",
@@ -227,7 +230,7 @@ describe("thoughts", () => {
     }
   });
 
-  it("prevent a thinking budget in the middle of calls when they are missing, and only there", () => {
+  it("prevent a thinking budget between tool calls only if they are missing", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });

@@ -45,31 +45,34 @@ const MEANT: Readonly<Record<string, object>> = {
   "529": { kind: "overloaded" },
 };
 
-describe.each(Object.entries(ANTHROPIC_FAILURES.errors))("%s", (name, reply) => {
-  it("means the same for JSON and streams", async () => {
-    for (const asStream of [false, true]) {
-      const meant = await failure(reply, asStream);
-      expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });
-    }
-  });
+describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
+  "the recorded Anthropic error %s",
+  (name, reply) => {
+    it("leads to the same failure for JSON and streams", async () => {
+      for (const asStream of [false, true]) {
+        const meant = await failure(reply, asStream);
+        expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });
+      }
+    });
 
-  it("shows nothing of our key, their host or our account", async () => {
-    const text = JSON.stringify(await failure(reply));
-    // What is refused may say why, cleaned; of every other failure no word is kept.
-    const words = text.includes('"refused"') ? [] : [CANARY.text];
-    for (const part of [CANARY.key, CANARY.host, CANARY.account, ...words]) {
-      expect(text).not.toContain(part);
-    }
-  });
-});
+    it("contains nothing of our key, their host or our account", async () => {
+      const text = JSON.stringify(await failure(reply));
+      // What is refused may say why, cleaned; of every other failure no word is kept.
+      const words = text.includes('"refused"') ? [] : [CANARY.text];
+      for (const part of [CANARY.key, CANARY.host, CANARY.account, ...words]) {
+        expect(text).not.toContain(part);
+      }
+    });
+  },
+);
 
-it("an error as first event is the failure of its type, its words are not kept", async () => {
+it("returns the failure of a first error event, without its text", async () => {
   expect(await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.errorFirst)).toEqual([
     { kind: "error", failure: { kind: "overloaded", reason: "529" } },
   ]);
 });
 
-it("an error in mid-stream ends the stream: nothing after it is read", async () => {
+it("ends a stream at an error event, and reads nothing after it", async () => {
   const { headers, body } = ANTHROPIC_FAILURES.errorMid;
   const reply = { headers, body: `${String(body)}${String(stream(...end("end_turn")).body)}` };
   const events = await eventsOf(PROVIDER, {}, reply);
@@ -77,7 +80,7 @@ it("an error in mid-stream ends the stream: nothing after it is read", async () 
   expect(JSON.stringify(events)).not.toMatch(/canary/);
 });
 
-it("a stream that is cut never says that it ended, and its usage stays partial", async () => {
+it("emits no end for a cut stream, and leaves its usage partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
   expect(events[0]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
@@ -96,7 +99,7 @@ it.each([
   ["timeout_error", "retry"],
   ["overloaded_error", "overloaded"],
   ["something_new", "retry"],
-])("%s inside a 200 is %s", async (type, kind) => {
+])("treats %s inside a 200 as %s", async (type, kind) => {
   const { body, headers } = error(200, type);
   expect(await failure({ headers, body })).toMatchObject({ kind });
   const [first] = await eventsOf(PROVIDER, {}, stream(String(body)));
@@ -104,7 +107,7 @@ it.each([
 });
 
 it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
-  "%s is an account without money, for JSON and streams, and no limit that passes",
+  "treats %s as an account without credits, not a temporary limit, in JSON and streams",
   async (code) => {
     const words = "You have reached your API usage limits. You will regain access on 2026-12-01.";
     const body = `{"type":"error","error":{"type":"rate_limit_error","message":"${words}","details":{"error_code":"${code}"}}}`;
@@ -117,19 +120,19 @@ it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
   },
 );
 
-it("a passing limit says nothing of money, whatever details it has", async () => {
+it("treats a temporary limit as overload, whatever its details", async () => {
   const body = `{"type":"error","error":{"type":"rate_limit_error","message":"enforced_spend_limit_reached","details":{"error_code":"something_else"}}}`;
   expect(await failure(json(body, 429))).toMatchObject({ kind: "overloaded" });
 });
 
-it("words of a request that an error quotes do not take the route from everybody", async () => {
+it("keeps a route enabled if an error only quotes the request", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
   expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",
   });
 });
 
-it("why an answer was refused is said without our key, their host or our account", async () => {
+it("returns a refusal's explanation without our key, their host or our account", async () => {
   const details = `{"type":"refusal","category":"cyber","explanation":${JSON.stringify(CANARY_TEXT)}}`;
   const { answer } = await answerTo(PROVIDER, {}, message("", "refusal", 3, details));
   const events = await eventsOf(PROVIDER, {}, stream(START, ...end("refusal", 3, details)));
@@ -142,9 +145,9 @@ it("why an answer was refused is said without our key, their host or our account
 
 const DATE = "Sat, 21 Nov 2026 12:00:00 GMT";
 it.each([
-  ["the limit that is used up", { "tokens-remaining": "0", "tokens-reset": at(9) }, 9000],
+  ["the exhausted limit", { "tokens-remaining": "0", "tokens-reset": at(9) }, 9000],
   [
-    "the last of those that are used up",
+    "the last of the exhausted limits",
     {
       "requests-remaining": "0",
       "requests-reset": at(3),
@@ -153,8 +156,8 @@ it.each([
     },
     40_000,
   ],
-  ["no limit that has something left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
-  ["a reset that has no time in it", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
+  ["no limit with capacity left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
+  ["an invalid reset time", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
 ])("waits for %s after a 429 without retry-after", async (_, limits, wait) => {
   const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
   for (const [name, value] of Object.entries(limits)) {
@@ -164,7 +167,7 @@ it.each([
   expect(retryAfterMs).toBe(wait);
 });
 
-it("retry-after wins over the limits' resets", async () => {
+it("prefers retry-after to the limits' resets", async () => {
   const headers = {
     "retry-after": "2",
     date: DATE,
@@ -175,14 +178,14 @@ it("retry-after wins over the limits' resets", async () => {
   expect(await failure(reply)).toMatchObject({ retryAfterMs: 2000 });
 });
 
-it("a 200 that is no message is worth another route", async () => {
+it("retries on another route after a 200 without a message", async () => {
   expect(await failure(json('{"ok":true}'))).toEqual({ kind: "retry", reason: "bad_answer" });
   expect(await failure(json('{"type":"mess'))).toEqual({ kind: "retry", reason: "bad_json" });
   const page = { headers: { "content-type": "text/html" }, body: "<html>" };
   expect(await failure(page, true)).toEqual({ kind: "retry", reason: "content_type" });
 });
 
-it("embeddings are not asked for", async () => {
+it("sends no embeddings request", async () => {
   const { answer, asked } = await answerTo(PROVIDER, { kind: "embeddings" }, stream(START));
   expect(answer).toMatchObject({ kind: "failure", failure: { kind: "disabled" } });
   expect(asked).toEqual([]);

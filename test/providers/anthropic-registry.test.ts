@@ -17,7 +17,7 @@ function configOf(vars: Record<string, string>) {
   return parsed.config;
 }
 
-it("needs only its key, and promises the US there and no region elsewhere", () => {
+it("requires only its key, and serves the US region only in the US", () => {
   expect(liveProviders(configOf({}))).toEqual([]);
   expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
@@ -27,7 +27,7 @@ it("needs only its key, and promises the US there and no region elsewhere", () =
   ]);
 });
 
-it("an address that cannot work is named, and the provider left out", () => {
+it("reports an invalid base URL, and leaves the provider out", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
   expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
   expect(liveProviders(config)).toEqual([]);

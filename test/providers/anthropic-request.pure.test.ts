@@ -35,7 +35,7 @@ const CLEAN = {
 };
 const FORMAT = { type: "json_schema", json_schema: { name: "x", strict: true, schema: SCHEMA } };
 
-it("asks as Anthropic's own clients do, the key in its header alone", async () => {
+it("sends the headers of Anthropic's clients, with the key only in x-api-key", async () => {
   const { asked } = await answerTo(PROVIDER, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
   const [{ url, headers, json, text, init } = {} as never] = asked;
   expect(url).toBe("https://upstream.test/v1/messages");
@@ -51,14 +51,14 @@ it("asks as Anthropic's own clients do, the key in its header alone", async () =
   expect(text).not.toContain("sk-x");
 });
 
-it("a stream is asked for as one", async () => {
+it("requests a stream", async () => {
   const call = { upstreamId: HAIKU, stream: true };
   const { asked } = await answerTo(PROVIDER, call, ANTHROPIC_CHAT.text.stream);
   expect(asked[0]?.headers.get("accept")).toBe("text/event-stream");
   expect(asked[0]?.json).toEqual({ ...PLAIN, stream: true });
 });
 
-it("a beta is named in its header by the requests that need it", async () => {
+it("sends a beta header with requests that need it", async () => {
   const thought = { type: "anthropic.thinking", thinking: "Hm.", signature: "c2ln" };
   const answered = { role: "assistant", content: "Yes", reasoning_details: [thought] };
   const body = { messages: [...HI, answered, ...HI] };
@@ -94,22 +94,22 @@ it("sends only allowed fields: no end user, address, or field that costs extra",
 });
 
 it.each<[string, JsonObject, JsonObject]>([
-  ["stop, a text", { stop: "END" }, { stop_sequences: ["END"] }],
-  ["stop, without white space", { stop: [" ", "\n", "", "a "] }, { stop_sequences: ["a "] }],
-  ["stop, white space alone", { stop: ["\n\n"] }, {}],
+  ["stop as text", { stop: "END" }, { stop_sequences: ["END"] }],
+  ["stop without white space", { stop: [" ", "\n", "", "a "] }, { stop_sequences: ["a "] }],
+  ["stop of white space only", { stop: ["\n\n"] }, {}],
   ["temperature", { temperature: 0.3 }, { temperature: 0.3 }],
   ["temperature above 1", { temperature: 1.7 }, { temperature: 1 }],
   ["top_p", { top_p: 0.5 }, { top_p: 0.5 }],
-  ["temperature wins over top_p", { temperature: 0, top_p: 0.5 }, { temperature: 0 }],
+  ["temperature before top_p", { temperature: 0, top_p: 0.5 }, { temperature: 0 }],
   ["prompt_cache_key", { prompt_cache_key: "a" }, { cache_control: { type: "ephemeral" } }],
   [
-    "a long cache is 5 minutes",
+    "a long cache becomes 5 minutes",
     { prompt_cache_retention: "24h" },
     { cache_control: { type: "ephemeral" } },
   ],
   ["prompt_cache_options", { prompt_cache_options: {} }, { cache_control: { type: "ephemeral" } }],
   [
-    "an effort where thinking has a budget, which takes the sampling away",
+    "an effort becomes a thinking budget, which removes sampling",
     { reasoning_effort: "low", temperature: 0.1, top_p: 0.1 },
     { max_tokens: 20_480, thinking: { type: "enabled", budget_tokens: 2048 } },
   ],
@@ -138,7 +138,7 @@ it.each<[string, JsonObject, JsonObject]>([
     { response_format: FORMAT },
     { output_config: { format: { type: "json_schema", schema: CLEAN } } },
   ],
-])("%s", (_, body, fields) => {
+])("sends %s", (_, body, fields) => {
   const more = fields["max_tokens"] === undefined ? {} : { cap: fields["max_tokens"] };
   expect(sent(body, HAIKU, more)).toEqual({ ...PLAIN, ...fields });
 });
@@ -164,8 +164,8 @@ function geo(upstreamId: string, where: "us" | null): string {
   return JSON.stringify(messagesRequest(callOf({ upstreamId }), where));
 }
 
-describe("models differ", () => {
-  it("a strict tool keeps its promise where schemas are known, and at most 20 do", () => {
+describe("the request to different models", () => {
+  it("keeps strict tools for models with schemas, at most 20", () => {
     const strict = (index: number) => ({
       type: "function",
       function: { name: `t${index}`, parameters: SCHEMA, strict: true },
@@ -179,7 +179,7 @@ describe("models differ", () => {
     expect(JSON.stringify(sent({ tools: many }))).not.toContain("strict");
   });
 
-  it("forces a tool whose input is the answer for models without schemas", () => {
+  it("forces a tool with the schema as its input for models without schemas", () => {
     const json = { name: "json", input_schema: SCHEMA };
     const one = { disable_parallel_tool_use: true };
     expect(sent({ response_format: FORMAT }, OLD)).toEqual({
@@ -207,7 +207,7 @@ describe("models differ", () => {
     });
   });
 
-  it("a forced tool goes without thinking, or is asked for in words where none can be forced", () => {
+  it("forces a tool without thinking, or by an instruction if the model can't be forced", () => {
     const body = { tools: TOOLS, tool_choice: named("get_time"), reasoning_effort: "high" };
     expect(sent(body, "claude-sonnet-5")).toMatchObject({
       tool_choice: { type: "tool", name: "get_time" },
@@ -219,20 +219,20 @@ describe("models differ", () => {
     expect(JSON.stringify(told["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
   });
 
-  it("newer models get neither temperature nor top_p", () => {
+  it("omits temperature and top_p for newer models", () => {
     const body = { temperature: 0.2, top_p: 0.2 };
     for (const model of ["claude-opus-4-8", "claude-sonnet-5", "claude-fable-5"]) {
       expect(JSON.stringify(sent(body, model))).not.toMatch(/temperature|top_p/);
     }
   });
 
-  it("the US is promised where a model can be told, elsewhere nothing is said", () => {
+  it("contains the US as inference_geo if the model supports it, otherwise nothing", () => {
     expect(geo("claude-sonnet-5", "us")).toContain('"inference_geo":"us"');
     expect(geo(HAIKU, "us")).not.toContain("inference_geo");
     expect(geo("claude-sonnet-5", null)).not.toContain("inference_geo");
   });
 
-  it("effort and schema share output_config", () => {
+  it("combines effort and schema in output_config", () => {
     const body = { response_format: FORMAT, reasoning_effort: "medium" };
     expect(sent(body, "claude-sonnet-5")["output_config"]).toEqual({
       effort: "medium",
@@ -245,6 +245,6 @@ it.each<[string, JsonObject, string]>([
   ["several choices", { n: 2 }, "n"],
   ["legacy functions", { functions: [{ name: "f" }] }, "functions"],
   ["custom tools", { tools: [{ type: "custom", custom: { name: "c" } }] }, "tools[0]"],
-])("%s are refused before anything is sent", (_, body, param) => {
+])("rejects %s before sending", (_, body, param) => {
   expect(sent(body)).toMatchObject({ kind: "refused", param });
 });

@@ -108,7 +108,7 @@ function faultOf(sent: JsonObject): string | null {
   return null;
 }
 
-it("a body that the gateway takes is sent as Converse wants it or refused, and never a throw", async () => {
+it("converts or rejects every accepted body, and never throws", async () => {
   let sentCount = 0;
   const property = fc.asyncProperty(body, fc.constantFrom(...MODELS), async (given, upstreamId) => {
     const parsed = parseChatRequest(given);

@@ -46,7 +46,7 @@ it.each([
   expect(problemsWith(vars)).toEqual([]);
 });
 
-it("a region calls its own: Frankfurt and Virginia unless another is named", async () => {
+it("calls the provider's own region: Frankfurt or Virginia, unless another is set", async () => {
   const auth = "Bearer ABSKexample";
   expect(await askedWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
   expect(await askedWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);
@@ -56,7 +56,7 @@ it("a region calls its own: Frankfurt and Virginia unless another is named", asy
   expect(await askedWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
 });
 
-it("an API key goes before an access key, which signs for the region that is called", async () => {
+it("prefers an API key to an access key, which signs for the called region", async () => {
   const region = { AWS_REGION: "eu-north-1" };
   const [, signed] = await askedWith({ ...KEY, ...region });
   expect(signed).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-north-1\/bedrock\/aws4_request/);
@@ -99,7 +99,7 @@ it.each([
   expect(problemsWith({ ...TOKEN, BEDROCK_BASE_URL: `https://${at}` })).toEqual([]);
 });
 
-it("half of an access key and a base URL that is none are problems", () => {
+it("reports half of an access key and an invalid base URL", () => {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = KEY;
   expect(problemsWith({ AWS_ACCESS_KEY_ID })).toMatchObject([
     { variable: "AWS_SECRET_ACCESS_KEY" },

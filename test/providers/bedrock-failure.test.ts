@@ -28,7 +28,7 @@ it.each([
   ["broken", { kind: "retry", reason: "500", again: true }],
   ["unavailable", { kind: "overloaded", reason: "503" }],
   ["html", { kind: "retry", reason: "502", again: true }],
-])("the error %s is %j, streamed or not", async (name, expected) => {
+])("maps the error %s to %j, streamed or not", async (name, expected) => {
   const reply = BEDROCK_FAILURES.errors[name];
   if (reply === undefined) throw new Error(name);
   expect(await failureOf(reply)).toMatchObject(expected);
@@ -57,7 +57,7 @@ it.each(QUOTED)("ignores the client's quoted words about our model: %s", async (
   expect(await failureOf(reply)).toMatchObject({ kind: "refused" });
 });
 
-it("a 403 of whoever stands before AWS is blameless, one with a name is not", async () => {
+it("attributes a 403 to the provider only if it has an exception name", async () => {
   const headers = { "content-type": "text/html" };
   const firewall = { status: 403, headers, body: "<html>403 Forbidden</html>" };
   expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", fault: "request" });
@@ -65,7 +65,7 @@ it("a 403 of whoever stands before AWS is blameless, one with a name is not", as
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("the name of an exception counts before its status, with a namespace or in the body too", async () => {
+it("prefers the exception's name, also with a namespace or in the body, to the status", async () => {
   const message = JSON.stringify({ message: "Slow down." });
   const headers = { "x-amzn-errortype": "com.amazon.coral.service#ThrottlingException" };
   expect(await failureOf({ status: 400, headers, body: message })).toMatchObject({
@@ -77,7 +77,7 @@ it("the name of an exception counts before its status, with a namespace or in th
   expect(await failureOf({ status: 500, headers: odd, body })).toMatchObject({ reason: "500" });
 });
 
-it("how long to wait is kept", async () => {
+it("returns the wait time", async () => {
   const reply = errorReply(429, "ThrottlingException", "Slow down.");
   const headers = { ...reply.headers, "retry-after": "7" };
   expect(await failureOf({ ...reply, headers })).toMatchObject({ retryAfterMs: 7000 });
@@ -85,25 +85,22 @@ it("how long to wait is kept", async () => {
 
 it.each([
   ["an exception", { Output: { __type: "x" }, __type: "#ThrottlingException" }, "429"],
-  ["no answer", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
+  ["no output", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
   ["a message of another shape", { output: { message: "x" } }, "bad_answer"],
-])("a 200 that holds %s is a failure", async (_, body, reason) => {
+])("treats a 200 with %s as a failure", async (_, body, reason) => {
   const headers = { "content-type": "application/json" };
   expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
 });
 
-describe("what of ours an error quotes", () => {
+describe("our secrets in an error", () => {
   const all = [...Object.values(CANARY), "123456789012", "arn:", "inference-profile"];
   /** The text itself is the upstream's, and allowed in a 400 of its own. */
   const secret = all.filter((text) => text !== CANARY.text);
 
-  it.each(Object.entries(BEDROCK_FAILURES.errors))(
-    "appears in no failure: %s",
-    async (_, reply) => {
-      const text = JSON.stringify(await failureOf(reply));
-      for (const one of secret) expect(text).not.toContain(one);
-    },
-  );
+  it.each(Object.entries(BEDROCK_FAILURES.errors))("appear in no failure: %s", async (_, reply) => {
+    const text = JSON.stringify(await failureOf(reply));
+    for (const one of secret) expect(text).not.toContain(one);
+  });
 
   it("appears in no event of a stream", async () => {
     for (const reply of [BEDROCK_FAILURES.errorFirst, BEDROCK_FAILURES.errorMid]) {
@@ -114,7 +111,7 @@ describe("what of ours an error quotes", () => {
     }
   });
 
-  it("disappears also where it looks harmless: every part of an access key", async () => {
+  it("disappear also where they look harmless: every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;
@@ -126,7 +123,7 @@ describe("what of ours an error quotes", () => {
   });
 });
 
-it("a connection that breaks may be tried again", async () => {
+it("allows a retry after a broken connection", async () => {
   const { answer } = await answerTo(BEDROCK, CALL, []);
   expect(answer).toEqual({
     kind: "failure",
@@ -134,7 +131,7 @@ it("a connection that breaks may be tried again", async () => {
   });
 });
 
-it("a stream whose first event is an error says so before anything else", async () => {
+it("returns a first error event before anything else", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);
   expect(await eventsOf(BEDROCK, CALL, streamReply([]))).toHaveLength(1);

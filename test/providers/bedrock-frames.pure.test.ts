@@ -35,19 +35,19 @@ function read(parts: readonly Uint8Array[]): { frames: Frame[]; decoder: FrameDe
 const plain = (frames: readonly Frame[]) =>
   frames.map(({ headers, payload }) => [[...headers], [...payload]]);
 
-it("the checksum is that of gzip", () => {
+it("computes the checksum of gzip", () => {
   expect(crc32(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
   fc.assert(fc.property(fc.uint8Array(), (bytes) => crc32(bytes) === bitwiseCrc(bytes)));
 });
 
-it("a frame without headers and payload is the specification's own sixteen bytes", () => {
+it("encodes a frame without headers and payload as the specification's 16 bytes", () => {
   const hex = "000000100000000005c248eb7d98c8ff";
   const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
   expect([...rawFrame(NONE, NONE)]).toEqual([...bytes]);
   expect(plain(read([bytes]).frames)).toEqual([[[], []]]);
 });
 
-it("frames are read in order, however their bytes are cut", () => {
+it("reads frames in order, however their bytes are split", () => {
   const bytes = joined([ONE, TWO, ONE]);
   const whole = plain(read([bytes]).frames);
   expect(whole).toEqual([
@@ -70,7 +70,7 @@ it("frames are read in order, however their bytes are cut", () => {
   );
 });
 
-it("headers of every other type are passed over", () => {
+it("skips headers of other types", () => {
   const lengths = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
   const others = lengths.flatMap((length, type) =>
     type === 7
@@ -86,8 +86,8 @@ function isBroken(bytes: Uint8Array): boolean {
   return decoder.broken && frames.length === 1;
 }
 
-describe("a frame is refused", () => {
-  it("rejects any flipped bit", () => {
+describe("an invalid frame", () => {
+  it("causes a rejection for any flipped bit", () => {
     for (let bit = 0; bit < TWO.length * 8; bit++) {
       const bytes = TWO.slice();
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -95,7 +95,7 @@ describe("a frame is refused", () => {
     }
   });
 
-  it("larger than 16 MiB, smaller than its parts, or with more headers than it holds", () => {
+  it("causes a rejection over 16 MiB, below its parts' size, and with missing header bytes", () => {
     expect(isBroken(withLengths(16 * 1024 * 1024 + 1, 0))).toBe(true);
     expect(isBroken(withLengths(15, 0))).toBe(true);
     expect(isBroken(withLengths(32, 17))).toBe(true);
@@ -104,16 +104,16 @@ describe("a frame is refused", () => {
 
   it.each([
     ["an unknown type", header("a", 10, NONE)],
-    ["a name that leaves its bounds", Uint8Array.of(9, 97)],
-    ["a length that leaves its bounds", joined([header("a", 7, NONE), Uint8Array.of(0)])],
-    ["a value that leaves its bounds", joined([header("a", 7, NONE), Uint8Array.of(0, 9, 97)])],
-    ["a fixed value that leaves its bounds", header("a", 9, new Uint8Array(15))],
-  ])("with a header of %s", (_, headers) => {
+    ["a name that exceeds its bounds", Uint8Array.of(9, 97)],
+    ["a length that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0)])],
+    ["a value that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0, 9, 97)])],
+    ["a fixed value that exceeds its bounds", header("a", 9, new Uint8Array(15))],
+  ])("causes a rejection with a header of %s", (_, headers) => {
     expect(isBroken(rawFrame(headers, NONE))).toBe(true);
   });
 });
 
-it("a frame that comes in many small pieces is copied no more than twice", () => {
+it("copies a frame that arrives in many pieces at most twice", () => {
   const payload = new Uint8Array(1024 * 1024);
   const bytes = frame([], payload);
   const decoder = new FrameDecoder();
@@ -128,7 +128,7 @@ it("a frame that comes in many small pieces is copied no more than twice", () =>
   expect(copied).toBeLessThanOrEqual(bytes.length * 2);
 });
 
-it("no bytes whatever make the decoder throw or hang", () => {
+it("never throws or hangs, whatever the bytes", () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 64 }),
     fc.constantFrom(ONE, TWO, ONE.subarray(0, 13)),

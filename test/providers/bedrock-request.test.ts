@@ -47,7 +47,7 @@ it("sends only named fields of a request, and always the cap", async () => {
   });
 });
 
-it("the address names the model, encoded once, and the operation; the key stands in a header", async () => {
+it("puts the model, encoded once, and the operation in the URL, and the key in a header", async () => {
   const { asked } = await answerTo(BEDROCK, { upstreamId: HAIKU }, BEDROCK_CHAT.text.json);
   const host = "https://bedrock-runtime.eu-central-1.amazonaws.com";
   const model = "eu.anthropic.claude-haiku-4-5-20251001-v1%3A0";
@@ -65,16 +65,16 @@ it.each([
   "global.anthropic.claude-sonnet-5",
   "us.amazon.nova-pro-v1:0",
   "apac.amazon.nova-pro-v1:0",
-])("%s may leave the region, so that it is not served", async (model) => {
+])("rejects %s, which may leave the region", async (model) => {
   expect(await refused({}, model)).toEqual({ kind: "disabled", reason: "residency" });
 });
 
-it("serves no ARN, whose region is unknown", async () => {
+it("rejects an ARN, whose region is unknown", async () => {
   const arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc";
   expect(await refused({}, arn)).toMatchObject({ kind: "disabled" });
 });
 
-it("instructions stand apart, roles alternate, and the user speaks first", async () => {
+it("separates instructions, alternates roles, and starts with the user", async () => {
   const given = [
     { role: "system", content: "One." },
     { role: "developer", content: "Two." },
@@ -93,14 +93,14 @@ it("instructions stand apart, roles alternate, and the user speaks first", async
   });
 });
 
-it("instructions alone are what is asked; nothing at all is a 400", async () => {
+it("sends instructions without other messages as the user's, and rejects an empty conversation", async () => {
   const body = await sent({ messages: [{ role: "system", content: "Greet." }] });
   expect(body["messages"]).toEqual([{ role: "user", content: [{ text: "Greet." }] }]);
   expect(body["system"]).toBeUndefined();
   expect(await refused({ messages: [user("  ")] })).toMatchObject({ kind: "refused" });
 });
 
-it("blank texts are left out, and a begun answer does not end in white space", async () => {
+it("omits blank texts, and trims white space at the end of a started assistant turn", async () => {
   const given = [user("Hi"), said(" \n"), user("there"), said("I am \n")];
   expect(await messages(given)).toEqual([
     { role: "user", content: [{ text: "Hi" }, { text: "there" }] },
@@ -108,7 +108,7 @@ it("blank texts are left out, and a begun answer does not end in white space", a
   ]);
 });
 
-it("calls and results are blocks, with foreign ids made to fit on both sides", async () => {
+it("converts calls and results to blocks, with foreign IDs shortened on both sides", async () => {
   const given = [
     user("Weather?"),
     called("call/1:x", "tooluse_ok"),
@@ -127,7 +127,7 @@ it("calls and results are blocks, with foreign ids made to fit on both sides", a
   ]);
 });
 
-it("Mistral's models have ids of nine letters and digits", async () => {
+it("uses IDs of nine letters and digits for Mistral's models", async () => {
   const given = [user("Weather?"), called("tooluse_K1lsjyEkuj5bbg5tAkGAhO")];
   const model = "mistral.mistral-large-2402-v1:0";
   const [, call] = (await messages(given, model, { tools: TOOLS })) as JsonObject[];
@@ -137,7 +137,7 @@ it("Mistral's models have ids of nine letters and digits", async () => {
 });
 
 it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
-  "where no tool is in play, earlier calls are told as text: %j",
+  "converts earlier calls to text if no tool is in use: %j",
   async (more) => {
     const given = [user("Weather?"), called("a"), result("a", "22C")];
     const body = await sent({ messages: given, ...more });
@@ -156,7 +156,7 @@ it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
   },
 );
 
-it("inline images are sent as they are, those on the web are downloaded", async () => {
+it("sends inline images unchanged, and downloads others", async () => {
   const data = user([image("data:image/jpg;base64,AAAA")]);
   expect(await messages([data])).toEqual([
     { role: "user", content: [{ image: { format: "jpeg", source: { bytes: "AAAA" } } }] },
@@ -171,12 +171,12 @@ it("inline images are sent as they are, those on the web are downloaded", async 
   ]);
 });
 
-it("what cannot be done is refused: several choices, legacy functions", async () => {
+it("rejects several choices and legacy functions", async () => {
   expect(await refused({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
   expect(await refused({ functions: [] })).toMatchObject({ param: "functions" });
 });
 
-it("a prompt to be cached has one cache point: after the user's last words, Nova's after its instructions", async () => {
+it("sets one cache point: after the user's last text, for Nova after the instructions", async () => {
   const given = [{ role: "system", content: "Be brief." }, user("Hi"), said("I")];
   const body = { messages: given, prompt_cache_key: "k" };
   const point = { cachePoint: { type: "default" } };

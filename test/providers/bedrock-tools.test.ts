@@ -35,7 +35,7 @@ const additional = async (body: JsonObject, model: string) =>
 const inference = async (body: JsonObject, model: string) =>
   (await sent(body, model))["inferenceConfig"];
 
-it("a tool has its schema, of which Nova knows three keywords; strict is never sent", async () => {
+it("sends a tool's schema, with three keywords for Nova, and never strict", async () => {
   const { tools } = await config({}, CLAUDE);
   expect(tools).toEqual([
     { toolSpec: { name: "get_weather", inputSchema: { json: PARAMETERS } } },
@@ -61,16 +61,16 @@ it.each([
   [MISTRAL, NAMED, { any: {} }],
   [OPUS, "required", { auto: {} }],
   [QWEN, NAMED, { auto: {} }],
-])("%s with the choice %j is sent %j", async (model, choice, expected) => {
+])("sends for %s with the choice %j: %j", async (model, choice, expected) => {
   expect((await config({ tool_choice: choice }, model)).toolChoice).toEqual(expected);
 });
 
-it("where any tool is forced for one by name, it alone is offered", async () => {
+it("offers only the named tool where a model can only be forced to use any", async () => {
   const { tools } = await config({ tool_choice: NAMED }, MISTRAL);
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["get_time"]);
 });
 
-it("a model that cannot be forced is told at the end", async () => {
+it("instructs a model that can't be forced at the end", async () => {
   const body = await sent({ tools: TOOLS, tool_choice: NAMED }, OPUS);
   expect(body["messages"]).toEqual([
     {
@@ -80,7 +80,7 @@ it("a model that cannot be forced is told at the end", async () => {
   ]);
 });
 
-it("one call at most is Claude's own tool_choice, never beside Converse's", async () => {
+it("limits calls to one by Claude's tool_choice, never together with Converse's", async () => {
   const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
   const asked = await sent(body, CLAUDE);
   expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");
@@ -89,7 +89,7 @@ it("one call at most is Claude's own tool_choice, never beside Converse's", asyn
   });
 });
 
-it("a schema is the input of a tool that must be called, and Claude does not think then", async () => {
+it("converts a schema to a forced tool's input, which disables Claude's thinking", async () => {
   const body = { response_format: FORMAT, reasoning_effort: "high" };
   expect(await sent(body)).toMatchObject({
     toolConfig: {
@@ -104,7 +104,7 @@ it("a schema is the input of a tool that must be called, and Claude does not thi
   });
 });
 
-it("Claude 4.5 and 4.6 are held to a schema, and may think and call tools meanwhile", async () => {
+it("sends a schema to Claude 4.5 and 4.6, which may still think and call tools", async () => {
   const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
   const sonnet = "eu.anthropic.claude-sonnet-4-6";
   expect(await sent(body, sonnet)).toMatchObject({
@@ -122,7 +122,7 @@ it("Claude 4.5 and 4.6 are held to a schema, and may think and call tools meanwh
   });
 });
 
-it("a budget is left out where a tool loop has lost its thoughts, whatever is told at the end", async () => {
+it("omits the thinking budget if a tool loop has lost its thoughts, whatever the last instruction", async () => {
   const call = { id: "a", type: "function", function: { name: "get_time", arguments: "{}" } };
   const loop = (more: object) => [
     { role: "user", content: "Hi" },
@@ -139,13 +139,13 @@ it("a budget is left out where a tool loop has lost its thoughts, whatever is to
   });
 });
 
-it("a tool that is named is called, whatever the answer was to be", async () => {
+it("forces a named tool despite response_format", async () => {
   const { tools, toolChoice } = await config({ tool_choice: NAMED, response_format: FORMAT });
   expect(tools).toHaveLength(2);
   expect(toolChoice).toEqual({ tool: { name: "get_time" } });
 });
 
-it("the answer tool stands beside the client's, under a name of its own", async () => {
+it("adds the answer tool to the client's tools under a unique name", async () => {
   const { tools, toolChoice } = await config({ tools: [tool("json")], response_format: FORMAT });
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["json", "json_"]);
   expect(toolChoice).toEqual({ any: {} });
@@ -155,7 +155,7 @@ it.each([
   [QWEN, FORMAT, /JSON schema, and nothing else: \{"type":"object"/],
   [OPUS, FORMAT, /JSON schema/],
   [NOVA, { type: "json_object" }, /one JSON object/],
-])("%s is told to answer as %j", async (model, format, words) => {
+])("instructs %s to answer as %j", async (model, format, words) => {
   const body = await sent({ response_format: format }, model);
   expect(body["toolConfig"]).toBeUndefined();
   expect(JSON.stringify(body["messages"]).replaceAll("\\", "")).toMatch(words);
@@ -174,11 +174,11 @@ it.each([
     "low",
     { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "low" } },
   ],
-])("%s with the effort %s is sent %j", async (model, effort, expected) => {
+])("sends for %s with the effort %s: %j", async (model, effort, expected) => {
   expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
 });
 
-it("Claude takes one of temperature and top_p up to 4.6, and neither after; GPT takes no stops either", async () => {
+it("sends Claude up to 4.6 one of temperature and top_p, later none, and GPT no stops", async () => {
   const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
   expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
   expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
@@ -186,7 +186,7 @@ it("Claude takes one of temperature and top_p up to 4.6, and neither after; GPT 
   expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
 });
 
-it("Claude's thoughts go back where it thinks, as they were said, and to nobody else", async () => {
+it("returns Claude's thoughts unchanged if it thinks, and to no other model", async () => {
   const detail = { type: "anthropic.thinking", thinking: "Hm.", signature: "sig" };
   const other = { type: "google.thought", signature: "x" };
   const messages = [

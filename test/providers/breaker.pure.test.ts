@@ -141,7 +141,7 @@ function mixed(gapMs: number, answers: number): string {
 }
 
 describe("a breaker", () => {
-  it("does what its rules say over any history, and never lets two probes in", () => {
+  it("follows its rules over any history, and never admits two probes", () => {
     fc.assert(
       fc.property(steps("served", "fault", "fault", "fault", "busy", "busy", "nothing"), (all) => {
         expect(new Play(all).differences).toEqual([]);
@@ -150,7 +150,7 @@ describe("a breaker", () => {
     );
   });
 
-  it("never opens by what says nothing about the route, nor by answers", () => {
+  it("stays closed after successes and failures that aren't the route's", () => {
     fc.assert(
       fc.property(steps("served", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);
@@ -190,7 +190,7 @@ describe("a breaker", () => {
     expect(mixed(15_000, 1)).toBe("closed");
   });
 
-  it("forgets the faults of a window after a longer pause", () => {
+  it("drops the faults of a window after a longer pause", () => {
     const breaker = new Breaker();
     for (const atMs of [0, 1, 2, 3, 15_000, 60_000]) {
       breaker.served("free", atMs);
@@ -199,7 +199,7 @@ describe("a breaker", () => {
     expect(breaker.state(60_000)).toBe("closed");
   });
 
-  it("is not closed by the answer to what was asked before it opened, but by one that was forced", () => {
+  it("stays open after the success of an earlier request, but closes after a forced one", () => {
     const breaker = new Breaker();
     const opens = (nowMs: number) => {
       for (let at = 0; at < 5; at++) breaker.failed("free", false, nowMs);
@@ -214,7 +214,7 @@ describe("a breaker", () => {
     expect(breaker.openUntilMs).toBe(OPEN_MS + 2 + OPEN_MS);
   });
 
-  it("stays open twice as long after each failed probe, five minutes at most", () => {
+  it("doubles its open time after each failed probe, up to five minutes", () => {
     const breaker = new Breaker();
     for (let at = 0; at < 5; at++) breaker.failed("free", false, 0);
     const lengths: number[] = [];
@@ -232,7 +232,7 @@ describe("a breaker", () => {
     expect(lengths).toEqual([15, 30, 60, 120, 240, 300, 300]);
   });
 
-  it("a probe that came to nothing lets the next one in; one never heard of does so in the end", () => {
+  it("admits another probe after an inconclusive one, and eventually after a lost one", () => {
     const breaker = new Breaker();
     for (let at = 0; at < 5; at++) breaker.failed("free", false, 0);
     const first = breaker.pass(OPEN_MS);

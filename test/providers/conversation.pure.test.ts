@@ -20,7 +20,7 @@ const call = (id: string, given: string, more: JsonObject = {}) => ({
 });
 const said = (text: string) => ({ kind: "text", text });
 
-it("leading instructions stand apart, later ones stay where they were said", () => {
+it("separates leading instructions, and keeps later ones in place", () => {
   const read = conversation(
     { role: "system", content: "one" },
     {
@@ -43,7 +43,7 @@ it("leading instructions stand apart, later ones stay where they were said", () 
   });
 });
 
-it("turns alternate, results come before what the user says, each with the name of its call", () => {
+it("alternates turns, with results and their call's name before the user's text", () => {
   const read = conversation(
     user("a"),
     user("b"),
@@ -74,7 +74,7 @@ it("turns alternate, results come before what the user says, each with the name 
   ]);
 });
 
-it("images are inline bytes or an address; empty texts are left out; thoughts come before the text", () => {
+it("reads images as bytes or URL, skips empty texts, and puts thoughts before text", () => {
   const png = "data:image/PNG;base64,iVBORw0KGgo=";
   const detail = { type: "anthropic.thinking", thinking: "hm", signature: "s" };
   const extra = { google: { thought_signature: "t" } };
@@ -131,7 +131,7 @@ it.each(["{oops", "[1]"])("wraps the arguments %s in an object", (given) => {
   expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: given } }]);
 });
 
-it("custom tools and legacy functions are refused and named", () => {
+it("rejects custom tools and legacy functions with their param", () => {
   const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
   const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
   expect(conversationOf(chatOf({ messages }))).toMatchObject({
@@ -172,7 +172,7 @@ const among = (...names: string[]) => ({
   allowed_tools: { mode: "required", tools: names.map((name) => tool(name)) },
 });
 
-it("a choice that cannot be kept is refused, never answered without tools", () => {
+it("rejects an unsupported tool_choice", () => {
   const custom = { type: "custom", custom: { name: "a" } };
   for (const tool_choice of [custom, among("c"), among("a", "c"), among()]) {
     const refused = toolsOf(chatOf({ tools: TWO, tool_choice }));
@@ -186,12 +186,12 @@ it.each<[string, JsonObject, object]>([
   ["none", { tools: TWO, tool_choice: "none" }, { choice: "none" }],
   ["required", { tools: TWO, tool_choice: "required" }, { choice: "required" }],
   [
-    "a named one",
+    "a named tool",
     { tools: TWO, tool_choice: { type: "function", function: { name: "b" } } },
     { choice: { name: "b" } },
   ],
   [
-    "some allowed",
+    "allowed tools",
     {
       tools: TWO,
       tool_choice: {
@@ -201,13 +201,13 @@ it.each<[string, JsonObject, object]>([
     },
     { choice: "required", list: [{ name: "b" }] },
   ],
-  ["one at a time", { tools: TWO, parallel_tool_calls: false }, { parallel: false }],
+  ["one call at a time", { tools: TWO, parallel_tool_calls: false }, { parallel: false }],
   ["a choice without tools", { tool_choice: "required" }, { choice: "auto", list: [] }],
-])("tools and their choice: %s", (_, body, want) => {
+])("reads tools and their choice: %s", (_, body, want) => {
   expect(toolsOf(chatOf(body))).toMatchObject(want);
 });
 
-it("a tool has its schema, or one that takes nothing", () => {
+it("keeps a tool's schema, or uses an empty one", () => {
   expect(toolsOf(chatOf({ tools: TWO }))).toMatchObject({
     list: [
       { name: "a", description: "A", parameters: { type: "object" }, strict: true },

@@ -46,12 +46,12 @@ const working = (call: ProviderCall) => {
 };
 const idle = () => Promise.resolve(RESET);
 
-it("a route is asked from the moment on that its request is sent, and not before", async () => {
+it("reports the dispatch of a route when its request is sent", async () => {
   expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
   expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
 });
 
-it("what is sent after it was given up is not asked any more", async () => {
+it("ignores a request that is sent after its timeout", async () => {
   const late = Promise.withResolvers<ProviderCall>();
   const slow: Provider["send"] = (call) => (late.resolve(call), never);
   const next: Provider["send"] = async () => {
@@ -61,7 +61,7 @@ it("what is sent after it was given up is not asked any more", async () => {
   expect(await saidOf([slow, next], { headersMs: 1 })).toEqual([null, null]);
 });
 
-it("an upstream is asked just before its request goes out", async () => {
+it("reports the dispatch just before the request leaves", async () => {
   const asked: string[] = [];
   const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
   const wire = {

@@ -34,7 +34,7 @@ function slowImages(count: number, ms: number) {
   };
 }
 
-it("all downloads of a request have 20 seconds, then it is refused and no more is asked for", async () => {
+it("rejects a request after 20 seconds of downloads, and starts no more", async () => {
   const { fetching, inlined } = slowImages(64, 8000);
   const answer = inlined({ signal });
   await vi.advanceTimersByTimeAsync(19_999);
@@ -61,7 +61,7 @@ function attempted(send: (call: ProviderCall) => Promise<ProviderResult>) {
 
 const TIMEOUT = { kind: "failure", failure: { kind: "retry", reason: "timeout" } };
 
-it("the time for headers stands still while images are downloaded", async () => {
+it("pauses the header timeout during downloads", async () => {
   const { inlined } = slowImages(8, 9000);
   const answer = attempted(async (call) => {
     await inlined(call);
@@ -72,7 +72,7 @@ it("the time for headers stands still while images are downloaded", async () => 
   expect(await answer).toEqual(GOOD);
 });
 
-it("and begins when the request is sent; without downloads it began before", async () => {
+it("starts the header timeout with the request, or earlier without downloads", async () => {
   const { inlined } = slowImages(1, 9000);
   let isOver = false;
   const sent = attempted(async (call) => {
@@ -99,7 +99,7 @@ it("and begins when the request is sent; without downloads it began before", asy
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("an attempt that is answered leaves no timer behind", async () => {
+it("leaves no timer after an answered attempt", async () => {
   const { inlined } = slowImages(1, 1000);
   const direct = attempted(async (call) => {
     await Promise.resolve();

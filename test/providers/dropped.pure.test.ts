@@ -98,7 +98,7 @@ const CASES = WIRES.flatMap(([name, build, models]) =>
 );
 
 it.each(CASES)(
-  "%s, %s: what a request asks for is sent or named, never neither, never both",
+  "%s, %s: sends or reports each requested field, never neither or both",
   async (_, model, build) => {
     for (const [field, value, beside = {}] of FIELDS) {
       // oxlint-disable-next-line no-await-in-loop -- one field after the other
@@ -116,7 +116,7 @@ it.each(CASES)(
 
 it.each([
   [
-    "of nothing",
+    "an empty value",
     {
       stop: "",
       frequency_penalty: 0,
@@ -127,7 +127,7 @@ it.each([
     },
   ],
   [
-    "of what is asked anyway",
+    "the default",
     {
       n: 1,
       user: "u",
@@ -138,14 +138,14 @@ it.each([
       stream_options: {},
     },
   ],
-])("a field that asks for nothing is not named: %s", async (_, body) => {
+])("doesn't report a field without an effect: %s", async (_, body) => {
   for (const [, build, models] of WIRES) {
     // oxlint-disable-next-line no-await-in-loop
     for (const model of models) expect((await built(build, model, body)).named).toEqual([]);
   }
 });
 
-it("with temperature and top_p both, the one that is left out is named", async () => {
+it("reports the omitted one of temperature and top_p", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => messagesRequest(call, null), "claude-sonnet-4-5"],
@@ -156,7 +156,7 @@ it("with temperature and top_p both, the one that is left out is named", async (
   }
 });
 
-it("a Responses client's own request: what the model refuses though it only tunes is named", async () => {
+it("reports the tuning fields of a Responses request that the model rejects", async () => {
   const body = {
     temperature: 0.3,
     top_logprobs: 2,

@@ -38,7 +38,7 @@ async function sliced(
   return { ...seen, kind: answer.kind };
 }
 
-it("slices of one text go six at a time, larger ones four", async () => {
+it("sends slices of one text six at a time, larger ones four", async () => {
   expect(await sliced(40, 1)).toEqual({ sent: 40, most: 6, kind: "json" });
   expect(await sliced(40, 2)).toEqual({ sent: 20, most: 4, kind: "json" });
   expect(await sliced(3, 1)).toEqual({ sent: 3, most: 3, kind: "json" });
@@ -46,7 +46,7 @@ it("slices of one text go six at a time, larger ones four", async () => {
 
 const AGAIN: ProviderFailure = { kind: "retry", reason: "500", again: true };
 
-it("a slice that failed is sent once more, so that the others were not for nothing", async () => {
+it("retries a failed slice once", async () => {
   expect(await sliced(8, 1, [null, AGAIN])).toMatchObject({ sent: 9, kind: "json" });
   const all = await sliced(
     40,
@@ -61,17 +61,17 @@ it.each([
   { kind: "refused", reason: "400" },
   { kind: "disabled", reason: "401" },
   { kind: "retry", reason: "413", fault: "request" },
-] as const)("not when it is $kind for a reason that stays ($reason)", async (failure) => {
+] as const)("does not retry $kind with a permanent reason ($reason)", async (failure) => {
   expect(await sliced(40, 1, [failure])).toMatchObject({ sent: 6, kind: "failure" });
 });
 
-it("nor when it is the whole call, which is repeated as such, or the call has ended", async () => {
+it("does not retry a single slice or after the call has ended", async () => {
   expect(await sliced(1, 1, [AGAIN])).toMatchObject({ sent: 1, kind: "failure" });
   const ended = { ...callFor(2), signal: AbortSignal.abort() };
   expect(await sliced(2, 1, [AGAIN, AGAIN], ended)).toMatchObject({ sent: 2, kind: "failure" });
 });
 
-it("an answer that is no list of vectors is a failure", async () => {
+it("treats a response without vectors as a failure", async () => {
   const events = { next: () => Promise.resolve(null), cancel: () => undefined };
   const answers: ProviderResult[] = [FINE, { kind: "stream", events }];
   const answer = await inBatches(callFor(2), 1, () => Promise.resolve(answers.pop() ?? FINE));
@@ -81,7 +81,7 @@ it("an answer that is no list of vectors is a failure", async () => {
 const boundOf = (provider: string, model: string) =>
   limitsOfProvider(provider, { kind: "embeddings", upstreamId: model }).inputs;
 
-it("the catalog bounds the inputs exactly where a request takes one text", () => {
+it("limits inputs in the catalog exactly where a request takes one text", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
     expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
   }
@@ -94,7 +94,7 @@ it("the catalog bounds the inputs exactly where a request takes one text", () =>
   expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
 });
 
-it("an answer of more than 20 MB of numbers is refused with what it has cost, and no more is sent", async () => {
+it("rejects a response of more than 20 MB with its cost, and sends no more slices", async () => {
   const vector = Array.from({ length: 1_000_000 }, () => 1);
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;
@@ -115,7 +115,7 @@ it("an answer of more than 20 MB of numbers is refused with what it has cost, an
   expect(sent).toBeLessThan(20);
 });
 
-it("a slice that its text made fail leaves the others paid for", async () => {
+it("charges the other slices if one is rejected for its text", async () => {
   const refused: ProviderFailure = { kind: "refused", reason: "400", param: "input" };
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;

@@ -18,7 +18,7 @@ import {
 /** What Anthropic says before anything else. */
 const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
-it("the first route that answers serves, each is sent its own name and cap", async () => {
+it("serves from the first successful route, with each route's own model name and cap", async () => {
   const { asked, run } = routes([RETRY], [GOOD]);
   expect(await run()).toEqual({
     ok: true,
@@ -36,13 +36,13 @@ it("the first route that answers serves, each is sent its own name and cap", asy
   ]);
 });
 
-it("never more than three attempts in all, however many routes there are", async () => {
+it("makes at most three attempts, however many routes there are", async () => {
   const { asked, run } = routes([RESET], [RESET], [RESET], [GOOD]);
   expect(await run()).toMatchObject({ ok: false, failure: { kind: "upstream_error" } });
   expect(asked.calls).toEqual(["a", "b", "c"]);
 });
 
-it("only the last route is asked again, once, and only after a reset, a 408 or a 5xx", async () => {
+it("retries only the last route, once, after a reset, 408 or 5xx", async () => {
   const two = routes([RESET], [RESET]);
   await two.run();
   expect(two.asked.calls).toEqual(["a", "b", "b"]);
@@ -59,7 +59,7 @@ it("only the last route is asked again, once, and only after a reset, a 408 or a
   }
 });
 
-it("a refusal of the request goes back at once, cleaned, without another attempt", async () => {
+it("returns a rejection immediately, cleaned, without another attempt", async () => {
   const { asked, run } = routes([REFUSED], [GOOD]);
   expect(await run()).toEqual({
     ok: false,
@@ -68,7 +68,7 @@ it("a refusal of the request goes back at once, cleaned, without another attempt
   expect(asked.calls).toEqual(["a"]);
 });
 
-it("a stream whose first events are an error, nothing or a cut goes to the next route and is cancelled", async () => {
+it("cancels a stream that starts with an error or ends early, and tries the next route", async () => {
   const bad = [
     stream([ERROR]),
     stream([], [CHUNK, ERROR]),
@@ -87,7 +87,7 @@ it("a stream whose first events are an error, nothing or a cut goes to the next 
   }
 });
 
-it("a served stream gives all that was waited for at once, then the rest", async () => {
+it("returns the events read so far at once, then the rest of the stream", async () => {
   const good = stream([], [SO_FAR], [CHUNK], [{ kind: "end" }]);
   const served = await routes([good.answer]).run({}, true);
   if (!served.ok || served.value.answer.kind !== "stream") throw new Error("not served");
@@ -101,7 +101,7 @@ it("a served stream gives all that was waited for at once, then the rest", async
   expect(good.seen.cancelled).toBe(1);
 });
 
-it("a route that is silent past its timers is aborted, and a late stream of it is let go", async () => {
+it("aborts a silent route after its timeout, and cancels its late stream", async () => {
   const late = stream([CHUNK]);
   const slow = Promise.withResolvers<ProviderResult>();
   const { asked, run } = routes([slow.promise], [GOOD]);
@@ -115,7 +115,7 @@ it("a route that is silent past its timers is aborted, and a late stream of it i
   expect(first.asked.sent[0]?.signal.aborted).toBe(true);
 });
 
-it("a run that ends stops at once: no attempt after it, none before it", async () => {
+it("stops immediately when the run ends", async () => {
   const ended = AbortSignal.abort();
   const before = routes([GOOD]);
   expect(await before.run({ signal: ended })).toMatchObject({ ok: false });

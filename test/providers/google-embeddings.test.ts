@@ -19,7 +19,7 @@ const vectors = (...values: unknown[]) =>
 const dataOf = (answer: object) =>
   (answer as { body: { data: { embedding: number[] }[] } }).body.data.map((item) => item.embedding);
 
-it("one text or many: each its own vector in order, no usage where none is told", async () => {
+it("returns one vector per text in order, and no usage if none is reported", async () => {
   const { answer, asked } = await embed(GEMINI, { input: "one" }, vectors([1, 0]));
   expect(answer).toEqual({
     kind: "json",
@@ -37,7 +37,7 @@ it("one text or many: each its own vector in order, no usage where none is told"
   ]);
 });
 
-it("usage counts where it is told", async () => {
+it("returns reported usage", async () => {
   const recorded = {
     embeddings: [{ values: [0.5, 0.8] }],
     usageMetadata: { promptTokenCount: 12, promptTokenDetails: [] },
@@ -53,7 +53,7 @@ it("usage counts where it is told", async () => {
 const slice = (start: number, length: number) =>
   vectors(...Array.from({ length }, (_, at) => [start + at, 1]));
 
-it("what is over a hundred goes in requests of a hundred, put together in order", async () => {
+it("splits inputs into requests of 100, and merges them in order", async () => {
   const input = Array.from({ length: 250 }, (_, at) => String(at));
   const replies = [slice(0, 100), slice(100, 100), slice(200, 50)];
   const { answer, asked } = await embed(GEMINI, { input }, replies, NEW);
@@ -66,7 +66,7 @@ it("what is over a hundred goes in requests of a hundred, put together in order"
   expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
 });
 
-it("a shortened vector of the first model is given length 1; others are as they are", async () => {
+it("normalizes a shortened vector of the first model, and keeps others unchanged", async () => {
   const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
   const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
   expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
@@ -79,21 +79,21 @@ it("a shortened vector of the first model is given length 1; others are as they 
 });
 
 it.each([
-  ["too few", vectors([1])],
-  ["too many", vectors([1], [2], [3])],
-  ["an empty one", vectors([1], [])],
-  ["no numbers", vectors([1], ["2"])],
+  ["too few vectors", vectors([1])],
+  ["too many vectors", vectors([1], [2], [3])],
+  ["an empty vector", vectors([1], [])],
+  ["text instead of numbers", vectors([1], ["2"])],
   ["none", json({})],
   [
-    "a number out of reach",
+    "a number out of range",
     { ...json({}), body: '{"embeddings":[{"values":[1]},{"values":[1e999]}]}' },
   ],
-])("%s: no answer", async (_name, reply) => {
+])("rejects a response with %s", async (_name, reply) => {
   const { answer } = await embed(GEMINI, { input: ["a", "b"] }, reply);
   expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
 });
 
-it("tokens are refused before anything is asked", async () => {
+it("rejects tokens before sending", async () => {
   const { answer, asked } = await embed(GEMINI, { input: [1, 2] }, vectors([1]));
   expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
   expect(asked).toEqual([]);
@@ -108,7 +108,7 @@ const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
     metadata: { billableCharacterCount: 35 },
   });
 
-it("Vertex predicts one text at a time for the first model, and counts its tokens", async () => {
+it("sends Vertex one text at a time for the first model, and counts its tokens", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[3, 4], 5]), predicted([[0, 2], 6])];
   const body = { input: ["a", "b"], dimensions: 2 };
@@ -127,7 +127,7 @@ it("Vertex predicts one text at a time for the first model, and counts its token
   );
 });
 
-it("Vertex takes several texts for other models; one count missing is no usage", async () => {
+it("sends Vertex several texts for other models, and returns no usage if one count is missing", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[1], 5], [[2], undefined])];
   const { answer, asked } = await embed(

@@ -34,23 +34,26 @@ const EXPECTED: Readonly<Record<string, object>> = {
   html: { kind: "retry", reason: "502", again: true },
 };
 
-it("every error has its expectation", () => {
+it("covers every recorded error", () => {
   expect(Object.keys(EXPECTED)).toEqual(Object.keys(GOOGLE_FAILURES.errors));
 });
 
-it.each(Object.entries(GOOGLE_FAILURES.errors))("%s", async (name, reply) => {
-  for (const stream of [false, true]) {
-    const failure = await failureOf(reply, stream);
-    const { message, ...rest } = failure;
-    expect(rest).toEqual(EXPECTED[name]);
-    expect(message !== undefined).toBe(failure.kind === "refused");
-    // Only a 400 keeps words of theirs, and none that name us or them.
-    const text = JSON.stringify(failure).replaceAll("canary upstream text", "");
-    expect(text).not.toMatch(/canary/i);
-  }
-});
+it.each(Object.entries(GOOGLE_FAILURES.errors))(
+  "maps the error %s for JSON and streams, without upstream secrets",
+  async (name, reply) => {
+    for (const stream of [false, true]) {
+      const failure = await failureOf(reply, stream);
+      const { message, ...rest } = failure;
+      expect(rest).toEqual(EXPECTED[name]);
+      expect(message !== undefined).toBe(failure.kind === "refused");
+      // Only a 400 keeps words of theirs, and none that name us or them.
+      const text = JSON.stringify(failure).replaceAll("canary upstream text", "");
+      expect(text).not.toMatch(/canary/i);
+    }
+  },
+);
 
-it("a key is bad by the error's reason or by its words alone", async () => {
+it("recognizes a bad key by the error's reason or text", async () => {
   const details = [{ reason: "API_KEY_SERVICE_BLOCKED" }];
   const byReason = error(400, "INVALID_ARGUMENT", "No.", details);
   const byWords = error(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.");
@@ -59,21 +62,21 @@ it("a key is bad by the error's reason or by its words alone", async () => {
   }
 });
 
-it("a key is not bad because the client's own words say so", async () => {
+it("ignores a client's quoted text about a bad key", async () => {
   const message =
     "Invalid JSON payload received. Unknown name \"API key not valid\" at 'tools[0]': Cannot find field.";
   const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.kind).toBe("refused");
 });
 
-it("a 403 of whoever stands before Google is blameless, one with a status is not", async () => {
+it("attributes a 403 to Google only if it has a status", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
   expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = json(error(403, "PERMISSION_DENIED", ""), 403);
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("a 400 is cleaned of projects, by name and by number", async () => {
+it("removes project names and numbers from a 400", async () => {
   const message = "Bad thing in projects/canary-1/locations/eu of project 123456789012: no.";
   const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.message).toBe("Bad thing in [removed]/locations/eu of [removed]: no.");
@@ -87,12 +90,12 @@ it.each([
   ["-3s", undefined],
   ["soon", undefined],
   [{}, undefined],
-])("a retryDelay of %j is %j ms", async (retryDelay, ms) => {
+])("reads a retryDelay of %j as %j ms", async (retryDelay, ms) => {
   const reply = json(error(429, "RESOURCE_EXHAUSTED", "", [{ retryDelay }]), 429);
   expect((await failureOf(reply)).retryAfterMs).toBe(ms);
 });
 
-it("an error inside a 200 is what its code or its status says", async () => {
+it("maps an error inside a 200 by its code or status", async () => {
   const inside = (value: object) => failureOf(json(value));
   expect(await inside(error(429, "RESOURCE_EXHAUSTED", ""))).toMatchObject({ kind: "overloaded" });
   expect(await inside({ error: { status: "UNAVAILABLE" } })).toMatchObject({ reason: "503" });
@@ -101,13 +104,13 @@ it("an error inside a 200 is what its code or its status says", async () => {
   expect(await failureOf(asked, true)).toMatchObject({ kind: "overloaded" });
 });
 
-it("what is no answer is a failure", async () => {
+it("treats a response without output as a failure", async () => {
   for (const body of [{}, { candidates: [] }, { candidates: "x" }, { promptFeedback: {} }]) {
     expect(await failureOf(json(body))).toEqual({ kind: "retry", reason: "bad_answer" });
   }
 });
 
-it("a connection that breaks is tried again", async () => {
+it("allows a retry after a broken connection", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("canary"));
   const answer = await GEMINI.send(callOf({ upstreamId: MODEL }));
   const failure = { kind: "retry", reason: "connection", again: true };
@@ -120,7 +123,7 @@ const usageOf = async (usage: object) => {
   return answer.kind === "json" ? answer.usage : answer;
 };
 
-it("usage counts the cache once, and thoughts and the tools' prompt too", async () => {
+it("counts cached tokens once, and includes thoughts and the tools' prompt", async () => {
   const recorded = {
     promptTokenCount: 19,
     cachedContentTokenCount: 3,
@@ -150,6 +153,6 @@ it.each([
   { promptTokenCount: 9, candidatesTokenCount: 1.5 },
   { promptTokenCount: 9, thoughtsTokenCount: 1e12 },
   { promptTokenCount: 9, cachedContentTokenCount: [] },
-])("%j is no usage, never a wrong one", async (usage) => {
+])("returns no usage for %j", async (usage) => {
   expect(await usageOf(usage)).toBeNull();
 });

@@ -23,7 +23,7 @@ const config = async (body: JsonObject, model?: string, cap?: number) =>
 const contents = async (messages: unknown[], model?: string) =>
   (await sent({ messages }, { ...(model && { model }) }))["contents"];
 
-it("a request has the cap, and of its fields only those that are named", async () => {
+it("sends the cap and only allowed fields", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },
@@ -53,7 +53,7 @@ it("a request has the cap, and of its fields only those that are named", async (
   expect(await config({ stop: "x" })).toEqual({ maxOutputTokens: 256, stopSequences: ["x"] });
 });
 
-it("the address names model and method, the key stands in a header", async () => {
+it("puts model and method in the URL, and the key in a header", async () => {
   const whole = await answerTo(GEMINI, { upstreamId: MODEL }, GOOGLE_CHAT.text.json);
   const streamed = { upstreamId: "a/b?key=c", stream: true };
   const { asked } = await answerTo(GEMINI, streamed, GOOGLE_CHAT.text.stream);
@@ -65,7 +65,7 @@ it("the address names model and method, the key stands in a header", async () =>
   expect(asked[0]?.init.redirect).toBe("manual");
 });
 
-it("leading instructions stand apart, later ones where they were, and roles alternate", async () => {
+it("separates leading instructions, keeps later ones in place, and alternates roles", async () => {
   const messages = [
     { role: "system", content: "One." },
     { role: "developer", content: [{ type: "text", text: "Two." }] },
@@ -95,14 +95,14 @@ it("leading instructions stand apart, later ones where they were, and roles alte
   expect(await contents(model, "gemma-4")).toHaveProperty("0.parts", [{ text: "One." }]);
 });
 
-it("an inline image stays inline", async () => {
+it("keeps an inline image inline", async () => {
   const image = { type: "image_url", image_url: { url: "data:image/JPG;base64,QUJD" } };
   expect(await contents([user([image])])).toEqual([
     { role: "user", parts: [{ inlineData: { mimeType: "image/jpeg", data: "QUJD" } }] },
   ]);
 });
 
-describe("calls and their results", () => {
+describe("calls and their results at Google", () => {
   const messages = [
     user("Hi"),
     called(toolCall("call_1", "f", '{"a":1}', signed(SIGNATURE)), toolCall("toolu_2", "g")),
@@ -111,7 +111,7 @@ describe("calls and their results", () => {
   ];
   const first = { name: "f", args: { a: 1 } };
 
-  it("results name their calls and stand in their order; a signature goes back", async () => {
+  it("match by name and order, and keep a call's signature", async () => {
     expect(await contents(messages)).toEqual([
       { role: "user", parts: [{ text: "Hi" }] },
       {
@@ -131,7 +131,7 @@ describe("calls and their results", () => {
     ]);
   });
 
-  it("before Gemini 3 there are no ids, and no signature where none came", async () => {
+  it("omit IDs before Gemini 3, and signatures where none exist", async () => {
     const text = JSON.stringify(await contents(messages, "gemini-2.5-flash"));
     expect(text).not.toContain('"id"');
     expect(text.indexOf("first")).toBeLessThan(text.indexOf("second"));
@@ -144,7 +144,7 @@ describe("calls and their results", () => {
   });
 
   it.each(["gemini-3-flash-preview", "gemini-3.7-flash", "gemini-10-pro", "gemini-flash-latest"])(
-    "%s gets Google's own word where a turn's first call has no signature",
+    "use Google's placeholder for %s if a turn's first call has no signature",
     async (model) => {
       const foreign = "fc_68a/b+c=|é";
       const turns = [
@@ -172,7 +172,7 @@ describe("calls and their results", () => {
     },
   );
 
-  it("what a provider of another kind wanted back is left out", async () => {
+  it("drop reasoning details of other providers", async () => {
     const reasoning_details = [{ type: "thinking", signature: "x" }];
     const said = { role: "assistant", content: "Hm", reasoning_details };
     expect(await contents([user("Hi"), said])).toHaveProperty("1.parts", [{ text: "Hm" }]);
@@ -180,17 +180,17 @@ describe("calls and their results", () => {
 });
 
 it.each([
-  ["a result of no call", { messages: [user("Hi"), result("x", "1")] }, "messages"],
+  ["a result without a call", { messages: [user("Hi"), result("x", "1")] }, "messages"],
   ["legacy functions", { functions: [] }, "functions"],
   ["custom tools", { tools: [{ type: "custom", custom: { name: "f" } }] }, "tools[0]"],
-])("%s: a 400 before anything is asked", async (_name, body, param) => {
+])("rejects %s before sending", async (_name, body, param) => {
   expect(await refused(body)).toMatchObject({ kind: "refused", param });
 });
 
 const f = (more: object = {}) => ({ type: "function", function: { name: "f", ...more } });
 const schema = { type: "object", properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: {} } };
 
-it("tools keep their JSON schema", async () => {
+it("keeps a tool's JSON schema", async () => {
   const tools = [f({ description: "Does f", parameters: schema }), f()];
   expect((await sent({ tools }))["tools"]).toEqual([
     {
@@ -209,17 +209,17 @@ it.each([
   ["none", { mode: "NONE" }],
   ["required", { mode: "ANY" }],
   [f(), { mode: "ANY", allowedFunctionNames: ["f"] }],
-])("tool_choice %j is %j", async (tool_choice, mode) => {
+])("maps tool_choice %j to %j", async (tool_choice, mode) => {
   const body = await sent({ tools: [f()], tool_choice });
   expect(body["toolConfig"]).toEqual({ functionCallingConfig: mode });
 });
 
-it("a strict tool is validated where the model chooses freely", async () => {
+it("validates a strict tool if the model chooses freely", async () => {
   const body = await sent({ tools: [f({ strict: true })] });
   expect(body).toHaveProperty("toolConfig.functionCallingConfig.mode", "VALIDATED");
 });
 
-it("response_format is a media type and a JSON schema", async () => {
+it("maps response_format to a media type and a JSON schema", async () => {
   const json_schema = { name: "s", schema };
   const maxOutputTokens = 256;
   const responseMimeType = "application/json";

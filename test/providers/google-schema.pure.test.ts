@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { geminiSchema } from "../../src/models/protocols/gemini/schema.ts";
 import { parseObject } from "../../src/models/core/json-value.ts";
 
-it("sends Google no keyword next to $ref but those that begin with $, at any depth", () => {
+it("sends Google no keyword next to $ref except those that start with $, at any depth", () => {
   const reference = { $ref: "#/$defs/X", $comment: "c" };
   const schema = {
     type: "object",

@@ -14,7 +14,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 
 const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
 
-it("an error bare in the body, in lines or in one, is read at the end of file", async () => {
+it("reads a bare error in the body at its end, on one line or several", async () => {
   for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
     const mid = stream([said([{ text: "Hel" }])], bare);
     expect((await events(mid)).at(-1)).toEqual(FAILURE);
@@ -25,7 +25,7 @@ it("an error bare in the body, in lines or in one, is read at the end of file", 
   expect(await events(array)).toEqual([FAILURE]);
 });
 
-it("an error as an event ends the stream at once, its text unseen", async () => {
+it("ends the stream at an error event, without its text", async () => {
   expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);
   const late = stream([said([{ text: "Hel" }]), UNAVAILABLE], sse(said([{ text: "lo" }])));
   const list = await events(late);
@@ -40,7 +40,7 @@ it("an error as an event ends the stream at once, its text unseen", async () => 
   });
 });
 
-it("what is no JSON and no error is a failure, unless the answer was already whole", async () => {
+it("treats text that is neither JSON nor an error as a failure, unless the output was complete", async () => {
   expect((await events(stream([said([{ text: "a" }])], "<html>"))).at(-1)).toEqual({
     kind: "error",
     failure: { kind: "retry", reason: "bad_event" },
@@ -53,7 +53,7 @@ it("what is no JSON and no error is a failure, unless the answer was already who
   });
 });
 
-it("of an event stream's lines only those that are no field's are kept, 64 Ki of them", () => {
+it("keeps only lines without a field, up to 64 Ki", () => {
   const decoder = new SseDecoder();
   decoder.push(bytes(": comment\nid: 1\nretry: 2\nevent: a\ndata: b\ndata\n\n"));
   expect(decoder.foreign).toBe("");

@@ -97,26 +97,29 @@ const EXPECTED = {
   },
 };
 
-describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])("%s", (name) => {
-  it("is the same message streamed and whole", async () => {
-    const expected = { content: "", reasoning: "", tools: [], usage: USED, ...EXPECTED[name] };
-    expect(await wholeMessage(GOOGLE_CHAT[name].json)).toEqual(expected);
-    expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
-  });
+describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
+  "the recorded Gemini response %s",
+  (name) => {
+    it("returns the expected message as stream and JSON", async () => {
+      const expected = { content: "", reasoning: "", tools: [], usage: USED, ...EXPECTED[name] };
+      expect(await wholeMessage(GOOGLE_CHAT[name].json)).toEqual(expected);
+      expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
+    });
 
-  it("is the same however it is cut", async () => {
-    const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
-    await expect(compared).resolves.toBeUndefined();
-  });
-});
+    it("returns the same however it is split", async () => {
+      const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
+      await expect(compared).resolves.toBeUndefined();
+    });
+  },
+);
 
-it("LF ends lines as CRLF does", async () => {
+it("accepts LF and CRLF", async () => {
   const { stream: reply } = GOOGLE_CHAT.text;
   const body = String(reply.body).replaceAll("\r\n", "\n");
   expect(messageOf(await events({ ...reply, body })).content).toBe("Hello, 世界!");
 });
 
-it("usage is partial until the answer's end, and that of the last chunk counts", async () => {
+it("reports partial usage until the end, then that of the last chunk", async () => {
   const list = await events(
     stream([
       said([{ text: "a" }], { trafficType: "ON_DEMAND" }),
@@ -134,7 +137,7 @@ it("usage is partial until the answer's end, and that of the last chunk counts",
   expect(kinds(list).at(-1)).toBe("end");
 });
 
-it("before something was said only a failure says what it has used: another route may still answer", async () => {
+it("reports usage before any output only with a failure", async () => {
   const silent = said([{ text: "" }], counts(9, 0, { thoughtsTokenCount: 40 }));
   const bad = said([], counts(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
   const failure = { kind: "retry", reason: "malformed_function_call", fault: "request" };
@@ -145,7 +148,7 @@ it("before something was said only a failure says what it has used: another rout
 });
 
 it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])(
-  "%s is a failure, whole and in mid-stream",
+  "treats %s as a failure, as JSON and mid-stream",
   async (finish) => {
     const reply = json(said([], null, { finish }));
     const failure = { kind: "retry", reason: finish.toLowerCase(), fault: "request" };
@@ -172,13 +175,13 @@ it.each([
   ["FINISH_REASON_UNSPECIFIED", "length"],
   ["NO_IMAGE", "length"],
   ["constructor", "length"],
-])("finishReason %s is %s", async (theirs, ours) => {
+])("maps finishReason %s to %s", async (theirs, ours) => {
   const reply = said([{ text: "x" }], null, { finish: theirs });
   expect((await wholeMessage(json(reply))).finish).toBe(ours);
   expect(messageOf(await events(stream([reply]))).finish).toBe(ours);
 });
 
-it("the end is the end of file after every candidate has finished", async () => {
+it("ends at the end of the body after every candidate has finished", async () => {
   const list = await events(
     stream([
       said([{ text: "a" }], counts(9, 1), { index: 0 }),
@@ -206,19 +209,19 @@ const asked = (n: number, ...chunks: object[]) =>
 const partial = (list: readonly StreamEvent[]) =>
   list.flatMap((event) => (event.kind === "usage" ? [event.partial ?? false] : []));
 
-it("usage is the whole's only once every candidate that was asked for has finished", async () => {
+it("reports complete usage only after every requested candidate has finished", async () => {
   const first = said([{ text: "a" }], counts(9, 1), { index: 0, finish: "STOP" });
   const second = said([{ text: "b" }], counts(9, 40), { index: 1, finish: "STOP" });
   expect(partial(await asked(2, first, second))).toEqual([true, false]);
   expect(partial(await asked(1, first))).toEqual([false]);
 });
 
-it("a stream that breaks off, or says nothing at all, has no end", async () => {
+it("emits no end for a broken or empty stream", async () => {
   expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
   expect(await events(stream([]))).toEqual([]);
 });
 
-it("a block in mid-stream finishes every choice, and a proxy's [DONE] is nothing", async () => {
+it("finishes every choice when blocked mid-stream, and ignores a proxy's [DONE]", async () => {
   const { headers, body } = stream([
     said([{ text: "a" }]),
     said([{ text: "b" }], null, { index: 1 }),

@@ -16,12 +16,12 @@ it.each([
   ["gemini-3.1-pro-preview", "LOW"],
   ["gemini-4-flash", "LOW"],
   ["gemini-flash-latest", "LOW"],
-])("%s thinks at least %s, and its levels follow the effort", (model, least) => {
+])("limits %s to a minimum of %s, and maps efforts to its levels", (model, least) => {
   const levels = EFFORTS.map((effort) => level(model, effort));
   expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
 });
 
-it("Gemini 3 Pro has no medium", () => {
+it("maps medium to high for Gemini 3 Pro", () => {
   expect(level("gemini-3-pro-preview", "medium")).toBe("HIGH");
 });
 
@@ -29,18 +29,18 @@ it.each([
   ["gemini-2.5-pro", [128, 1024, 1024, 8192, 24_576, 32_768, 32_768]],
   ["gemini-2.5-flash", [0, 1024, 1024, 8192, 24_576, 24_576, 24_576]],
   ["gemini-2.5-flash-lite", [0, 1024, 1024, 8192, 24_576, 24_576, 24_576]],
-])("%s has budgets within its bounds", (model, budgets) => {
+])("keeps the budgets of %s within its bounds", (model, budgets) => {
   expect(EFFORTS.map((effort) => budget(model, effort))).toEqual(budgets);
 });
 
-it("thoughts leave a quarter of the cap to the answer, down to the least the model takes", () => {
+it("leaves a quarter of the cap for output, down to the model's minimum budget", () => {
   expect(budget("gemini-2.5-flash", "high", 4096)).toBe(3072);
   expect(budget("gemini-2.5-flash-lite", "high", 100)).toBe(512);
   expect(budget("gemini-2.5-pro", "low", 10)).toBe(128);
   expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
 });
 
-it("thoughts are shown when an effort is asked for; without one nothing is said", () => {
+it("includes thoughts with an effort, and sends no thinking config without one", () => {
   expect(thinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
   expect(thinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
   for (const model of ["gemini-3.5-flash", "gemini-2.5-flash"]) {

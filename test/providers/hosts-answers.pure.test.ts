@@ -72,7 +72,7 @@ function jsonMessage(body: JsonObject) {
 }
 
 it.each(CASES)(
-  "$profile: $name is the same message as a stream and as JSON",
+  "$profile: returns $name as the same message in stream and JSON",
   async ({ wire, name }) => {
     const want = wanted(wire, name);
     const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
@@ -85,7 +85,7 @@ it.each(CASES)(
 );
 
 it.each(CASES)(
-  "$profile: $name is billed in five numbers, once, when it is whole",
+  "$profile: reports $name once as five usage numbers at its end",
   async ({ wire, name }) => {
     const usage = usageOf(wire, name);
     const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
@@ -99,7 +99,7 @@ it.each(CASES)(
 );
 
 it.each(HOSTS_WIRE)(
-  "$dialect.profile: a stream cut anywhere gives the same events",
+  "$dialect.profile: returns the same events however a stream is split",
   async (wire) => {
     expect.hasAssertions();
     for (const name of ["tools", "reasoning"] as const) {
@@ -108,7 +108,7 @@ it.each(HOSTS_WIRE)(
   },
 );
 
-it.each(HOSTS_WIRE)("$dialect.profile: nothing of its own fields leaves", async (wire) => {
+it.each(HOSTS_WIRE)("$dialect.profile: drops the provider's own fields", async (wire) => {
   const own =
     /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|"p":|is_byok|seed/;
   for (const name of SCENARIOS) {
@@ -120,7 +120,7 @@ it.each(HOSTS_WIRE)("$dialect.profile: nothing of its own fields leaves", async 
 });
 
 it.each(HOSTS_WIRE)(
-  "$dialect.profile: chunks are in OpenAI's order, with the answer's own time",
+  "$dialect.profile: orders chunks like OpenAI, with the response's own time",
   async (wire) => {
     const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));

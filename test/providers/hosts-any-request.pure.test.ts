@@ -153,7 +153,7 @@ function mayBeSent(profile: Profile): ReadonlySet<string> {
 }
 
 it.each([...PROFILES])(
-  "%s: any accepted request is converted or refused, and nothing else goes out",
+  "%s: converts or rejects any accepted request, and sends nothing else",
   (name, profile) => {
     const allowed = mayBeSent(profile);
     let converted = 0;

@@ -63,7 +63,7 @@ const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
 const OPENAI = "openai global https://api.openai.com/v1/chat/completions";
 const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";
 
-it("each host is called where it promises to run, and is live by its own key alone", async () => {
+it("calls each provider in its promised region, active by its own key only", async () => {
   expect(await addresses("eu")).toEqual([
     OPENAI,
     "mistral eu https://api.eu.mistral.ai/v1/chat/completions",
@@ -88,7 +88,7 @@ it("each host is called where it promises to run, and is live by its own key alo
   ]);
 });
 
-it("OpenAI's usual host takes an ordinary key; its residency hosts are called only where that was set", async () => {
+it("calls OpenAI's residency hosts only if configured, otherwise its usual host", async () => {
   const own = { OPENAI_API_KEY: "k" };
   const residency = { ...own, OPENAI_RESIDENCY: "on" };
   for (const region of ["eu", "us"]) {
@@ -101,7 +101,7 @@ it("OpenAI's usual host takes an ordinary key; its residency hosts are called on
   }
 });
 
-it("OpenRouter's EU host is called only where it was bought, and only by the EU", async () => {
+it("calls OpenRouter's EU host only if bought, and only in the EU", async () => {
   const own = { OPENROUTER_API_KEY: "k" };
   const eu = "openrouter eu https://eu.openrouter.ai/api/v1/chat/completions";
   expect(await addresses("eu", { ...own, OPENROUTER_EU: "on" })).toEqual([eu]);
@@ -109,13 +109,13 @@ it("OpenRouter's EU host is called only where it was bought, and only by the EU"
   expect(await addresses("us", { ...own, OPENROUTER_EU: "on" })).toEqual([OPENROUTER]);
 });
 
-it("a key of MongoDB Atlas is never sent to Voyage's own host", async () => {
+it("never sends a MongoDB Atlas key to Voyage's own host", async () => {
   expect(await addresses("us", { VOYAGE_API_KEY: "al-123" })).toEqual([
     "voyage global https://ai.mongodb.com/v1/embeddings",
   ]);
 });
 
-it("a base URL replaces the address of its provider alone, and must be one", async () => {
+it("replaces the address of one provider by a valid base URL", async () => {
   const vars = { XAI_API_KEY: "x", XAI_US_BASE_URL: "https://proxy.test/x/" };
   expect(await addresses("us", vars)).toEqual([
     "xai global https://api.x.ai/v1/chat/completions",
@@ -134,20 +134,23 @@ it.each([
   ["eu", "MISTRAL", "https://api.mistral.ai/v1", "api.eu.mistral.ai"],
   ["us", "XAI_US", "https://api.x.ai/v1", "us.api.x.ai"],
   ["eu", "OPENROUTER", "https://openrouter.ai/api/v1", "eu.openrouter.ai"],
-])("in %s %s_BASE_URL=%s would break the promise of %s", (region, name, url, own) => {
-  const config = configOf(region, {
-    ...KEYS,
-    OPENAI_RESIDENCY: "on",
-    OPENROUTER_EU: "on",
-    [`${name}_BASE_URL`]: url,
-  });
-  expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([
-    {
-      variable: `${name}_BASE_URL`,
-      problem: `its host does not keep prompts in this region; ${own} does`,
-    },
-  ]);
-});
+])(
+  "rejects, in %s, %s_BASE_URL=%s, which would break the promise of %s",
+  (region, name, url, own) => {
+    const config = configOf(region, {
+      ...KEYS,
+      OPENAI_RESIDENCY: "on",
+      OPENROUTER_EU: "on",
+      [`${name}_BASE_URL`]: url,
+    });
+    expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([
+      {
+        variable: `${name}_BASE_URL`,
+        problem: `its host does not keep prompts in this region; ${own} does`,
+      },
+    ]);
+  },
+);
 
 it.each([
   ["eu", "OPENAI", "https://eu.api.openai.com/v2"],
@@ -156,12 +159,12 @@ it.each([
   ["us", "OPENAI", "http://127.0.0.1:8080/v1"],
   ["us", "XAI", "https://us.api.x.ai/v1"],
   ["us", "OPENROUTER", "https://eu.openrouter.ai/api/v1"],
-])("in %s %s_BASE_URL=%s breaks no promise", (region, name, url) => {
+])("accepts, in %s, %s_BASE_URL=%s", (region, name, url) => {
   const config = configOf(region, { ...KEYS, [`${name}_BASE_URL`]: url });
   expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([]);
 });
 
-it("Azure gets its key in a header of its own", async () => {
+it("sends Azure's key in its own header", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
   const azure = openAiCompatible({ ...host, profile: PROFILE_OF.azure });
   const { asked } = await answerTo(

@@ -27,7 +27,7 @@ function vectors(from: number, count: number, usage: object = { total_tokens: co
 
 const embed = (body: JsonObject) => ({ kind: "embeddings" as const, upstreamId: "voyage-4", body });
 
-it("Voyage is asked in its own names, never to cut, and never for a format that it does not have", async () => {
+it("sends Voyage its own field names, without truncation or unsupported formats", async () => {
   const body = {
     input: "a",
     dimensions: 256,
@@ -58,7 +58,7 @@ it("Voyage is asked in its own names, never to cut, and never for a format that 
   expect(second.asked[0]?.json["encoding_format"]).toBe("base64");
 });
 
-it("more texts than a request takes are several requests, put together in order and counted once", async () => {
+it("splits texts into several requests, merges them in order, and counts them once", async () => {
   const input = Array.from({ length: 70 }, (_, at) => `text ${at}`);
   const replies = [vectors(0, 32), vectors(32, 32), vectors(64, 6)];
   const { answer, asked } = await answerTo(
@@ -77,7 +77,7 @@ it("more texts than a request takes are several requests, put together in order 
   expect(answer.usage?.input).toBe(70);
 });
 
-it("a part that fails fails the call; a part without usage makes it estimated", async () => {
+it("fails the call if a part fails, and estimates usage if a part has none", async () => {
   const input = Array.from({ length: 40 }, (_, at) => `text ${at}`);
   const busy = { status: 429, headers: { "retry-after": "3" }, body: "{}" };
   const failed = await answerTo(host("mistral"), embed({ input }), [vectors(0, 32), busy]);
@@ -88,7 +88,7 @@ it("a part that fails fails the call; a part without usage makes it estimated", 
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
-it("tokens instead of texts are refused where a host takes texts alone, before anything is sent", async () => {
+it("rejects tokens before sending if the provider only takes texts", async () => {
   for (const name of ["voyage", "mistral"]) {
     for (const input of [
       [1, 2],
@@ -104,7 +104,7 @@ it("tokens instead of texts are refused where a host takes texts alone, before a
   expect(asked[0]?.json["input"]).toEqual([1, 2]);
 });
 
-it("a missing vector is no answer", async () => {
+it("treats a missing vector as a failure", async () => {
   const { answer } = await answerTo(host("voyage"), embed({ input: ["a", "b"] }), vectors(0, 1));
   expect(answer).toMatchObject({ failure: { kind: "retry", reason: "bad_answer" } });
 });

@@ -33,7 +33,7 @@ const callFor = (name: string) => {
 };
 
 it.each(HOST_FAILURES)(
-  "$profile: $status $body",
+  "$profile: maps $status $body",
   async ({ profile, status, headers, body, want }) => {
     const reply = { status, headers: { "content-type": "application/json", ...headers }, body };
     for (const stream of embeds(profile) ? [false] : [false, true]) {
@@ -52,14 +52,14 @@ it.each(HOST_FAILURES)(
   },
 );
 
-it("every profile has failures of its own words here", () => {
+it("covers every profile with recorded failures", () => {
   expect(new Set(HOST_FAILURES.map((failure) => failure.profile))).toEqual(
     new Set(PROFILES.keys()),
   );
 });
 
 it.each(HOSTS_WIRE)(
-  "$dialect.profile: an error first, in mid-stream and a cut are errors",
+  "$dialect.profile: reports a first error, a mid-stream error and a cut as errors",
   async (wire) => {
     const provider = providerOf(wire.dialect.profile);
     const first = await eventsOf(provider, {}, wire.errorFirst);
@@ -84,7 +84,7 @@ it.each([
     "overloaded",
   ],
   ["xai", { code: "The service is unavailable", error: CANARY_TEXT }, "retry"],
-])("%s: a 200 that holds the error %j", async (name, body, kind) => {
+])("%s: reports a 200 with the error %j", async (name, body, kind) => {
   const provider = providerOf(name);
   const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   const streamed: WireReply = {
@@ -102,7 +102,7 @@ it.each([
   expect(JSON.stringify(events)).not.toContain("canary");
 });
 
-it("what a host does not sell disables the route before anything is sent", async () => {
+it("disables the route before sending if the provider does not offer the endpoint", async () => {
   const asked = network([]);
   const voyage = await providerOf("voyage").send(callOf());
   const groq = await providerOf("groq").send(callOf({ kind: "embeddings", body: { input: "a" } }));

@@ -193,6 +193,6 @@ it.each([
       max_tokens: 256,
     },
   ],
-])("%s: of everything that can be asked exactly this is sent", (profile, model, want) => {
+])("%s: sends exactly the supported fields", (profile, model, want) => {
   expect(sent(profile, model, FULL, true)).toEqual({ model, ...want });
 });

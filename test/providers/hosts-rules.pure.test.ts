@@ -48,7 +48,7 @@ it.each([
       logprobs: true,
     },
   ],
-])("OpenAI's %s with %j keeps of sampling %j", (model, more, want) => {
+])("sends OpenAI's %s with %j the sampling fields %j", (model, more, want) => {
   const body = {
     temperature: 0.5,
     top_p: 0.9,
@@ -66,7 +66,7 @@ it.each([
 
 const stops = (profile: string, model: string) => "stop" in sent(profile, model, { stop: "x" });
 
-it("stop is for models that take it", () => {
+it("sends stop only to models that accept it", () => {
   expect(["o3", "o3-pro", "o4-mini"].map((model) => stops("openai", model))).toEqual([
     false,
     false,
@@ -119,7 +119,7 @@ it.each([
   ["ollama", "llama3.3", ["none", "low", "low", "medium", "high", "high", "high"]],
   ["generic", "any", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
   ["openai", "gpt-6.1-sol", ["none", "low", "low", "medium", "high", "xhigh", "max"]],
-])("%s %s: none, minimal, low, medium, high, xhigh and max become %j", (profile, model, want) => {
+])("%s %s: maps none, minimal, low, medium, high, xhigh and max to %j", (profile, model, want) => {
   const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
   const said = efforts.map(
     (reasoning_effort) => sent(profile, model, { reasoning_effort })["reasoning_effort"],
@@ -127,13 +127,13 @@ it.each([
   expect(said).toEqual([...(want as unknown[])]);
 });
 
-it("who thinks by default is told not to in its own way", () => {
+it("disables default thinking in each provider's own way", () => {
   const none = { reasoning_effort: "none" };
   expect(sent("deepseek", "deepseek-v4-pro", none)["thinking"]).toEqual({ type: "disabled" });
   expect(sent("together", "zai-org/GLM-5.2", none)["reasoning"]).toEqual({ enabled: false });
 });
 
-it("more choices than a host gives are refused, never quietly fewer", () => {
+it("rejects more choices than a provider supports", () => {
   const failure = { kind: "refused", param: "n" };
   for (const profile of ["groq", "deepseek", "cerebras", "openrouter"]) {
     expect(sent(profile, "m", { n: 2 })).toMatchObject({ failure });
@@ -156,7 +156,7 @@ it.each([
   ["gpt-5.6-sol", { reasoning_effort: "minimal" }, "low"],
   ["gpt-5.4", { reasoning_effort: "minimal" }, "low"],
   ["gpt-5-mini", { reasoning_effort: "minimal" }, "minimal"],
-])("OpenAI's %s with %j is sent the effort %s", (model, body, effort) => {
+])("sends OpenAI's %s with %j the effort %s", (model, body, effort) => {
   for (const profile of ["openai", "azure"]) {
     expect(sent(profile, model, body)["reasoning_effort"]).toBe(effort);
   }

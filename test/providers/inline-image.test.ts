@@ -38,7 +38,7 @@ const redirect = (location: string, status = 302): WireReply => ({
   body: "",
 });
 
-it("an image on the web is fetched without credentials and becomes base64", async () => {
+it("downloads an image without credentials, and converts it to base64", async () => {
   const asked = network({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
   expect(await imagesOf(["https://example.com/a.png?b=c#d"])).toEqual([
     { mediaType: "image/jpeg", base64: "QUJD" },
@@ -48,7 +48,7 @@ it("an image on the web is fetched without credentials and becomes base64", asyn
   expect([...(asked[0]?.headers.keys() ?? [])].toSorted()).toEqual(["accept", "user-agent"]);
 });
 
-it("an image that stands there twice is fetched once, each in its place", async () => {
+it("downloads a repeated image once, and inserts it in each place", async () => {
   const asked = network([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
   const [one, two] = ["https://example.com/1", "https://example.com/2"];
   const image = { mediaType: "image/png", base64: "QUJD" };
@@ -87,7 +87,7 @@ it.each([
   "file://h/a.png",
   "data:image/png,abc",
   "nonsense",
-])("%s is refused without a request", async (url) => {
+])("rejects %s without a request", async (url) => {
   const asked = network(PNG);
   expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(refusedAt(1));
   expect(asked).toEqual([]);
@@ -99,8 +99,8 @@ it.each([
   expect(hopped).toHaveLength(isRelative ? 2 : 1);
 });
 
-describe("redirects", () => {
-  it("are followed three times, relative ones too", async () => {
+describe("redirects of an image", () => {
+  it("work three times, also relative ones", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
     const asked = network([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
@@ -112,7 +112,7 @@ describe("redirects", () => {
     ]);
   });
 
-  it("are not followed a fourth time", async () => {
+  it("fail a fourth time", async () => {
     const asked = network(redirect("https://example.com/again"));
     expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
     expect(asked).toHaveLength(4);
@@ -121,19 +121,19 @@ describe("redirects", () => {
 
 it.each([
   ["an error", { ...PNG, status: 404 }],
-  ["a redirect to nowhere", { ...PNG, status: 302 }],
-  ["no image", { headers: { "content-type": "text/html" }, body: "<h1>" }],
+  ["a redirect without a target", { ...PNG, status: 302 }],
+  ["a response that isn't an image", { headers: { "content-type": "text/html" }, body: "<h1>" }],
   ["a vector image", { headers: { "content-type": "image/svg+xml" }, body: "<svg>" }],
-  ["no type", { headers: {}, body: "ABC" }],
+  ["no content type", { headers: {}, body: "ABC" }],
   ["nothing", { ...PNG, body: "" }],
-])("%s refuses the request and says nothing of the host", async (_name, reply) => {
+])("rejects the request for %s, without the host's name", async (_name, reply) => {
   network(reply);
   const answer = await inlined(["https://canary.example.com/a.png"]);
   expect(answer).toMatchObject(refusedAt(0));
   expect(JSON.stringify(answer)).not.toContain("canary");
 });
 
-it("an inline image of another type is refused: it may be anything at all", async () => {
+it("rejects an inline image of another type", async () => {
   expect(await inlined(["data:video/mp4;base64,QUJD"])).toMatchObject(REFUSED);
   expect(await inlined(["data:image/gif;base64,QUJD"])).toHaveProperty("turns");
 });
@@ -163,7 +163,7 @@ function largeImage(bytes: number) {
   return { seen, response: new Response(body, { headers: { "content-type": "image/png" } }) };
 }
 
-it("an image of 10 MB is taken, and one byte more is not read on", async () => {
+it("accepts an image of 10 MB, and reads no further", async () => {
   const fits = largeImage(10 * MEGABYTE);
   vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(fits.response);
   expect(await inlined(["https://example.com/a"])).toHaveProperty("turns");
@@ -173,7 +173,7 @@ it("an image of 10 MB is taken, and one byte more is not read on", async () => {
   expect(tooLarge.seen).toEqual({ read: 11 * MEGABYTE, cancelled: true });
 });
 
-it("all downloads of a request together have 20 MB, at most four at a time", async () => {
+it("limits all downloads of a request to 20 MB, at most four at a time", async () => {
   let [open, most] = [0, 0];
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
     most = Math.max(most, ++open);
@@ -197,7 +197,7 @@ const hanging = (_url: unknown, init?: RequestInit) =>
     init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
   });
 
-it("a slow image is given up, and the end of the call is not the client's fault", async () => {
+it("rejects a slow image, but throws if the call ends", async () => {
   // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
   // would go off here, on behalf of an object that is not this one.
   const { setTimeout: later } = globalThis;
@@ -235,8 +235,8 @@ function ask(urls: readonly string[], room: (bytes: number) => boolean) {
   return withInlineImages(conversation, { signal: new AbortController().signal, room });
 }
 
-describe("the isolate's room", () => {
-  it("is taken by what is downloaded, whether its length was declared or not", async () => {
+describe("the isolate's buffer capacity", () => {
+  it("shrinks by each download, whether its length is declared or not", async () => {
     for (const length of [undefined, String(MEGABYTE)]) {
       const { response } = largeImage(MEGABYTE);
       if (length !== undefined) response.headers.set("content-length", length);
@@ -248,7 +248,7 @@ describe("the isolate's room", () => {
     }
   });
 
-  it("where there is none the request is shed, and gives back what it had taken", async () => {
+  it("sheds the request when it is used up, and recovers the request's part", async () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);

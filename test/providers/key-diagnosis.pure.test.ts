@@ -52,32 +52,32 @@ it.each([
   ["host", "a key of a European project at the usual host", {}, ["eu.api.openai.com"]],
   ["region", "a key of an American project in the EU", RESIDENCY, ["us.api.openai.com"]],
   ["key", "a key that no host takes", RESIDENCY, []],
-] as const)("the %s is wrong for %s", async (what, _name, vars, taking) => {
+] as const)("reports a wrong %s for %s", async (what, _name, vars, taking) => {
   const { found } = await wrong(vars, taking);
   expect(found?.wrong).toBe(what);
   for (const host of taking) expect(found?.say).toContain(host);
 });
 
-it("the region is wrong where the answer itself names another region's host, and nobody else is asked", async () => {
+it("reports a wrong region if the response names another region's host, without other calls", async () => {
   const { found, asked } = await wrong(RESIDENCY, [], { status: 401, body: ELSEWHERE });
   expect(found).toMatchObject({ wrong: "region" });
   expect(found?.say).toContain("us.api.openai.com");
   expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
 });
 
-it("the account is wrong where no host takes the key and the one that is called does not say 401", async () => {
+it("reports a wrong account if no host takes the key and the called one returns no 401", async () => {
   expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
 });
 
-it("the host is wrong where nothing answers", async () => {
+it("reports a wrong host if nothing responds", async () => {
   expect((await wrong({}, [], new Error("no such name"))).found).toMatchObject({ wrong: "host" });
 });
 
-it("nothing of the three is wrong where the host that is called takes the key", async () => {
+it("reports nothing if the called host takes the key", async () => {
   expect((await wrong({}, ["api.openai.com"])).found).toBeNull();
 });
 
-it("behind a base URL of the operator's own nobody else is shown the key", async () => {
+it("sends the key to no other host if the operator set a base URL", async () => {
   const { found, asked } = await wrong({ OPENAI_BASE_URL: "https://proxy.test/v1" }, []);
   expect(asked).toEqual(["https://proxy.test/v1/models"]);
   expect(found).toMatchObject({ wrong: "key" });

@@ -20,7 +20,7 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
 
-it("content, refusal and logprobs are present, and nothing else is null", () => {
+it("includes content, refusal and logprobs, and no other null", () => {
   const body = bodyOf({
     ...completion({ content: "Hi", tool_calls: null, function_call: null, annotations: null }),
     system_fingerprint: null,
@@ -40,7 +40,7 @@ it("content, refusal and logprobs are present, and nothing else is null", () => 
   });
 });
 
-it("tool calls finish as tool_calls, with text arguments, {} where there were none, and ids", () => {
+it("finishes tool calls as tool_calls, with text arguments, {} by default, and IDs", () => {
   const tool_calls = [
     { id: "a", function: { name: "f", arguments: { x: 1 } } },
     { function: { name: "g", arguments: "" } },
@@ -59,7 +59,7 @@ it("tool calls finish as tool_calls, with text arguments, {} where there were no
   ]);
 });
 
-it("native finish reasons never leave, and one that means failure is no answer", () => {
+it("maps native finish reasons, and treats a failure reason as no response", () => {
   expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
   expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
   expect(reason("length")).toMatchObject({ finish_reason: "length" });
@@ -69,7 +69,7 @@ it("native finish reasons never leave, and one that means failure is no answer",
   }
 });
 
-it("usage splits the prompt without overlap, and a prompt of none is no usage", () => {
+it("splits the prompt's usage without overlap, and ignores usage without prompt tokens", () => {
   const usage = readUsage({
     prompt_tokens: 100,
     completion_tokens: 50,
@@ -93,7 +93,7 @@ it("usage splits the prompt without overlap, and a prompt of none is no usage", 
   });
 });
 
-it("odd usage is missing and odd details are clamped; nothing is negative, fractional or a crash", () => {
+it("ignores malformed usage, and clamps malformed details", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();
     expect(readUsage({ prompt_tokens: 1, completion_tokens: bad })).toBeNull();
@@ -129,7 +129,7 @@ it("odd usage is missing and odd details are clamped; nothing is negative, fract
 
 const of = (input: unknown) => callOf({ kind: "embeddings", body: { input } });
 
-it("vectors come in the order of their inputs, one for each, or not at all", () => {
+it("returns one vector per input in order, or a failure", () => {
   const data = [1, 0].map((index) => ({ index, embedding: [index] }));
   expect(embeddingsAnswer({ data }, of(["a", "b"]))?.body["data"]).toEqual([
     { object: "embedding", index: 0, embedding: [0] },
@@ -144,7 +144,7 @@ it("vectors come in the order of their inputs, one for each, or not at all", () 
   expect(counts).toEqual([[1], [2], [1], [2]]);
 });
 
-it("base64 is little-endian float32 and comes back to the same numbers", () => {
+it("converts little-endian float32 base64 to the same numbers", () => {
   expect(floatsToBase64([1, -2])).toBe("AACAPwAAAMA=");
   expect(base64ToFloats("AACAPwAAAMA=")).toEqual([1, -2]);
   expect([base64ToFloats("AACAPw"), base64ToFloats("AAA="), base64ToFloats("%%")]).toEqual([

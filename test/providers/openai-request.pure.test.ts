@@ -15,7 +15,7 @@ function sent(body: JsonObject, profile: string, more: object = {}): JsonObject 
   return request.body;
 }
 
-it("only allowed fields leave: no address, header, end user or field that costs extra", () => {
+it("sends only allowed fields: no address, header, end user or field that costs extra", () => {
   const body = {
     model: "cheap",
     messages: [],
@@ -56,19 +56,16 @@ const DOORS = [
   { door: responsesEndpoint, body: { model: "m", input: "Hi" } },
 ];
 
-it.each(DOORS)(
-  "a cache that is only warmed is refused at the $door.name door",
-  ({ door, body }) => {
-    const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
-    expect(parsed).toMatchObject({
-      ok: false,
-      failure: { kind: "invalid_request", param: "prompt_cache_options.prewarm" },
-    });
-  },
-);
+it.each(DOORS)("rejects a prewarmed cache at the $door.name endpoint", ({ door, body }) => {
+  const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
+  expect(parsed).toMatchObject({
+    ok: false,
+    failure: { kind: "invalid_request", param: "prompt_cache_options.prewarm" },
+  });
+});
 
 it.each(DOORS)(
-  "other options of a cache are left out and named at the $door.name door",
+  "drops and reports other cache options at the $door.name endpoint",
   ({ door, body }) => {
     const prompt_cache_options = { mode: "explicit", ttl: "12h", comparison_response_id: "resp_1" };
     const parsed = door.parse({ ...body, prompt_cache_options }, AT);
@@ -83,7 +80,7 @@ it.each(DOORS)(
   },
 );
 
-it("a stream always asks for usage, whatever the client said; Mistral tells it unasked", () => {
+it("requests usage for every stream, except at Mistral, which always sends it", () => {
   const body = { messages: [], stream_options: { include_usage: false } };
   const chatting = [...PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
   expect(chatting).toHaveLength(PROFILES.size - 2);
@@ -95,7 +92,7 @@ it("a stream always asks for usage, whatever the client said; Mistral tells it u
   }
 });
 
-it("agents' extras inside messages and tools are dropped, what is OpenAI's stays", () => {
+it("drops agents' extra fields in messages and tools, and keeps OpenAI's", () => {
   const extra = { cache_control: { type: "ephemeral" } };
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
   const image = { type: "image_url", image_url: { url: "data:," } };
@@ -120,7 +117,7 @@ it("agents' extras inside messages and tools are dropped, what is OpenAI's stays
   expect(sent(body, "generic")).toMatchObject({ messages: [{ role: "system" }, {}, {}] });
 });
 
-it("embeddings are asked for as the client asked, with neither cap nor stream", () => {
+it("forwards an embeddings request without cap and stream", () => {
   const body = { input: [[1, 2]], encoding_format: "base64", dimensions: 8, user: "u", n: 2 };
   const call = callOf({ kind: "embeddings", upstreamId: "up", body });
   const profile = PROFILES.get("openai");

@@ -40,14 +40,14 @@ it.each([
   ["response_format", { text: { format: { type: "json_schema", description: LONG } } }, {}],
   ["tools", null, { tools: [{ type: "function", function: { name: "f", description: LONG } }] }],
 ] as const)(
-  "%s that a whole answer would say again, and make too large to be held, are refused before anybody is asked",
+  "rejects %s that make the repeated response too large, before any call",
   async (param, native, chat) => {
     expect(await asking(native, chat)).toEqual({ asked: 0, param });
     expect(await asking(native, chat, true)).toEqual({ asked: 1, param: null });
   },
 );
 
-it("what is only long is asked, and so is input of any length", async () => {
+it("accepts long requests that aren't repeated, and input of any length", async () => {
   const instructions = "x".repeat(4 * MIB);
   expect(await asking({ instructions, input: LONG }, {})).toEqual({ asked: 1, param: null });
 });
@@ -58,7 +58,7 @@ function written(value: unknown): number {
   return text.replaceAll(/[\u0080-\uffff]/g, String.raw`\u0000`).length;
 }
 
-it("what is not refused can be held, however it is written, and what is refused is long", () => {
+it("accepts only requests whose response fits in memory, and rejects only long ones", () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof(
       { maxDepth: 12 },

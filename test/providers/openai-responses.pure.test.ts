@@ -44,8 +44,8 @@ async function sent(body: JsonObject): Promise<JsonObject> {
   return asked[0].json;
 }
 
-describe("where a chat goes", () => {
-  it("a model that takes tools over Responses alone is asked there, all others as ever", async () => {
+describe("the endpoint for a chat", () => {
+  it("is Responses for models whose tools require it, and chat completions for others", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
@@ -53,14 +53,14 @@ describe("where a chat goes", () => {
     expect(other.asked[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
   });
 
-  it("Responses is spoken with clients that do, Messages it does not", () => {
+  it("supports the protocol Responses, but not Messages", () => {
     expect(OPENAI.speaks?.("responses", "gpt-6-sol")).toBe(true);
     expect(OPENAI.speaks?.("messages", MODEL)).toBe(false);
   });
 });
 
-describe("what is sent", () => {
-  it("a conversation as items: reasoning before what it led to, each result by its call", async () => {
+describe("the request for a chat over Responses", () => {
+  it("contains the conversation as items: reasoning before its calls, results by call", async () => {
     const thought = { type: "openai.reasoning", summary: [], encrypted_content: ENCRYPTED };
     const body = await sent({
       messages: [
@@ -108,7 +108,7 @@ describe("what is sent", () => {
     ]);
   });
 
-  it("tools flat and not strict unless said, and the choice among them", async () => {
+  it("contains flat tools, not strict by default, and the choice among them", async () => {
     const grammar = { definition: "start: x", syntax: "lark" };
     const tools = [
       { type: "function", function: { name: "f", description: "F", strict: true } },
@@ -135,7 +135,7 @@ describe("what is sent", () => {
     });
   });
 
-  it("nothing is stored, reasoning comes back encrypted, and only what is known goes out", async () => {
+  it("stores nothing, requests encrypted reasoning, and contains only known fields", async () => {
     const body = await sent({
       temperature: 0.5,
       seed: 1,
@@ -166,7 +166,7 @@ describe("what is sent", () => {
     });
   });
 
-  it.each([[["x"]], ["x"]])("stop %j is left out and named, blanks alone are not", async (stop) => {
+  it.each([[["x"]], ["x"]])("omits and reports stop %j, except blanks", async (stop) => {
     const named: string[] = [];
     const onDropped = (fields: readonly string[]): void => void named.push(...fields);
     for (const given of [stop, [stop].flat().map(() => " ")]) {
@@ -184,21 +184,21 @@ describe("what is sent", () => {
   it.each([
     ["functions", { functions: [{ name: "f" }] }],
     ["n", { n: 2 }],
-  ])("%s cannot be kept and is refused before anything is sent", async (param, body) => {
+  ])("fails before sending for %s", async (param, body) => {
     const { answer, asked } = await answerTo(OPENAI, call61(body), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "refused", param } });
     expect(asked).toEqual([]);
   });
 
-  it("a cap below 16 is refused, never raised", async () => {
+  it("fails for a cap below 16", async () => {
     const { answer } = await answerTo(OPENAI, call61({}, { cap: 15 }), RESPONSES_CHAT.text.json);
     expect(answer).toMatchObject({ failure: { kind: "refused", param: "max_tokens" } });
   });
 });
 
-describe("what comes back", () => {
+describe("the response for a chat over Responses", () => {
   it.each(Object.entries(RESPONSES_CHAT))(
-    "%s: a stream says the same however it is cut, and what its JSON says",
+    "contains the same in a stream, however it is split, as in JSON: %s",
     async (_, { json: whole, stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, call61(), streamed);
       const { answer } = await answerTo(OPENAI, call61(), whole);
@@ -219,14 +219,14 @@ describe("what comes back", () => {
     },
   );
 
-  it("usage with what was cached and reasoned", async () => {
+  it("contains usage with cached and reasoning tokens", async () => {
     const { answer } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.reasoning.json);
     expect(answer).toMatchObject({
       usage: { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 2 },
     });
   });
 
-  it("reasoning travels encrypted to the client and back", async () => {
+  it("contains encrypted reasoning, which returns with the next request", async () => {
     const { details } = messageOf(
       await eventsOf(OPENAI, call61(), RESPONSES_CHAT.reasoning.stream),
     );
@@ -239,7 +239,7 @@ describe("what comes back", () => {
     });
   });
 
-  it("a custom tool's input is no JSON, streamed or whole", async () => {
+  it("contains a custom tool's text input, streamed or not", async () => {
     const made = call("call_9", "patch", ["*** Be", "gin"]);
     const custom = (item: object) =>
       JSON.parse(
@@ -258,7 +258,7 @@ describe("what comes back", () => {
     expect(inputs.map(({ custom: one }) => one?.input).join("")).toBe("*** Begin");
   });
 
-  it("arguments that were not streamed come with the end of their call", async () => {
+  it("contains arguments that arrive only at the end of their call", async () => {
     const { begun, whole } = call("call_1", "f", ['{"a":1}']);
     const events = [
       ...begin(),
@@ -269,7 +269,7 @@ describe("what comes back", () => {
     expect(tools).toMatchObject([{ name: "f", arguments: '{"a":1}' }]);
   });
 
-  it("only a terminal event ends a stream; what follows it is nobody's", async () => {
+  it("ends only with a terminal event, and ignores what follows", async () => {
     const open = await eventsOf(OPENAI, call61(), RESPONSES_FAILED.cut);
     expect(open.some((event) => event.kind === "end")).toBe(false);
     const done = stream([...begin(), ...itemEvents(text(HELLO), 0)]);
@@ -284,7 +284,7 @@ describe("what comes back", () => {
     ["server_error", "retry"],
     ["invalid_prompt", "refused"],
     ["context_length_exceeded", "refused"],
-  ])("an answer that failed for %s is %s, and nothing of ours is told", async (code, kind) => {
+  ])("becomes, for an error %s, %s without our secrets", async (code, kind) => {
     const error = { code, message: `It failed for ${CANARY.key}` };
     const whole = json(response([], { status: "failed", error, usage: null }));
     const { answer } = await answerTo(OPENAI, call61(), whole);
@@ -296,14 +296,14 @@ describe("what comes back", () => {
 const passed = (events: readonly StreamEvent[]) =>
   events.flatMap((event) => (event.kind === "native" ? [event] : []));
 
-describe("natively", () => {
+describe("a native Responses request", () => {
   const native = {
     body: { model: "x", input: "Hi", store: true, max_output_tokens: 9, truncation: "auto" },
     headers: {},
   };
   const natively = { ...call61(), native };
 
-  it("the client's body goes with our model, cap and nothing stored", async () => {
+  it("contains the client's body with our model and cap, and stores nothing", async () => {
     const { asked } = await answerTo(OPENAI, natively, RESPONSES_CHAT.text.json);
     expect(asked[0]?.json).toEqual({
       model: MODEL,
@@ -317,7 +317,7 @@ describe("natively", () => {
     });
   });
 
-  it("the whole answer comes as it was, with its usage, what it says and why it ended", async () => {
+  it("returns the response unchanged, with usage, text and finish reason", async () => {
     const { answer } = await answerTo(OPENAI, natively, RESPONSES_CHAT.tool.json);
     expect(answer).toMatchObject({
       kind: "json",
@@ -328,7 +328,7 @@ describe("natively", () => {
   });
 
   it.each(Object.entries(RESPONSES_CHAT))(
-    "%s: every event is passed in its order, however they are cut",
+    "passes every event in order, however they are split: %s",
     async (_, { stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, natively, streamed);
       const events = await eventsOf(OPENAI, natively, streamed);
@@ -345,7 +345,7 @@ describe("natively", () => {
   it.each([
     ["natively", natively],
     ["converted", call61()],
-  ])("%s: while a reasoning item is open the model is said to think", async (_, asked) => {
+  ])("reports thinking while a reasoning item is open: %s", async (_, asked) => {
     const kinds = (await eventsOf(OPENAI, asked, RESPONSES_CHAT.reasoning.stream)).map(
       ({ kind }) => kind,
     );
@@ -355,12 +355,12 @@ describe("natively", () => {
     expect(kinds.slice(last + 1, -2)).not.toEqual([]);
   });
 
-  it("what promises nothing comes with the first event that does", async () => {
+  it("delays events without content until the first with content", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.errorFirst);
     expect(events.map(({ kind }) => kind)).toEqual(["error"]);
   });
 
-  it("what is metered is what was said", async () => {
+  it("meters the output's text", async () => {
     const { stream: streamed } = scenario([
       reasoning(["Let me ", "think."]),
       text(["42"]),
@@ -370,7 +370,7 @@ describe("natively", () => {
     expect(said.join("")).toBe("Let me think.42f{}");
   });
 
-  it("a failure that was provoked says what it used", async () => {
+  it("reports the usage of a failure that the request provoked", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.provoked.stream);
     expect(events.slice(-2)).toMatchObject([
       { kind: "usage", usage: { input: 8, output: 3 } },

@@ -22,7 +22,7 @@ const begun = (index: number, name: string) => ({
 });
 
 it.each([{}, { index: null }, { id: "" }])(
-  "whole calls that come one by one without index and id are calls of their own: %j",
+  "separates whole calls that arrive one by one without index and ID: %j",
   (more) => {
     const calls = [whole("f"), whole("g")].map((call) => part({ ...call, ...more }));
     const rest = part({ function: { arguments: " " } });
@@ -35,7 +35,7 @@ it.each([{}, { index: null }, { id: "" }])(
   },
 );
 
-it("a name that is repeated under its index begins nothing", () => {
+it("starts no new call for a repeated name with its index", () => {
   const calls = callsOf(part({ index: 0, ...whole("f") }), part({ index: 0, ...whole("f") }));
   expect(calls).toEqual([begun(0, "f"), { index: 0, function: { arguments: "{}" } }]);
 });

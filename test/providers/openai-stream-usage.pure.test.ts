@@ -20,7 +20,7 @@ const choice = (index: number, finish: string | null, more: object = {}) => ({
 });
 const used = { usage: USAGE };
 
-it("usage is the whole's once every choice that was asked for has finished, and never before", () => {
+it("reports complete usage only after every requested choice has finished", () => {
   expect(wholes(1, choice(0, null), usageChunk())).toEqual([false]);
   expect(wholes(1, usageChunk(), OPENING, FINISH)).toEqual([false]);
   expect(wholes(1, OPENING, FINISH, usageChunk())).toEqual([true]);
@@ -30,7 +30,7 @@ it("usage is the whole's once every choice that was asked for has finished, and 
   expect(wholes(2, one, usageChunk(), two, usageChunk())).toEqual([false, false, true, true]);
 });
 
-it("the call says how many choices were asked for", async () => {
+it("reads the number of choices from the call", async () => {
   const host = { id: "openai", baseUrl: "https://upstream.test/v1", secret: "k" };
   const provider = openAiCompatible({ ...host, profile: OPENAI_PROFILE });
   const body = [choice(0, "stop", used), choice(1, "stop")].map(sse).join("") + DONE;

@@ -47,7 +47,7 @@ const ANSWER = [
 ];
 const TEXT = `: hi\n\n${ANSWER.map(sse).join(": keep-alive\n\n")}${DONE}`;
 
-it("a stream cut at every byte gives the same events, and so does one byte at a time", () => {
+it("returns the same events for a stream split at any byte or into single bytes", () => {
   const bytes = new TextEncoder().encode(TEXT);
   const whole = read([bytes]);
   expect(whole.map((event) => event.kind)).toEqual(["chunk", "chunk", "chunk", "usage", "end"]);
@@ -58,7 +58,7 @@ it("a stream cut at every byte gives the same events, and so does one byte at a 
   expect(read(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1)))).toEqual(whole);
 });
 
-it("CRLF, CR and LF are the same line ends, cut anywhere", () => {
+it("accepts CRLF, CR and LF, split anywhere", () => {
   const whole = readText(TEXT);
   for (const end of ["\r\n", "\r"]) {
     const bytes = new TextEncoder().encode(TEXT.replaceAll("\n", end));
@@ -68,7 +68,7 @@ it("CRLF, CR and LF are the same line ends, cut anywhere", () => {
   }
 });
 
-it("several data lines are one payload, a space after the colon is optional, fields unknown are skipped", () => {
+it("joins several data lines, accepts a missing space, and skips unknown fields", () => {
   const decoder = new SseDecoder();
   const bytes = new TextEncoder().encode(
     "id: 7\nretry: 1\ndata:a\ndata: b\ndata\nfoo\n\ndata:  c\n\n\n\n",
@@ -79,12 +79,12 @@ it("several data lines are one payload, a space after the colon is optional, fie
   expect([...crlf].flatMap((_, at) => cut.push(crlf.subarray(at, at + 1)))).toEqual(["a\nb"]);
 });
 
-it("an event without its last newline is read at the end of the file", () => {
+it("reads an event without its last newline at the end of the body", () => {
   expect(readText(TEXT.trimEnd())).toEqual(readText(TEXT));
   expect(new SseDecoder().flush()).toEqual([]);
 });
 
-it("an event past the maximum stops the decoding instead of growing", () => {
+it("stops decoding at an oversized event", () => {
   const decoder = new SseDecoder(100);
   expect(decoder.push(new TextEncoder().encode(`data: ok\n\ndata: ${"x".repeat(60)}`))).toEqual([
     "ok",
@@ -97,7 +97,7 @@ it("an event past the maximum stops the decoding instead of growing", () => {
   expect(lines.overflowed).toBe(true);
 });
 
-it("text and finish reason in one chunk become two, and the last has an empty delta", () => {
+it("splits text and finish reason of one chunk, with an empty last delta", () => {
   const choices = readChunks(chunkOf({ role: "assistant", content: "Hello" }, "stop"));
   expect(choices).toMatchObject([
     { delta: { role: "assistant", content: "Hello" }, finish_reason: null },
@@ -106,7 +106,7 @@ it("text and finish reason in one chunk become two, and the last has an empty de
   expect(choices[1]?.delta).toEqual({});
 });
 
-it("the role comes first and once per choice, whatever the upstream repeats or leaves out", () => {
+it("sends the role once per choice, first, however often the upstream does", () => {
   const repeated = readChunks(
     chunkOf({ role: "assistant", content: "a" }),
     chunkOf({ role: "assistant", content: "b" }),
@@ -125,7 +125,7 @@ it("the role comes first and once per choice, whatever the upstream repeats or l
   expect(choicesOf(two).map((choice) => choice.delta["role"])).toEqual(["assistant", "assistant"]);
 });
 
-it("nothing that the schema forbids to be null is null, and nothing the upstream added gets through", () => {
+it("omits nulls that the schema forbids, and the upstream's own fields", () => {
   const events = readText(
     sse(
       chunkOf({
@@ -148,7 +148,7 @@ it("nothing that the schema forbids to be null is null, and nothing the upstream
   expect(choicesOf(events)[0]).toHaveProperty("logprobs", null);
 });
 
-it("a tool call has index always, id, type and name once, and its calls are not mixed", () => {
+it("sends a tool call's index always, ID, type and name once, without mixing calls", () => {
   const choices = readChunks(
     chunkOf({ role: "assistant", content: null }),
     toolChunk(0, { id: "call_a", type: "function", function: { name: "f", arguments: "" } }),
@@ -167,7 +167,7 @@ it("a tool call has index always, id, type and name once, and its calls are not 
   ]);
 });
 
-it("calls that share an index but not an id are two calls, one in each delta", () => {
+it("separates calls that share an index but not an ID, one per delta", () => {
   const choices = readChunks(chunkOf({ tool_calls: [tool("call_a"), tool("call_b")] }, "stop"));
   const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);
   expect(calls.map((call) => [call["index"], call["id"]])).toEqual([
@@ -179,7 +179,7 @@ it("calls that share an index but not an id are two calls, one in each delta", (
   );
 });
 
-it("a tool without parameters is called with {} and an id is made where none came", () => {
+it("calls a tool without parameters with {}, and creates a missing ID", () => {
   const choices = readChunks(
     chunkOf({ tool_calls: [{ function: { name: "now" } }] }),
     chunkOf({}, "tool_calls"),
@@ -196,7 +196,7 @@ it("a tool without parameters is called with {} and an id is made where none cam
   ]);
 });
 
-it("reasoning is passed on as reasoning_content whatever it was called", () => {
+it("returns reasoning as reasoning_content, whatever its upstream name", () => {
   const choices = readChunks(
     chunkOf({ reasoning: "hm" }),
     chunkOf({ reasoning_content: "so", content: null }),
@@ -210,7 +210,7 @@ it("reasoning is passed on as reasoning_content whatever it was called", () => {
   expect(choices.at(-1)?.finish_reason).toBe("stop");
 });
 
-it("usage is its own event: on a chunk with choices, on one without, repeated, but never when odd", () => {
+it("emits usage as its own event from any chunk, but not if malformed", () => {
   expect(used([chunkOf({ content: "x" }, "stop", { usage: USAGE })])).toHaveLength(1);
   expect(used([usageChunk(), usageChunk({ ...USAGE, completion_tokens: 9 })]).at(-1)?.output).toBe(
     9,
@@ -219,13 +219,13 @@ it("usage is its own event: on a chunk with choices, on one without, repeated, b
   expect(used([{ usage: USAGE }])).toHaveLength(1);
 });
 
-it("chunks without choices and empty ones are dropped, they would break every client", () => {
+it("drops empty chunks and those without choices, which would break clients", () => {
   const ping = { type: "ping" };
   const empty = { ...chunkOf({}), choices: [] };
   expect(readText(sse(ping) + sse(empty) + "data:\n\n")).toEqual([]);
 });
 
-it("an error in any shape ends the stream, and what follows is ignored", () => {
+it("ends the stream at an error in any format", () => {
   const bodies = [
     sse({ error: { message: "canary", type: "server_error", code: null } }),
     sse({ error: "canary" }),

@@ -102,7 +102,7 @@ function heardBy(reader: PacedReader): { atMs: number; text: string | null }[] {
   return heard;
 }
 
-it("the first bytes are handed on at once, those that come sooner than the pace together when it is over", async () => {
+it("delivers first bytes immediately, and gathers those within the pace", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -119,7 +119,7 @@ it("the first bytes are handed on at once, those that come sooner than the pace 
   ]);
 });
 
-it("bytes that come later than the pace after the last ones are handed on at once", async () => {
+it("delivers bytes immediately if they arrive later than the pace", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -137,9 +137,9 @@ it("bytes that come later than the pace after the last ones are handed on at onc
 });
 
 it.each([
-  ["the end", (script: ReturnType<typeof scripted>) => script.end(), null],
-  ["a break", (script: ReturnType<typeof scripted>) => script.break(), "broken"],
-] as const)("what was gathered is handed on before %s, without waiting", async (_, end, last) => {
+  ["the end of the body", (script: ReturnType<typeof scripted>) => script.end(), null],
+  ["an error", (script: ReturnType<typeof scripted>) => script.break(), "broken"],
+] as const)("delivers gathered bytes before %s without waiting", async (_, end, last) => {
   const script = scripted();
   const heard = heardBy(paced(script.body, PACE_MS));
   script.say("a");
@@ -152,7 +152,7 @@ it.each([
   expect(heard.at(-1)?.atMs).toBe(2);
 });
 
-it("what was gathered is handed on when the body is cancelled, and then its end", async () => {
+it("delivers gathered bytes and the end when the body is cancelled", async () => {
   const { body, say } = scripted();
   const reader = paced(body, PACE_MS);
   const heard = heardBy(reader);
@@ -165,7 +165,7 @@ it("what was gathered is handed on when the body is cancelled, and then its end"
   expect(heard.map(({ text }) => text)).toEqual(["a", "b", null]);
 });
 
-it("what was gathered waits no longer once it is 64 KiB", async () => {
+it("delivers gathered bytes once they reach 64 KiB", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -181,7 +181,7 @@ it("what was gathered waits no longer once it is 64 KiB", async () => {
   ]);
 });
 
-it("while nobody asks, nothing more is read than the one chunk that was asked for", async () => {
+it("reads only one requested chunk ahead while no one reads", async () => {
   const { body, say, pulled } = scripted();
   const reader = paced(body, PACE_MS);
   const first = reader.next();
@@ -193,7 +193,7 @@ it("while nobody asks, nothing more is read than the one chunk that was asked fo
   expect(pulled()).toBe(before);
 });
 
-it("a clock that steps back holds nothing back: what comes after it is handed on", async () => {
+it("delivers later bytes immediately after the clock steps back", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -204,7 +204,7 @@ it("a clock that steps back holds nothing back: what comes after it is handed on
   expect(heard.map(({ text }) => text)).toEqual(["a", "b"]);
 });
 
-it("with a pace of 0 every chunk is handed on by itself, as it comes", async () => {
+it("delivers every chunk separately with a pace of 0", async () => {
   const { body, say, end } = scripted();
   const heard = heardBy(paced(body, 0));
   for (const text of ["a", "b", "c"]) {
@@ -226,7 +226,7 @@ async function untilFast(say: (text: string) => void): Promise<void> {
   }
 }
 
-it("a body that stays fast is read when its bytes are due, not for each chunk", async () => {
+it("reads a fast body when its bytes are due, not per chunk", async () => {
   const { source, say, reads } = gathering();
   const heard = heardBy(pacedSource(source));
   await untilFast(say);
@@ -240,7 +240,7 @@ it("a body that stays fast is read when its bytes are due, not for each chunk", 
   expect(heard.map(({ text }) => text).join("")).toBe("a".repeat(75));
 });
 
-it("one that was fast and is slow now is handed on as it comes", async () => {
+it("delivers bytes as they arrive after a fast body becomes slow", async () => {
   const { source, say } = gathering();
   const heard = heardBy(pacedSource(source));
   await untilFast(say);
@@ -258,7 +258,7 @@ it("one that was fast and is slow now is handed on as it comes", async () => {
 });
 
 it.each(["the end", "a cancel"])(
-  "what the runtime has gathered is handed on before %s, without waiting",
+  "delivers bytes that the runtime gathered before %s without waiting",
   async (what) => {
     const { source, say, end } = gathering();
     const reader = pacedSource(source);
@@ -279,7 +279,7 @@ it.each(["the end", "a cancel"])(
   },
 );
 
-it("whatever comes whenever, gathered by the runtime: all of it in order, none later than the pace", async () => {
+it("delivers everything in order within the pace, gathered by the runtime", async () => {
   const arrivals = fc.array(
     fc.record({
       afterMs: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 40 })),
@@ -318,7 +318,7 @@ it("whatever comes whenever, gathered by the runtime: all of it in order, none l
   );
 });
 
-it("whatever comes whenever: all of it in order, none later than the pace, none sooner than the pace after the last", async () => {
+it("delivers everything in order within the pace, and not before it", async () => {
   const arrivals = fc.array(
     fc.record({ afterMs: fc.nat({ max: 40 }), text: fc.string({ minLength: 1, maxLength: 5 }) }),
     { maxLength: 30 },

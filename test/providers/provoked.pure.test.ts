@@ -45,14 +45,14 @@ const kept = (failure: unknown) => {
 };
 
 it.each(Object.entries(PROVOKED))(
-  "%s: a reply that a client can provoke blames no route",
+  "does not count a failure that a client can provoke against the route: %s",
   (_, failure) => {
     expect(kept(failure)).toEqual({ kind: "retry", fault: "request" });
   },
 );
 
 it.each(Object.entries(OWN))(
-  "%s: giving up for want of room or time is the route's fault",
+  "counts a failure for lack of capacity or time against the route: %s",
   (_, failure) => {
     expect(kept(failure)).toEqual({ kind: "retry", fault: undefined });
   },

@@ -53,7 +53,7 @@ function sentBody(init: RequestInit | undefined): unknown {
   return JSON.parse(typeof init?.body === "string" ? init.body : "null");
 }
 
-it("an Ollama works by configuration alone: no Authorization header, max_tokens, system role", async () => {
+it("calls Ollama with max_tokens and a system role, without an Authorization header", async () => {
   const message = { role: "assistant", content: "Hello" };
   const asked = upstream(() => Response.json({ choices: [{ message, finish_reason: "stop" }] }));
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
@@ -69,7 +69,7 @@ it("an Ollama works by configuration alone: no Authorization header, max_tokens,
   });
 });
 
-it("a vLLM with a key streams: the key is sent, usage is asked for", async () => {
+it("streams from vLLM with its key, and requests usage", async () => {
   const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
   const headers = { "content-type": "text/event-stream" };
   const asked = upstream(() => new Response(chunks.map(sse).join("") + DONE, { headers }));
@@ -83,7 +83,7 @@ it("a vLLM with a key streams: the key is sent, usage is asked for", async () =>
   expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
 });
 
-it("a provider is live when its secret is set: OpenAI by its key, an entry by the one it names", () => {
+it("activates OpenAI by its key, and an entry of PROVIDERS by its named secret", () => {
   const live = (vars: Record<string, string>) =>
     liveProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);
@@ -99,7 +99,7 @@ it("a provider is live when its secret is set: OpenAI by its key, an entry by th
   expect([...buildProviders(configOf(all), SANDBOX).keys()]).toEqual(live(all));
 });
 
-it("OpenAI is called on the host of this region, or on the proxy that is set", async () => {
+it("calls OpenAI at this region's host, or at the configured proxy", async () => {
   const asked = upstream(() => new Response("", { status: 500 }));
   await askOpenAi({ OPENAI_RESIDENCY: "on" });
   await askOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });
@@ -113,7 +113,7 @@ it("OpenAI is called on the host of this region, or on the proxy that is set", a
   ]);
 });
 
-it("a redirect, a body of the wrong kind and a network error are failures, not answers", async () => {
+it("treats a redirect, an invalid body and a network error as failures", async () => {
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
   const provider = buildProviders(config, SANDBOX).get("ollama");
   const headers = { location: "http://169.254.169.254/" };
@@ -137,7 +137,7 @@ it("a redirect, a body of the wrong kind and a network error are failures, not a
   }
 });
 
-it("a profile or an address that cannot work is named", () => {
+it("reports an invalid profile or address", () => {
   const entries = [
     { ...LOCAL[0], profile: "olama" },
     { ...LOCAL[0], id: "two", base_url: "ftp://host/v1" },

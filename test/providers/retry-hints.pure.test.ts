@@ -13,11 +13,11 @@ it.each([
   ["try again in 2 weeks", null],
   ["retry after lunch", null],
   ["", null],
-])("%j is a wait of %j ms", (message, ms) => {
+])("reads %j as a wait of %j ms", (message, ms) => {
   expect(wait({}, message)).toBe(ms);
 });
 
-it("the limits that are used up decide, else the first to begin anew; at most a minute", () => {
+it("uses exhausted limits, otherwise the earliest reset, up to a minute", () => {
   const reset = { "x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s" };
   expect(wait(reset)).toBe(1000);
   expect(wait({ ...reset, "x-ratelimit-remaining-tokens": "0" })).toBe(60_000);
@@ -27,7 +27,7 @@ it("the limits that are used up decide, else the first to begin anew; at most a 
   expect(wait({ "x-ratelimit-reset": "120ms" })).toBe(120);
 });
 
-it("a date, an odd word and a header of another thing are no hint", () => {
+it("ignores a date, an invalid value and an unrelated header", () => {
   const odd = ["1741305600000", "2026-11-21T10:00:00Z", "soon", "-1", "1x", ""];
   expect(odd.map((value) => wait({ "x-ratelimit-reset-requests": value }))).toEqual(
     odd.map(() => null),
@@ -37,6 +37,6 @@ it("a date, an odd word and a header of another thing are no hint", () => {
   ).toBeNull();
 });
 
-it("what a host says in words comes before its limits", () => {
+it("prefers the time in a message to the limits", () => {
   expect(wait({ "x-ratelimit-reset-requests": "30s" }, "Please retry after 2 seconds")).toBe(2000);
 });

@@ -18,7 +18,7 @@ function fail(health: RouteHealth, failure: ProviderFailure, times: number, nowM
 }
 
 describe("a route's health", () => {
-  it("disables for a minute, twice as long each time, ten minutes at most; an answer ends that", () => {
+  it("disables the route for a minute, doubling up to ten minutes, until a success", () => {
     const health = new RouteHealth();
     const lengths: number[] = [];
     let nowMs = 0;
@@ -37,13 +37,13 @@ describe("a route's health", () => {
     expect(health.pass("up:m", nowMs)).toEqual({ why: "disabled", untilMs: nowMs + MINUTE });
   });
 
-  it("disabled by many requests at once is disabled once", () => {
+  it("counts concurrent failures as one for its disabled time", () => {
     const health = new RouteHealth();
     fail(health, BAD_KEY, 20);
     expect(health.pass("up:m", MINUTE)).toBe("free");
   });
 
-  it("overloaded with a time: out for so long, a minute at most, and no fault", () => {
+  it("pauses an overloaded route for its retry-after, up to a minute, without a fault", () => {
     const health = new RouteHealth();
     fail(health, busy(7000), 20);
     expect(health.pass("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
@@ -52,7 +52,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", 7000 + MINUTE)).toBe("free");
   });
 
-  it("overloaded three times without a time opens its breaker, as five faults do", () => {
+  it("opens after three overloads without a time, like after five faults", () => {
     for (const [failure, times] of [
       [busy(), 3],
       [busy(0), 3],
@@ -68,7 +68,7 @@ describe("a route's health", () => {
     }
   });
 
-  it("five streams that began and broke off open its breaker", () => {
+  it("opens after five streams that break off", () => {
     const health = new RouteHealth();
     for (let at = 0; at < 5; at++) {
       expect(health.pass("up:m", 0)).toBe("free");
@@ -78,7 +78,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
   });
 
-  it("what an upstream says of the request or our key there never opens a breaker", () => {
+  it("never opens for rejections of the request or our key", () => {
     const health = new RouteHealth();
     fail(health, REFUSED, 100);
     expect(health.standings(0)).toEqual([]);
@@ -88,7 +88,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", MINUTE)).toBe("free");
   });
 
-  it("a probe that is refused, told to wait or has a bad key leaves room for the next probe", () => {
+  it("admits another probe after one with a rejection, wait or bad key", () => {
     for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
@@ -99,7 +99,7 @@ describe("a route's health", () => {
     }
   });
 
-  it("operators see what is left out and why, and nothing else", () => {
+  it("lists only routes in cooldown with their reason", () => {
     const health = new RouteHealth();
     health.served("up:well", "free", 0);
     health.failed("up:key", "free", BAD_KEY, 0);
@@ -122,7 +122,7 @@ describe("a route's health", () => {
     expect(health.standings(MINUTE)).toEqual([]);
   });
 
-  it("its memory is bounded: of two thousand routes the last thousand are known", () => {
+  it("remembers only the last 1,000 routes", () => {
     const health = new RouteHealth();
     for (let at = 0; at < 2000; at++) health.failed(`r${at}`, "free", BAD_KEY, 0);
     expect(health.standings(1)).toHaveLength(1000);

@@ -10,7 +10,7 @@ import { callOf, messageOf } from "./adapter-kit.ts";
 it.each([
   ["nine", NINE],
   ["word", WORD_64],
-])("ids for calls (%s) fit, are the same each time, and never meet", (_, shape) => {
+])("maps call IDs (%s) to valid, stable and unique ones", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
       const first = new ToolCallIds(shape);
@@ -24,7 +24,7 @@ it.each([
   );
 });
 
-it("an id that fits already stays as it is, also when another would be mapped to it", () => {
+it("keeps a valid ID, even if another would map to it", () => {
   const mapped = new ToolCallIds(NINE).idFor("call_long");
   const ids = new ToolCallIds(NINE);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
@@ -32,7 +32,7 @@ it("an id that fits already stays as it is, also when another would be mapped to
   expect(ids.idFor("call_long")).not.toBe(mapped);
 });
 
-it("chunks come in OpenAI's order: role once, calls numbered, {} for none, one finish", () => {
+it("orders chunks like OpenAI: role once, numbered calls, {} by default, one finish", () => {
   const builder = new ChunkBuilder();
   const events = [
     ...builder.reasoning("hm"),
@@ -59,7 +59,7 @@ it("chunks come in OpenAI's order: role once, calls numbered, {} for none, one f
   expect(JSON.stringify(events).match(/"finish_reason":"/g)).toHaveLength(1);
 });
 
-it("a completion says tool_calls when one was made, and null content beside it", () => {
+it("finishes with tool_calls and null content if there is a call", () => {
   const { body } = completionOf(
     [
       [
@@ -89,7 +89,7 @@ it("a completion says tool_calls when one was made, and null content beside it",
 
 const used = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 });
 
-it("embeddings in slices come back whole, in order, their usage summed", async () => {
+it("merges embedding slices completely, in order, with summed usage", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(30), fc.integer({ min: 1, max: 7 }), async (count, size) => {
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
@@ -108,7 +108,7 @@ it("embeddings in slices come back whole, in order, their usage summed", async (
   );
 });
 
-it("one slice that fails fails the call, one without usage makes it unknown, tokens are refused", async () => {
+it("fails the call if a slice fails, drops usage if one has none, and rejects tokens", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
   const ok: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
   expect(await inBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });

@@ -96,7 +96,7 @@ function finishedAt(frames: readonly string[], reader: () => FrameReader): numbe
 
 describe.each(PROTOCOLS)("a stream of %s", (_, reader, chat) => {
   const streamed = Object.entries(chat).filter(([, { stream }]) => (stream.status ?? 200) === 200);
-  it.each(streamed)("with %s is not changed by noise", (__, { stream }) => {
+  it.each(streamed)("ignores noise in %s", (__, { stream }) => {
     const body = String(stream.body);
     const readText = (text: string): string =>
       resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
@@ -124,7 +124,7 @@ function read(parts: readonly Uint8Array[]): string {
   return resultOf(eventsOf(converseReader(new ConverseReader(null, [])), parts));
 }
 
-describe("a stream of Converse", () => {
+describe("a Converse stream", () => {
   const unreadable = new TextEncoder().encode("{");
   const noise = ["citation", "contentBlockDelta", "metadata"].map((type) =>
     frame([[":event-type", type]], unreadable),
@@ -136,7 +136,7 @@ describe("a stream of Converse", () => {
     ],
     new TextEncoder().encode('{"message":"no"}'),
   );
-  it.each(Object.entries(BEDROCK_CHAT))("with %s is not changed by noise", (_, { stream }) => {
+  it.each(Object.entries(BEDROCK_CHAT))("ignores noise in %s", (_, { stream }) => {
     const frames = framesOf(stream.body as Uint8Array);
     const expected = read(frames);
     expect(expected).toContain('"end":"end"');

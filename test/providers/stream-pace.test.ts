@@ -45,11 +45,11 @@ const SAID = [
   payload({ content: "c" }),
 ];
 
-it("the role and the first words are handed on at once, each by itself; what follows, at the pace", async () => {
+it("delivers role and first words separately and immediately, later ones at the pace", async () => {
   expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
 });
 
-it("before the model has said anything nothing waits: comments, usage and roles do not begin the pace", async () => {
+it("starts the pace with the first output, not with comments, usage or roles", async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n';
   const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
   expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
@@ -71,7 +71,7 @@ const NATIVE = [
 ];
 
 it.each(NATIVE)(
-  "the same of a stream in the events of $name",
+  "applies the pace to a stream in the events of $name",
   async ({ reader, event, deltaOf }) => {
     const said = ["a", "b", "c", "d"].map((text, sequence_number) => {
       const delta = deltaOf(text);
@@ -81,11 +81,11 @@ it.each(NATIVE)(
   },
 );
 
-it("with a pace of 0 every chunk is a batch", async () => {
+it("delivers every chunk as a batch with a pace of 0", async () => {
   expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
 });
 
-it("a stream that we end in the middle of an event is over, without a failure of the upstream's", async () => {
+it("ends without a failure if we cancel within an event", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const events = eventStream(readable, sseReader(new ChunkReader()), PACE_MS);
@@ -96,7 +96,7 @@ it("a stream that we end in the middle of an event is over, without a failure of
   expect(await next).toBeNull();
 });
 
-it("what was gathered when we end a stream is still heard: the usage may be in it", async () => {
+it("delivers gathered events after a cancellation, as they may contain the usage", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
@@ -111,7 +111,7 @@ it("what was gathered when we end a stream is still heard: the usage may be in i
   expect(await events.next()).toBeNull();
 });
 
-it("after [DONE] the body is read to its end, so that the connection can serve again", async () => {
+it("reads the body to its end after [DONE], so that the connection can be reused", async () => {
   let pulls = 0;
   const finish = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
   const done = new TextEncoder().encode(`${SAID.join("")}${finish}data: [DONE]\n\n`);

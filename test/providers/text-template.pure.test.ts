@@ -27,7 +27,7 @@ it("gives back any text exactly, whatever it holds", () => {
   );
 });
 
-it("takes nothing for a text that is more or less than one", () => {
+it("rejects data that is more or less than the template's text", () => {
   const template = textTemplate(payload("a"), 0, "a");
   const fits = (data: string): boolean => template !== null && textOf(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);
@@ -48,7 +48,7 @@ it("takes nothing for a text that is more or less than one", () => {
   }
 });
 
-it("a stream reads the same with templates as chunk by chunk", () => {
+it("parses templated and plain chunks identically", () => {
   fc.assert(
     fc.property(
       fc.array(

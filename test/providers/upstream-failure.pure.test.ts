@@ -18,7 +18,7 @@ const shown = (fields: Record<string, string>, secret?: string) => {
   return [refused.code, refused.param];
 };
 
-it("every status means one thing to do", () => {
+it("maps every status to one kind of failure", () => {
   const kinds: Record<string, number[]> = {
     retry: [300, 301, 302, 307, 405, 408, 409, 424, 500, 502, 504, 520],
     overloaded: [429, 503, 529],
@@ -32,7 +32,7 @@ it("every status means one thing to do", () => {
   expect([408, 500, 302].map((status) => failure(status).again)).toEqual([true, true, false]);
 });
 
-it("an error whose code is nested deeper than a stack is an error event, not an exception", () => {
+it("returns an error event for a deeply nested error code, without an exception", () => {
   const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
   for (const field of ["code", "status"]) {
     const events = new ChunkReader().read(`{"error":{"${field}":${deep}}}`, "message");
@@ -40,12 +40,12 @@ it("an error whose code is nested deeper than a stack is an error event, not an 
   }
 });
 
-it("an exhausted quota disables the route, a flagged prompt does not", () => {
+it("disables the route for an exhausted quota, but not for a flagged prompt", () => {
   expect(failure(429, { code: "insufficient_quota" }).kind).toBe("disabled");
   expect(failure(403, { message: "Your input was flagged by moderation" }).kind).toBe("refused");
 });
 
-it("xAI's 403 about the content refuses the request, and names no team and no key of ours", () => {
+it("rejects the request for xAI's content 403, without our team or key", () => {
   const body = {
     code: "The caller does not have permission to execute the specified operation",
     error:
@@ -60,7 +60,7 @@ it("xAI's 403 about the content refuses the request, and names no team and no ke
   });
 });
 
-it("a request beyond the limit of a minute is blameless, said in a stream too", () => {
+it("does not count a request above a minute's limit against the route, also in a stream", () => {
   const message =
     "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 37313.";
   const error = { message, type: "tokens", code: "rate_limit_exceeded" };
@@ -70,7 +70,7 @@ it("a request beyond the limit of a minute is blameless, said in a stream too", 
   expect(failure(429, { ...error, message: `No: ${message}` }).kind).toBe("overloaded");
 });
 
-it("only a refusal carries the upstream's words, and no kind carries its key", () => {
+it("returns the upstream's text only for a rejection, and never its key", () => {
   const secret = "hunter2-hunter2";
   for (const status of [302, 401, 404, 408, 429, 500, 503]) {
     const body = JSON.stringify({ error: { message: `canary ${secret}` } });
@@ -81,7 +81,7 @@ it("only a refusal carries the upstream's words, and no kind carries its key", (
   expect(refused.message).toBe("bad key [removed]");
 });
 
-it("a refusal keeps a sound param and code and drops anything else", () => {
+it("keeps a valid param and code of a rejection, and drops the rest", () => {
   expect(failure(400, { message: "no", param: "messages[0].role", code: "invalid_value" })).toEqual(
     {
       kind: "refused",
@@ -96,7 +96,7 @@ it("a refusal keeps a sound param and code and drops anything else", () => {
   expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
-it("every way of saying that the prompt is too long gets the code and the words clients know", () => {
+it("maps every form of a too long prompt to the code and text that clients match", () => {
   const said = [
     {
       message:
@@ -119,7 +119,7 @@ it("every way of saying that the prompt is too long gets the code and the words 
   expect(failure(400, other).code).toBe("string_above_max_length");
 });
 
-it("a cleaned message names no key, address, host or account, and is one short line", () => {
+it("cleans a message of keys, addresses, hosts and accounts, and shortens it to a line", () => {
   const dirty = [
     "Incorrect API key provided: sk-proj-abc123DEF456ghi789. You can find it",
     "at https://platform.openai.com/account/api-keys or upstream.internal:8080/v1",
@@ -136,7 +136,7 @@ it("a cleaned message names no key, address, host or account, and is one short l
   expect(cleanedMessage(plain)).toBe(plain);
 });
 
-it("a code and a parameter are shown as they are, or not at all where they may hold a secret", () => {
+it("keeps a code and parameter unchanged, or drops them if they may hold a secret", () => {
   const plain = { code: "string_above_max_length", param: "messages[0].content" };
   expect(shown(plain, "hunter2")).toEqual([plain.code, plain.param]);
   expect(shown({ code: "token_limit_exceeded", param: "max_completion_tokens" })).toEqual([
@@ -149,7 +149,7 @@ it("a code and a parameter are shown as they are, or not at all where they may h
   expect(shown({ code: "a b", param: "eu.api.openai.com" })).toEqual([null, null]);
 });
 
-it("a retry hint is read as ms, seconds or a date against the answer's own clock", () => {
+it("reads a retry hint as ms, seconds or a date by the response's clock", () => {
   expect(wait({ "retry-after-ms": "1500", "retry-after": "9" })).toBe(1500);
   expect(wait({ "retry-after": "7" })).toBe(7000);
   expect(wait({ "retry-after": "0.5" })).toBe(500);

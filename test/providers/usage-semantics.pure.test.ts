@@ -15,7 +15,7 @@ const embeddings: Reader = (answer) => readInputUsage(answer["usage"]);
 /** What counts what; each family of upstreams has its rows. */
 const ROWS: readonly Row[] = [...COMPATIBLE_ROWS, ...NATIVE_ROWS];
 
-it.each(ROWS)("$upstream", ({ reader, raw, want, wire }) => {
+it.each(ROWS)("reads the usage of $upstream", ({ reader, raw, want, wire }) => {
   const usage = reader(raw);
   const numbers = usage && [
     usage.input,
@@ -41,9 +41,9 @@ it.each([
     { prompt_tokens: 15, total_tokens: 15, completion_tokens: 0, prompt_audio_seconds: null },
     15,
   ],
-  ["Voyage, which says the total alone", { total_tokens: 12 }, 12],
+  ["Voyage, with only a total", { total_tokens: 12 }, 12],
   ["odd", { prompt_tokens: -1, total_tokens: 12 }, null],
-])("embeddings of %s", (_name, usage, input) => {
+])("reads the embeddings usage of %s", (_name, usage, input) => {
   const want =
     input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   expect(embeddings({ usage })).toEqual(want);
@@ -53,7 +53,7 @@ const CALL = callOf({ kind: "embeddings", body: { input: ["words"] } });
 const zeros = { prompt_tokens: 0, total_tokens: 0 };
 const counted = new Headers({ "x-amzn-bedrock-input-token-count": "0" });
 it.each([
-  ["OpenAI's wire", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: zeros }, CALL)],
+  ["OpenAI's format", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: zeros }, CALL)],
   [
     "Voyage",
     () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: { total_tokens: 0 } }, CALL),
@@ -83,12 +83,9 @@ it.each([
   ],
   ["Titan", () => bedrockAnswer({ embedding: [1], inputTextTokenCount: 0 }, CALL, new Headers())],
   ["Cohere at Bedrock", () => bedrockAnswer({ embeddings: { float: [[1]] } }, CALL, counted)],
-])(
-  "embeddings of %s that count no token have no usage, so that they are estimated",
-  (_name, answer) => {
-    const given = answer();
-    expect(given?.body["data"]).toHaveLength(1);
-    expect(given?.usage).toBeNull();
-    expect(given?.body).not.toHaveProperty("usage");
-  },
-);
+])("returns no usage for embeddings of %s without a token count", (_name, answer) => {
+  const given = answer();
+  expect(given?.body["data"]).toHaveLength(1);
+  expect(given?.usage).toBeNull();
+  expect(given?.body).not.toHaveProperty("usage");
+});

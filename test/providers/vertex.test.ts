@@ -21,7 +21,7 @@ function steps(asked: readonly Asked[]): string[] {
   );
 }
 
-it("a signed assertion becomes a token, and the token lets the prompt in, in its region", async () => {
+it("exchanges a signed assertion for a token, and sends the prompt with it in its region", async () => {
   const asked = network([TOKEN, ANSWER]);
   expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
   const [exchange, prompt] = asked;
@@ -47,7 +47,7 @@ it("a signed assertion becomes a token, and the token lets the prompt in, in its
   expect(asked.every((one) => one.init.redirect === "manual")).toBe(true);
 });
 
-it("streams as the Gemini API does", async () => {
+it("streams like the Gemini API", async () => {
   const provider = await vertexProvider();
   network([TOKEN, ANSWER]);
   await ask(provider);
@@ -55,7 +55,7 @@ it("streams as the Gemini API does", async () => {
   expect(messageOf(list).tools).toHaveLength(3);
 });
 
-it("addresses follow the region, or what is set", async () => {
+it("derives addresses from the region or the configuration", async () => {
   const us = await vertexProvider(() => NOW_MS, { REGION: "us" });
   const own = await vertexProvider(() => NOW_MS, {
     VERTEX_BASE_URL: "https://proxy.example/v1beta1/",
@@ -72,7 +72,7 @@ it("addresses follow the region, or what is set", async () => {
   ]);
 });
 
-it("a token serves until five minutes before its end", async () => {
+it("uses a token until five minutes before its expiry", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
   const asked = network([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
@@ -102,7 +102,7 @@ it("concurrent calls share one exchange, also one that fails", async () => {
   expect(steps(asked).filter((step) => step === "token")).toHaveLength(2);
 });
 
-it("an exchange that died with its request holds nobody up for ever", async () => {
+it("recovers from an exchange that ended with its request", async () => {
   const provider = await vertexProvider();
   // Seconds become milliseconds, for this provider alone: faked timers would be every request's.
   const { setTimeout: later } = globalThis;
@@ -129,7 +129,7 @@ it("an exchange that died with its request holds nobody up for ever", async () =
   }
 });
 
-it("a refused token is replaced once, and a second refusal is ours to mend", async () => {
+it("replaces a rejected token once, and disables the route after a second rejection", async () => {
   const provider = await vertexProvider();
   const asked = network([token("a"), REFUSED, token("b"), ANSWER, REFUSED, token("c"), REFUSED]);
   expect(kindOf(await ask(provider))).toBe("json");
@@ -140,19 +140,23 @@ it("a refused token is replaced once, and a second refusal is ours to mend", asy
 });
 
 it.each<[string, WireReply, object]>([
-  ["a refused account", { ...TOKEN, status: 400 }, { kind: "disabled", reason: "token_400" }],
+  ["a rejected account", { ...TOKEN, status: 400 }, { kind: "disabled", reason: "token_400" }],
   ["a forbidden account", { ...TOKEN, status: 403 }, { kind: "disabled", reason: "token_403" }],
   ["a limit", { ...TOKEN, status: 429 }, { kind: "retry", reason: "token_429" }],
   ["a redirect", { ...TOKEN, status: 302 }, { kind: "retry", reason: "token_302" }],
-  ["no JSON", { ...TOKEN, body: "<h1>" }, { kind: "retry", reason: "token_missing" }],
-  ["a token that breaks headers", token("a\r\nb: c"), { kind: "retry", reason: "token_missing" }],
-])("%s at the exchange is no answer, and no prompt is sent", async (_name, reply, failure) => {
+  ["invalid JSON", { ...TOKEN, body: "<h1>" }, { kind: "retry", reason: "token_missing" }],
+  [
+    "a token that doesn't fit in a header",
+    token("a\r\nb: c"),
+    { kind: "retry", reason: "token_missing" },
+  ],
+])("sends no prompt after an exchange with %s", async (_name, reply, failure) => {
   const asked = network(reply);
   expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
   expect(asked).toHaveLength(1);
 });
 
-it("nothing of the account is in a refusal", async () => {
+it("returns nothing of the account in a rejection", async () => {
   const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
   network([TOKEN, json(error(400, "INVALID_ARGUMENT", text), 400)]);
   const answer = await ask(await vertexProvider());
@@ -160,7 +164,7 @@ it("nothing of the account is in a refusal", async () => {
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
 });
 
-it("the built-ins are set by their secrets, and promise what their hosts do", async () => {
+it("activates the built-in providers by their secrets, with their hosts' regions", async () => {
   const all = { GEMINI_API_KEY: "k", GOOGLE_VERTEX_CREDENTIALS: await credentials() };
   for (const id of ["google", "vertex"] as const) {
     expect(builtIn(id).isSet(configOf({}))).toBe(false);
@@ -187,7 +191,7 @@ function missingIn(value: unknown): string[] {
   return problems.map((one) => one.problem.replace(/.*missing: /, ""));
 }
 
-it("what is missing in the credentials is named, and no value is", async () => {
+it("reports missing fields of the credentials, without values", async () => {
   const key: Record<string, unknown> = JSON.parse(await credentials());
   expect(missingIn(key)).toEqual([]);
   expect(missingIn("canary")).toEqual(["a JSON object"]);
@@ -205,7 +209,7 @@ it("what is missing in the credentials is named, and no value is", async () => {
 const problemsOf = (region: string, host: string) =>
   builtIn("vertex").problems(configOf({ REGION: region, VERTEX_BASE_URL: `https://${host}/v1` }));
 
-it("a base URL is no other host of Google's: those keep prompts elsewhere", () => {
+it("rejects a base URL of another Google host, which keeps prompts elsewhere", () => {
   const eu = "aiplatform.eu.rep.googleapis.com";
   for (const host of ["aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com"]) {
     expect(problemsOf("eu", host)).toMatchObject([{ variable: "VERTEX_BASE_URL" }]);
@@ -219,7 +223,7 @@ const withKey = (private_key: string) =>
     GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }),
   });
 
-it("a private key that is none disables the route; one with escaped line ends is sound", async () => {
+it("disables the route for an invalid private key, and accepts escaped line breaks", async () => {
   const asked = network([TOKEN, ANSWER]);
   for (const key of ["x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]) {
     const answer = await ask(await withKey(key));

@@ -55,7 +55,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, scenario] of outcomes) {
     // Its own form has no words for some; those scenarios are OpenAI's.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
-    it(`${form}, ${name}: JSON and stream are one message with one usage`, async () => {
+    it(`${form}, ${name}: returns one message and usage as JSON and stream`, async () => {
       const used = name === "length" ? { ...USED, output: 256 } : USED;
       expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
       const events = await eventsOf(provider, {}, scenario.stream);
@@ -71,7 +71,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
 const inBothForms = (text: string) =>
   `{"choices":[{"delta":{"content":"${text}"},"index":0}],"response":"${text}","tool_calls":[],"p":"abd"}`;
 
-it("an event in both forms at once is said once", async () => {
+it("returns an event in both formats once", async () => {
   const reply = stream(inBothForms("Hel"), inBothForms("lo"), total());
   expect(messageOf(await eventsOf(provider, {}, reply)).content).toBe("Hello");
 });
@@ -79,7 +79,7 @@ it("an event in both forms at once is said once", async () => {
 const contentOf = async (response: string) =>
   (await jsonMessage({ json: json(`{"response":${response}}`), stream: cut() })).content;
 
-it("JSON mode may answer with a number or null where a text is meant", async () => {
+it("accepts a number or null of JSON mode as text", async () => {
   expect(await contentOf("42")).toBe("42");
   expect(await contentOf("null")).toBe("");
   expect(await contentOf("[1]")).toBe("[1]");
@@ -88,12 +88,12 @@ it("JSON mode may answer with a number or null where a text is meant", async () 
 const bareCall = (city: string) =>
   `{"tool_calls":[{"name":"get_weather","arguments":{"city":"${city}"}}]}`;
 
-it("whole calls without an index are calls of their own", async () => {
+it("separates whole calls without an index", async () => {
   const events = await eventsOf(provider, {}, stream(bareCall("Paris"), bareCall("Rome"), total()));
   expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
 });
 
-it("JSON where a stream was asked for is a stream of one batch", async () => {
+it("streams JSON that arrives instead of a stream in one batch", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
@@ -105,7 +105,7 @@ it("JSON where a stream was asked for is a stream of one batch", async () => {
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("a cancelled stream of one batch gives nothing more", async () => {
+it("returns nothing more from a cancelled one-batch stream", async () => {
   const { json: reply } = WORKERS_AI_OPENAI_CHAT.text;
   const { answer } = await answerTo(provider, { stream: true }, reply);
   if (answer.kind !== "stream") throw new Error("no stream");
@@ -119,7 +119,7 @@ const leaked = (content: string, choice: unknown) => {
   return answerTo(provider, { body: { tools: TOOLS, tool_choice: choice } }, reply);
 };
 
-it("a forced call that a model wrote as its text is a call", async () => {
+it("converts a forced call in the model's text to a call", async () => {
   const forced = { type: "function", function: { name: "get_weather" } };
   const words = [
     '{"name":"get_weather","arguments":{"city":"Paris"}}',
@@ -145,7 +145,7 @@ it("a forced call that a model wrote as its text is a call", async () => {
   }
 });
 
-it("text stays text: no call was forced, or it is none of the tools", async () => {
+it("keeps text as text if no call was forced or no tool matches", async () => {
   const call = '{"name":"get_weather","arguments":{}}';
   const kept: [string, unknown][] = [
     [call, "auto"],
@@ -162,7 +162,7 @@ it("text stays text: no call was forced, or it is none of the tools", async () =
   }
 });
 
-it("what closes a call that never began is no call", async () => {
+it("ignores the end of a call that never started", async () => {
   const closing = '{"tool_calls":[{"id":null,"type":null,"index":0,"function":{"name":null}}]}';
   const events = await eventsOf(provider, {}, stream('{"response":"Hi"}', closing, total()));
   expect(messageOf(events)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });

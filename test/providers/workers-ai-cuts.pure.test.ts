@@ -11,7 +11,7 @@ const FORMS = { "Workers AI's own form": WORKERS_AI_CHAT, "OpenAI's form": WORKE
 
 for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, { stream }] of Object.entries(scenarios)) {
-    it(`${form}, ${name}: cut anywhere, the same events come`, async () => {
+    it(`${form}, ${name}: returns the same events however it is split`, async () => {
       await expect(expectSameHoweverCut(provider, {}, stream)).resolves.toBeUndefined();
     });
   }

@@ -17,7 +17,7 @@ const embed = (body: { input: unknown; dimensions?: number }, upstreamId = M3) =
   body,
 });
 
-it("texts go in batches of a hundred and come back in order, without usage", async () => {
+it("sends texts in batches of 100, and returns them in order without usage", async () => {
   const input = Array.from({ length: 250 }, (_, at) => `text ${at}`);
   const replies = [vectors(100), vectors(100, 100), vectors(50, 200)];
   const { answer, asked } = await answerTo(provider, embed({ input }), replies);
@@ -30,7 +30,7 @@ it("texts go in batches of a hundred and come back in order, without usage", asy
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
 });
 
-it("pooling is fixed by the model: asked for where it can be chosen, and never another in the answer", async () => {
+it("requests the model's pooling where possible, and rejects another in the response", async () => {
   const { answer, asked } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
   expect(asked[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
   expect(answer.kind).toBe("json");
@@ -40,7 +40,7 @@ it("pooling is fixed by the model: asked for where it can be chosen, and never a
   expect(other.answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("a missing vector, or one that is none, is a failure; so is the first batch that fails", async () => {
+it("fails for a missing or invalid vector, and when the first batch fails", async () => {
   const replies = [
     vectors(1),
     json('{"data":[[1],["x"]]}'),
@@ -57,12 +57,12 @@ it("a missing vector, or one that is none, is a failure; so is the first batch t
 const dimensioned = async (dimensions: number) =>
   (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
 
-it("dimensions that the model does not have are refused, its own are answered", async () => {
+it("rejects dimensions that the model does not have", async () => {
   expect(await dimensioned(2)).toMatchObject({ kind: "json" });
   expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });
 
-it("tokens are refused: there are only texts", async () => {
+it("rejects tokens", async () => {
   const { answer, asked } = await answerTo(provider, embed({ input: [1, 2] }), vectors(2));
   expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
   expect(asked).toEqual([]);
@@ -76,7 +76,7 @@ const configWith = (more: object) =>
     ...more,
   });
 
-it("the provider is live where the binding is, and promises no region", async () => {
+it("activates the provider by its binding, without a region", async () => {
   const [without, having] = [configWith({}), configWith({ AI: BINDING })];
   if (!without.ok || !having.ok) throw new Error("bad configuration");
   expect(liveProviders(without.config)).toEqual([]);

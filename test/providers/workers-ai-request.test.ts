@@ -12,7 +12,7 @@ const GLM = "@cf/zai-org/glm-4.7-flash";
 const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
   chatInputs(callOf({ body, upstreamId, stream }));
 
-it("the binding is asked for the model, with the cap and a raw response, and nothing of the client's id", async () => {
+it("calls the binding with model, cap and a raw response, without the client's ID", async () => {
   const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
   const { asked } = await answerTo(
     provider,
@@ -27,13 +27,13 @@ it("the binding is asked for the model, with the cap and a raw response, and not
   });
 });
 
-it("a stream is asked for without stream options", () => {
+it("requests a stream without stream options", () => {
   const inputs = inputsOf({ stream_options: { include_usage: true } }, LLAMA, true);
   expect(inputs).toMatchObject({ stream: true });
   expect(inputs).not.toHaveProperty("stream_options");
 });
 
-it("a conversation begun elsewhere: developer is system, content is never null, results are named", () => {
+it("converts another provider's conversation: system role, no null content, named results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [
     { role: "developer", content: [{ type: "text", text: "Be brief." }] },
@@ -56,7 +56,7 @@ it("a conversation begun elsewhere: developer is system, content is never null, 
   expect(JSON.stringify(inputsOf({ messages }))).not.toContain("secret");
 });
 
-it("Mistral's models get tool call ids of nine letters, the same for a call and its result", () => {
+it("maps call IDs for Mistral to nine letters, the same for call and result", () => {
   const call = {
     id: "call_of_another",
     type: "function",
@@ -80,7 +80,7 @@ const withImage = (url: string) => [
   { role: "user", content: [{ type: "text", text: "What is it?" }, image(url)] },
 ];
 
-it("images go as data URLs, an address is refused and named", () => {
+it("sends images as data URLs, and rejects addresses with their param", () => {
   const inline = withImage("data:image/png;base64,AAAA");
   expect(inputsOf({ messages: inline })).toMatchObject({ messages: inline });
   expect(inputsOf({ messages: withImage("https://example.com/a.png") })).toMatchObject({
@@ -89,7 +89,7 @@ it("images go as data URLs, an address is refused and named", () => {
   });
 });
 
-it("a JSON schema is bare for older models and in OpenAI's envelope for newer ones", () => {
+it("sends a bare JSON schema to older models, and OpenAI's format to newer ones", () => {
   const schema = { type: "object", properties: { city: { type: "string" } } };
   const response_format = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
   expect(inputsOf({ response_format })).toMatchObject({
@@ -106,7 +106,7 @@ it("a JSON schema is bare for older models and in OpenAI's envelope for newer on
 
 const tool = (name: string) => ({ type: "function", function: { name, parameters: {} } });
 
-it("tools and their choice are OpenAI's; a choice of none sends no tools", () => {
+it("sends tools and choice in OpenAI's format, and no tools for none", () => {
   const tools = [tool("f"), tool("g")];
   const named = { type: "function", function: { name: "f" } };
   expect(inputsOf({ tools, tool_choice: named })).toMatchObject({ tools, tool_choice: named });
@@ -123,7 +123,7 @@ it("tools and their choice are OpenAI's; a choice of none sends no tools", () =>
   });
 });
 
-it("an effort is the nearest that the model knows, never off unless asked", () => {
+it("maps an effort to the model's nearest, off only if requested", () => {
   const rows: [string, string, unknown][] = [
     ["@cf/openai/gpt-oss-120b", "none", "low"],
     ["@cf/openai/gpt-oss-120b", "minimal", "low"],
@@ -148,7 +148,7 @@ it("an effort is the nearest that the model knows, never off unless asked", () =
   });
 });
 
-it("what no model there can do is refused", () => {
+it("rejects unsupported features", () => {
   const tools = [{ type: "custom", custom: { name: "c" } }];
   const custom = { id: "c", type: "custom", custom: { name: "c", input: "" } };
   expect(inputsOf({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
@@ -170,7 +170,7 @@ const SENT = new Set(
   ),
 );
 
-it("every request that the gateway accepts is converted or refused, and only known fields are sent", () => {
+it("converts or rejects every accepted request, and sends only known fields", () => {
   const models = fc.constantFrom(LLAMA, GLM, "@cf/openai/gpt-oss-20b", "@cf/mistral/x");
   fc.assert(
     fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {

@@ -15,7 +15,7 @@ async function reports(...payloads: readonly string[]) {
   return events.filter((event) => event.kind === "usage");
 }
 
-it("the last event has the usage of the whole; what each chunk added is summed and partial", async () => {
+it("returns the last event's usage as final, and sums the chunks' as partial", async () => {
   // The total is above the sum, as in captures: the last event alone is right, also about the cache.
   const seen = await reports(
     ROLE,
@@ -37,7 +37,7 @@ it("the last event has the usage of the whole; what each chunk added is summed a
 const nativeText = (words: string, output: number) =>
   `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
 
-it("totals on every chunk are partial until the end, then the last one is the whole", async () => {
+it("treats totals on chunks as partial until the end", async () => {
   expect(await reports(nativeText("Hel", 1), nativeText("lo", 2), "[DONE]")).toEqual([
     { kind: "usage", partial: true, ...usage(12, 1) },
     { kind: "usage", partial: true, ...usage(12, 2) },
@@ -45,13 +45,13 @@ it("totals on every chunk are partial until the end, then the last one is the wh
   ]);
 });
 
-it("a report that later text has outgrown is never the whole's", async () => {
+it("never treats a report before later text as final", async () => {
   const first = '{"response":"Hel","usage":{"prompt_tokens":12,"completion_tokens":1}}';
   const seen = await reports(first, '{"response":"lo"}', "[DONE]");
   expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
 });
 
-it("zeros without a prompt are no usage, and a prompt without output yet is not reported", async () => {
+it("ignores zeros without a prompt, and reports no prompt before output", async () => {
   const zeros = '"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
   expect(await reports(`{"response":"Hi",${zeros}}`, `{"response":"",${zeros}}`, "[DONE]")).toEqual(
     [],
@@ -61,7 +61,7 @@ it("zeros without a prompt are no usage, and a prompt without output yet is not 
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
-it("odd and missing counts are no usage", async () => {
+it("ignores malformed and missing counts", async () => {
   for (const odd of ['{"prompt_tokens":-1,"completion_tokens":2}', '{"prompt_tokens":1.5}', "7"]) {
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     expect(await reports('{"response":"Hi"}', `{"response":"","usage":${odd}}`, "[DONE]")).toEqual(
@@ -70,7 +70,7 @@ it("odd and missing counts are no usage", async () => {
   }
 });
 
-it("a finish reason without [DONE] is the end; text without either broke off", async () => {
+it("ends at a finish reason without [DONE], and emits no end without either", async () => {
   const finished = await eventsOf(provider, {}, cut(ROLE, text("Hel"), ...openAiEnd("stop")));
   expect(finished.at(-1)).toEqual({ kind: "end" });
   const broken = await eventsOf(provider, {}, cut('{"response":"Hel"}', total()));
@@ -80,13 +80,13 @@ it("a finish reason without [DONE] is the end; text without either broke off", a
 const kindsOf = async (...payloads: readonly string[]) =>
   (await eventsOf(provider, {}, stream(...payloads))).map((event) => event.kind);
 
-it("a stream that says nothing at all is a failure, one with an empty answer is not", async () => {
+it("fails for a stream without events, but not for empty output", async () => {
   expect(await kindsOf()).toEqual(["error"]);
   expect(await kindsOf('{"p":"abdefgh"}')).toEqual(["error"]);
   expect(await kindsOf(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
-it("reads nothing after the end, and a model that gave up has not finished", () => {
+it("reads nothing after the end, and reports a model error as a failure", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });

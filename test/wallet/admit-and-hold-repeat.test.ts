@@ -23,8 +23,8 @@ afterEach(() => {
   shiftClock(null);
 });
 
-describe("a repeat of a request whose answer was lost", () => {
-  it("takes no second place and never holds twice, also by an object that starts again", async () => {
+describe("a retry of an admission whose response was lost", () => {
+  it("uses one slot and holds once, also after a restart of the object", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
     for (let i = 1; i <= 4; i++) {
@@ -36,7 +36,7 @@ describe("a repeat of a request whose answer was lost", () => {
     }
   });
 
-  it("hears of its hold where the key's minute is full by now, and what is left of it", async () => {
+  it("returns its hold and remaining minute although the key's minute is full", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -50,8 +50,8 @@ describe("a repeat of a request whose answer was lost", () => {
   });
 
   it.each([
-    ["admitted with it", "admitAndHold"],
-    ["admitted before", "hold"],
+    ["admitted with the hold", "admitAndHold"],
+    ["admitted before the hold", "hold"],
   ] as const)("rejects a key that was revoked meanwhile, %s, and ends nothing", async (_, by) => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
@@ -67,7 +67,7 @@ describe("a repeat of a request whose answer was lost", () => {
     expect(await differences(key.stub)).toEqual([]);
   });
 
-  it("ends nothing either for a key to look up again whose register is unavailable", async () => {
+  it("ends nothing if the key must be looked up and its register is unavailable", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -82,7 +82,7 @@ describe("a repeat of a request whose answer was lost", () => {
     expect(await standingOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
-  it("finds its hold where the book has become another wallet's meanwhile, and nothing new is held", async () => {
+  it("returns its hold after the database is assigned to another wallet, but creates no new one", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -99,7 +99,7 @@ describe("a repeat of a request whose answer was lost", () => {
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
-  it("keeps a charge made since, whether it is admitted or not", async () => {
+  it("keeps a charge made in between, whether it is admitted or not", async () => {
     const key = await gatedKey({ rpmLimit: 2, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -111,8 +111,8 @@ describe("a repeat of a request whose answer was lost", () => {
   });
 });
 
-describe("a first attempt that is delivered after its repeat was answered", () => {
-  it("ends no request that runs by the repeat's answer, whatever it is refused for", async () => {
+describe("a first attempt that arrives after its retry", () => {
+  it("ends no request that the retry started, whatever the rejection", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     const [repeat, first] = [key.stub, key.stub];
@@ -124,7 +124,7 @@ describe("a first attempt that is delivered after its repeat was answered", () =
     expect(await differences(key.stub)).toEqual([]);
   });
 
-  it("holds for nobody once its caller, refused in the repeat, has voided it, and two days later nothing is left of that", async () => {
+  it("holds nothing after a void, and leaves nothing two days later", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     expect(await asked(key)).toBe("admitted");
@@ -144,7 +144,7 @@ describe("a first attempt that is delivered after its repeat was answered", () =
   });
 });
 
-it("a void that came while the register was asked is final: nothing is held after it", async () => {
+it("rejects a hold voided during key lookup", async () => {
   const key = await gatedKey({ balance: 100 });
   const request = holdOf(60);
   registers.hold();

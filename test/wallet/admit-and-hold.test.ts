@@ -5,8 +5,8 @@ import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-adm
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
 
-describe("a granted one", () => {
-  it("says what is left of the key's minute and what is held", async () => {
+describe("a granted admission and hold", () => {
+  it("returns what is left of the key's minute and what is held", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const { hash, stub } = key;
     const answer = valueOf(await stub.admitAndHold(hash, holdOf(30, { most: micros(200) })));
@@ -17,7 +17,7 @@ describe("a granted one", () => {
     expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
   });
 
-  it("takes one turn and two rows: both are stored when the call has merely begun", async () => {
+  it("takes one transaction and two rows, stored before the call returns", async () => {
     const key = await gatedKey({ balance: 100 });
     valueOf(await key.stub.admitAndHold(key.hash, holdOf(1))); // sets the alarm
     const seen = await inside(key, async (wallet, sql, { storage }) => {
@@ -34,7 +34,7 @@ describe("a granted one", () => {
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
 
-  it("and 199 others at once: exactly what the balance and the key's minute let through", async () => {
+  it("lets through, of 200 concurrent ones, exactly what balance and the key's minute allow", async () => {
     const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
@@ -46,7 +46,7 @@ describe("a granted one", () => {
   });
 });
 
-describe("an admission counts, whatever its hold is refused for:", () => {
+describe("an admission whose hold is rejected", () => {
   const refusals: [string, (key: GatedKey) => Promise<unknown>, object][] = [
     ["too little money", () => Promise.resolve(), { kind: "balance_too_low" }],
     [
@@ -75,7 +75,7 @@ describe("an admission counts, whatever its hold is refused for:", () => {
       { kind: "rate_limited", scope: "organization" },
     ],
   ];
-  it.each(refusals)("%s", async (_, arrange, refusal) => {
+  it.each(refusals)("counts in the key's minute: %s", async (_, arrange, refusal) => {
     const key = await gatedKey({ rpmLimit: 4, balance: 5 });
     await arrange(key);
     const before = valueOf(await key.stub.balance());
@@ -87,7 +87,7 @@ describe("an admission counts, whatever its hold is refused for:", () => {
     expect(await burst(key, 9)).toBe(3); // as managing it goes on: suspended, in conflict or poor
   });
 
-  it("an Idempotency-Key that was used before", async () => {
+  it("counts with a used Idempotency-Key", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     const named = { idempotency: { name: "n", body: "b" } };
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named))).held);
@@ -96,7 +96,7 @@ describe("an admission counts, whatever its hold is refused for:", () => {
     expect(await standingOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
   });
 
-  it("a hold that is a bug", async () => {
+  it("counts when the hold throws", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     await inside(key, async (wallet) => {
       const wrong = { ...holdOf(1), least: Number.NaN as never };
@@ -107,11 +107,11 @@ describe("an admission counts, whatever its hold is refused for:", () => {
   });
 });
 
-describe("one whose key is not admitted holds nothing and writes nothing:", () => {
+describe("an admission that is rejected", () => {
   it.each([
     ["over its limit", "rate_limited"],
     ["revoked", "invalid_api_key"],
-  ])("%s", async (what, kind) => {
+  ])("holds nothing and writes nothing: %s", async (what, kind) => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     expect(await burst(key, 1)).toBe(1);
     if (what === "revoked") valueOf(await key.stub.revokeKey(key.hash, 1));

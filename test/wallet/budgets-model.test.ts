@@ -77,7 +77,7 @@ const script = fc.record({
 });
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 
-it("lets no window of any budget exceed its amount, and derives lost memory again", async () => {
+it("lets no window of a budget exceed its amount, also after a memory loss", async () => {
   const numRuns = effort(20, 600);
   const result = await fc.check(fc.asyncProperty(script, runScript), {
     numRuns,
@@ -205,7 +205,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
-it("counts a lost request in a budget of requests, and not one that ends unpaid", async () => {
+it("counts a lost request in a budget of requests, but not one that ends unpaid", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = readBudgets([{ limit_requests: 2, window: "total" }]);
@@ -222,7 +222,7 @@ it("counts a lost request in a budget of requests, and not one that ends unpaid"
   expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used: 1, held: 0 }]);
 });
 
-it("gives a rebuilt wallet the budgets and counts that were published", async () => {
+it("gives a rebuilt wallet the published budgets and counts", async () => {
   setClock(START);
   const { stub, orgId } = await newWallet(1000);
   const list = readBudgets([{ limit_dollars: 0.0001, window: "60m" }]);
@@ -238,7 +238,7 @@ it("gives a rebuilt wallet the budgets and counts that were published", async ()
   expect(valueOf(await stub.budgets(ORGANIZATION))).toEqual(before);
 });
 
-it("holds after the clock steps back, and forgets nothing", async () => {
+it("keeps budgets and counts after the clock steps back", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = readBudgets([{ limit_dollars: 0.0001, window: "5m" }]);

@@ -52,7 +52,7 @@ beforeEach(() => {
   }
 });
 
-it("each change has exactly one event, whatever fails and dies on its way", async () => {
+it("emits exactly one event per change, whatever fails or restarts in between", async () => {
   const property = fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 1, max: 8 })), run);
   const result = await fc.check(property, {
     numRuns: effort(3, 400),

@@ -83,17 +83,17 @@ const QUIET = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 };
 
 it.each([
   ["awake", QUIET, false],
-  ["asleep between requests", QUIET, true],
+  ["inactive between requests", QUIET, true],
   ["with a budget and two end users", { ...QUIET, budgets: 1, endUsers: 2 }, true],
 ])(
-  "an hour of an organization, %s, asks of the book what the model says",
+  "costs the modelled database work per hour for an organization %s",
   async (_, active, asleep) => {
     const { d1Queries, d1RowsWritten } = await countMinutes(60, active, asleep);
     expect({ statements: d1Queries, rowsWritten: d1RowsWritten }).toEqual(hourlyWork(active));
   },
 );
 
-it("a busy organization publishes at most once in 90 seconds, as much as a quiet one in 180", async () => {
+it("publishes a busy organization at most every 90 seconds, with as much work as a quiet one every 180", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
@@ -107,7 +107,7 @@ it.each([
   [1, 400],
   [1000, 600],
 ])(
-  "10,000 of them with three keys and %i requests a minute each keep one database under 40 %% busy at a statement a millisecond, with fewer than %i rows a second",
+  "keeps 10,000 with three keys and %i requests a minute under 40 %% of a database and %i rows a second",
   (requestsPerMinute, rowsMax) => {
     const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
     expect(statements).toBeLessThan(400);

@@ -42,7 +42,7 @@ async function neverIssued(): Promise<GatedKey> {
   return { booked, hash: booked.keyHash, stub: stubOf(member.orgId) };
 }
 
-it("a key that was never issued is refused and leaves nothing in the wallet's tables", async () => {
+it("rejects a key that was never issued, and stores nothing", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(0)))).toEqual({
@@ -53,21 +53,21 @@ it("a key that was never issued is refused and leaves nothing in the wallet's ta
   }
 });
 
-it("a key that is inserted after it was refused as unknown works at once", async () => {
+it("admits a key that is inserted after it was rejected as unknown", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await insertKey(env.DB, key.booked, null);
   expect(await asked(key)).toBe("admitted");
 });
 
-it("holds nothing open after a register's rejection: the object can be evicted", async () => {
+it("holds nothing open after a register's rejection, so that the object can be evicted", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key); // waits for whatever is still open
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("the register is asked once by all callers of a first use, and never again for an admission", async () => {
+it("asks the register once for concurrent first uses, and never again", async () => {
   const key = await gatedKey({ rpmLimit: 100 });
   expect(await burst(key, 50)).toBe(50);
   expect(registers.count("identify")).toBe(1);
@@ -76,7 +76,7 @@ it("the register is asked once by all callers of a first use, and never again fo
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a limit changed in the book alone holds after the next publish, lowered or raised", async () => {
+it("applies a limit that changed only in the database after the next publish", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);
@@ -107,7 +107,7 @@ function uses({ hash }: GatedKey): number {
   return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("last_used_at is written with a publish, across evictions, and never backwards", async () => {
+it("writes last_used_at with a publish, across evictions, and never backwards", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const { booked } = key;
   const lastUsed = async (): Promise<number | null> =>
@@ -158,7 +158,7 @@ async function aWhilePasses(key: GatedKey): Promise<void> {
 }
 
 it.each([false, true])(
-  "a last use is in the book three minutes later though no request follows (evicted meanwhile: %s)",
+  "writes a last use within three minutes without further requests (evicted meanwhile: %s)",
   async (isEvicted) => {
     const { key, usedAt } = await twiceUsed();
     await eventually(async () => {
@@ -175,7 +175,7 @@ it.each([false, true])(
   },
 );
 
-it("the last use of a key that was revoked right after it is noted as well", async () => {
+it("writes the last use of a key that is revoked right after it", async () => {
   const { key, usedAt } = await twiceUsed();
   await registerOf(key).revoke(now(env));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
@@ -184,7 +184,7 @@ it("the last use of a key that was revoked right after it is noted as well", asy
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("a last use that the book could not take is in the next publish, also after an eviction", async () => {
+it("writes a last use that failed to be written with the next publish, also after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
   registers.fault = {}; // nobody else notes it
@@ -199,7 +199,7 @@ it("a last use that the book could not take is in the next publish, also after a
   expect(await bookedUse(key)).toBe(usedAt);
 });
 
-it("neither a slow book nor a slow register ever holds up an admission", async () => {
+it("admits at once while the database and register are slow", async () => {
   const key = await gatedKey();
   await asked(key);
   shiftClock(MINUTE_MS + 1000);
@@ -209,7 +209,7 @@ it("neither a slow book nor a slow register ever holds up an admission", async (
   expect(registers.count("whose")).toBe(1);
 });
 
-it("a key that vanished from the book is unknown again after the next publish", async () => {
+it("treats a key that vanished from the database as unknown after the next publish", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
@@ -264,7 +264,7 @@ it.each(["book", "register"])(
   },
 );
 
-it("a wallet admits no key of another organization, and keeps nothing of it", async () => {
+it("admits no key of another organization, and stores nothing of it", async () => {
   const [key, { booked: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
   await inside(key, async (wallet) => {
     await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organization's wallet");

@@ -16,7 +16,7 @@ import { valueOf } from "./wallet-desk.ts";
 
 afterEach(() => shiftClock(null));
 
-it("says who the key is and what is left of its minute", async () => {
+it("returns the key's identity and the rest of its minute", async () => {
   const { booked, hash, stub } = await gatedKey({ rpmLimit: 3 });
   expect(valueOf(await stub.admit(hash))).toEqual({
     keyId: booked.keyId,
@@ -33,24 +33,21 @@ it.each([
   ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
   ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
   ["burst, idle, burst", [0, 15_000, 30_000, 45_000, 60_500, 75_000]],
-])(
-  "limit 60 under %s and an eviction before each: never over 60 in 60 s",
-  async (_name, offsets) => {
-    const key = await gatedKey({ rpmLimit: 60 });
-    const trace: number[] = [];
-    let admitted = 0;
-    for (const offset of offsets) {
-      shiftClock(offset);
-      admitted += await burst(key, 70);
-      trace.push(...(await storedTimes(key)).slice(trace.length));
-      await evict(key);
-    }
-    expect(trace).toHaveLength(admitted);
-    expect(worstMinute(trace)).toBe(60);
-  },
-);
+])("admits at most 60 in 60 s at limit 60 under %s, with evictions", async (_name, offsets) => {
+  const key = await gatedKey({ rpmLimit: 60 });
+  const trace: number[] = [];
+  let admitted = 0;
+  for (const offset of offsets) {
+    shiftClock(offset);
+    admitted += await burst(key, 70);
+    trace.push(...(await storedTimes(key)).slice(trace.length));
+    await evict(key);
+  }
+  expect(trace).toHaveLength(admitted);
+  expect(worstMinute(trace)).toBe(60);
+});
 
-it("evicted between every two requests it still admits exactly the limit", async () => {
+it("admits exactly the limit with an eviction between every two requests", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
@@ -60,7 +57,7 @@ it("evicted between every two requests it still admits exactly the limit", async
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
 });
 
-it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ring has wrapped", async () => {
+it("admits exactly 1,000 at limit 1,000 with 64 concurrent callers, also after the ring wraps", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const round = async (): Promise<number> => {
     const callers = Array.from({ length: 64 }, async () => {
@@ -82,7 +79,7 @@ it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ri
   expect(await storedTimes(key)).toHaveLength(1000);
 });
 
-it("a ring that is half way round at an eviction goes on where it was", async () => {
+it("continues a half-full ring after an eviction", async () => {
   const key = await gatedKey({ rpmLimit: 400 });
   const trace: number[] = [];
   for (let minute = 0; minute < 4; minute++) {
@@ -97,7 +94,7 @@ it("a ring that is half way round at an eviction goes on where it was", async ()
   expect(await storedTimes(key)).toHaveLength(1000);
 });
 
-it("waiting exactly as long as it says admits one, and refused requests do not extend that", async () => {
+it("admits one after exactly the returned wait, which rejected requests don't extend", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   const { booked, hash, stub } = key;
   expect(await burst(key, 4)).toBe(4);
@@ -113,7 +110,7 @@ it("waiting exactly as long as it says admits one, and refused requests do not e
   expect(await asked(key)).toBe("admitted");
 });
 
-it("a clock that steps back 30 s admits no more, and forward again it goes on", async () => {
+it("admits no more after the clock steps back 30 s, and continues when it steps forward", async () => {
   const key = await gatedKey({ rpmLimit: 10 });
   shiftClock(MINUTE_MS);
   expect(await burst(key, 6)).toBe(6);
@@ -125,7 +122,7 @@ it("a clock that steps back 30 s admits no more, and forward again it goes on", 
   expect(await burst(key, 20)).toBe(10);
 });
 
-it("a clock that steps back over a minute counts the future as now, and says so", async () => {
+it("counts future requests as current after the clock steps back over a minute, and logs it", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const key = await gatedKey({ rpmLimit: 10 });
   const other = await besides(key, 2);
@@ -144,7 +141,7 @@ it("a clock that steps back over a minute counts the future as now, and says so"
   expect(await burst(key, 20)).toBe(10);
 });
 
-it("two keys of one organization are limited apart, also after an eviction", async () => {
+it("limits two keys of one organization separately, also after an eviction", async () => {
   const one = await gatedKey({ rpmLimit: 3 });
   const two = await besides(one, 4);
   expect(await burst(one, 5)).toBe(3);
@@ -157,7 +154,7 @@ it("two keys of one organization are limited apart, also after an eviction", asy
   ]);
 });
 
-it("a key that 2,000 others have driven out of memory keeps its minute", async () => {
+it("keeps the minute of a key that 2,000 others evicted from memory", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
   const kinds = await inside(key, async (wallet, sql) => {
@@ -173,7 +170,7 @@ it("a key that 2,000 others have driven out of memory keeps its minute", async (
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("a wallet whose storage fails admits nothing that it could not store", async () => {
+it("admits nothing that it can't store", async () => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   const key = await gatedKey({ rpmLimit: 2 });
   expect(await burst(key, 1)).toBe(1);

@@ -23,7 +23,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("a wallet that was lost and rebuilt asks the registers again, and admits no revoked key", async () => {
+it("asks the registers again after a rebuild, and admits no revoked key", async () => {
   const key = await gatedKey();
   const dead = await besides(key);
   expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
@@ -45,7 +45,7 @@ it("a wallet that was lost and rebuilt asks the registers again, and admits no r
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a wallet that went back in time forgets what it knew of the living with its rebuilding, not their minutes", async () => {
+it("drops a restored wallet's key data in its rebuild, but not their minutes or revocations", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
   const { stub, booked } = key;
   const dead = await besides(key);
@@ -64,7 +64,7 @@ it("a wallet that went back in time forgets what it knew of the living with its 
   expect(registers.count("identify")).toBe(5);
 });
 
-it("no key is met while it is being revoked by a wallet that is just rebuilt", async () => {
+it("admits no key that is revoked during a rebuild", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.poke());
   await lose(key.stub);
@@ -85,7 +85,7 @@ it("no key is met while it is being revoked by a wallet that is just rebuilt", a
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("ends and admits nothing where no wallet exists", async () => {
+it("creates no wallet for a revocation or admission", async () => {
   const key = await gatedKey();
   await lose(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));

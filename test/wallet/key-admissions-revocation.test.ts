@@ -33,7 +33,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("a revoked key is refused at once, for good, also by an object that starts again", async () => {
+it("rejects a revoked key immediately and permanently, also after a restart", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   valueOf(await key.stub.revokeKey(key.hash, 1000));
@@ -45,7 +45,7 @@ it("a revoked key is refused at once, for good, also by an object that starts ag
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("a dead key's minute goes with retention, two days later, and its tombstone stays", async () => {
+it("deletes a revoked key's minute after two days, and keeps its tombstone", async () => {
   const key = await gatedKey();
   const living = await besides(key);
   expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
@@ -61,7 +61,7 @@ it("a dead key's minute goes with retention, two days later, and its tombstone s
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("a key that never came can be revoked, without asking its register", async () => {
+it("revokes a key that was never used, without asking its register", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.revokeKey(key.hash, 5));
   expect(await asked(key)).toBe("invalid_api_key");
@@ -70,7 +70,7 @@ it("a key that never came can be revoked, without asking its register", async ()
   expect(registers.count("identify") + registers.count("whose")).toBe(0);
 });
 
-it("a key is dead alone: its organization's others live on", async () => {
+it("leaves other keys of the organization active", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   const other = await besides(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
@@ -80,7 +80,7 @@ it("a key is dead alone: its organization's others live on", async () => {
   expect(await burst(other, 5)).toBe(2);
 });
 
-it("a tombstone beats a register's answer that was under way when it came", async () => {
+it("prefers a tombstone to a register's response that was in progress", async () => {
   const key = await gatedKey();
   registers.hold();
   const early = [asked(key), asked(key)];
@@ -93,7 +93,7 @@ it("a tombstone beats a register's answer that was under way when it came", asyn
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("a tombstone beats a refresh that began before it", async () => {
+it("prefers a tombstone to a refresh that began before it", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   shiftClock(MINUTE_MS + 1000);
@@ -108,7 +108,7 @@ it("a tombstone beats a refresh that began before it", async () => {
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("one key's revocation keeps no other key from being met", async () => {
+it("lets another key be admitted for the first time during a revocation", async () => {
   const key = await gatedKey();
   const other = await besides(key);
   registers.hold();
@@ -120,7 +120,7 @@ it("one key's revocation keeps no other key from being met", async () => {
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a revocation that only the book knows ends the key with the next publish, and for good", async () => {
+it("ends a key that only the database has as revoked with the next publish, permanently", async () => {
   const key = await gatedKey();
   const { booked } = key;
   expect(await asked(key)).toBe("admitted");
@@ -134,7 +134,7 @@ it("a revocation that only the book knows ends the key with the next publish, an
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("learns of a revocation although the key's limit was set during the register's answer", async () => {
+it("applies a revocation although the key's limit is set during the register's response", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await asked(key)).toBe("admitted");
@@ -148,7 +148,7 @@ it("learns of a revocation although the key's limit was set during the register'
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
 });
 
-it("whatever the register answers, the wallet has its tombstone, and a repeat completes the rest", async () => {
+it("stores its tombstone whatever the register returns, and completes on a retry", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   const deaf = revocationServices(() => Promise.reject(new Error("gone")));

@@ -33,7 +33,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on", async () => {
+it("admits at most 10 in 60 s from the moment a limit is lowered from 60 to 10", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);
@@ -54,7 +54,7 @@ it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on
   expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
 });
 
-it("raised in mid-window: the rest of the new limit is admitted at once", async () => {
+it("admits the rest of a raised limit immediately", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   expect(await burst(key, 8)).toBe(5);
   await setLimit(key, 12);
@@ -62,7 +62,7 @@ it("raised in mid-window: the rest of the new limit is admitted at once", async 
   expect(worstMinute(await storedTimes(key))).toBe(12);
 });
 
-it("a changed limit survives an eviction, and is that key's alone", async () => {
+it("keeps a changed limit across an eviction, for that key only", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const other = await besides(key, 4);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
@@ -71,14 +71,14 @@ it("a changed limit survives an eviction, and is that key's alone", async () => 
   expect([await burst(key, 5), await burst(other, 5)]).toEqual([1, 3]);
 });
 
-it("a key that never came leaves nothing in storage, and its register says the limit", async () => {
+it("stores nothing for a key that was never used, and uses its register's limit", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   await setLimit(key, 3);
   expect(await storedKey(key)).toBeNull();
   expect(await burst(key, 5)).toBe(3);
 });
 
-it("a revoked key stays revoked", async () => {
+it("keeps a revoked key revoked", async () => {
   const [key, unmet] = [await gatedKey(), await gatedKey()];
   await asked(key);
   for (const { stub, hash } of [key, unmet]) {
@@ -88,7 +88,7 @@ it("a revoked key stays revoked", async () => {
   expect([await asked(key), await asked(unmet)]).toEqual(["invalid_api_key", "invalid_api_key"]);
 });
 
-it("a register's first answer that was under way when the limit changed does not bring the old one", async () => {
+it("ignores an old limit in a register's first response that was in progress", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = asked(key);
@@ -100,7 +100,7 @@ it("a register's first answer that was under way when the limit changed does not
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a refresh that was under way when the limit changed does not bring the old one back", async () => {
+it("ignores an old limit in a refresh that was in progress", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   expect(await asked(key)).toBe("admitted");
   registers.hold();
@@ -114,7 +114,7 @@ it("a refresh that was under way when the limit changed does not bring the old o
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
 
-it("an operator's change counts from its answer on, whatever the wallet was asking meanwhile", async () => {
+it("applies an operator's change from its response on, whatever is in progress", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -147,7 +147,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("every key's refresh is heard, however many are refreshed at once", async () => {
+it("applies every refresh, however many keys are refreshed concurrently", async () => {
   const first = await gatedKey({ rpmLimit: 60 });
   const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => besides(first))))];
   const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>

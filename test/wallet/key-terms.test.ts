@@ -61,7 +61,7 @@ const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest>
   failureOf((await ask(key, amount, more)).held);
 
 describe("a key's budget", () => {
-  it("a balance that has the estimate and not the bound is refused, as what it is", async () => {
+  it("rejects a balance that covers the estimate but not the bound, as an insufficient balance", async () => {
     const key = await limited({ budgetMicro: micros(1000) }, 6);
     const more = { least: micros(5), sure: micros(8), most: micros(20) };
     expect(await refusal(key, 5, more)).toMatchObject({
@@ -73,7 +73,7 @@ describe("a key's budget", () => {
   });
 
   it.each(["home", "peer"])(
-    "pays for exactly 20 of 200 worst cases at once, of a %s's requests, and not a micro more after it",
+    "covers exactly 20 of 200 concurrent maximum costs, of a %s's requests, and nothing more",
     async (from) => {
       const key = await limited({ budgetMicro: micros(200), budgetPeriod: "week" });
       const requests = Array.from({ length: 200 }, () =>
@@ -107,7 +107,7 @@ describe("a key's budget", () => {
     ["week", Date.UTC(2031, 4, 19)],
     ["month", Date.UTC(2031, 5, 1)],
   ] as const)(
-    "restarts with its %s, and earlier holds count before",
+    "restarts each %s, and counts earlier holds in the earlier period",
     async (budgetPeriod, next) => {
       const key = await limited({ budgetMicro: micros(100), budgetPeriod });
       await spend(key, 60);
@@ -127,7 +127,7 @@ describe("a key's budget", () => {
     },
   );
 
-  it("never restarts when it is permanent; 0 blocks free calls too", async () => {
+  it("never restarts if permanent, and blocks free requests at 0", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     await spend(key, 100);
     setClock(NOON + 400 * DAY_MS);
@@ -136,7 +136,7 @@ describe("a key's budget", () => {
     expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
   });
 
-  it("counts what the key spent before it had one, published or not, and follows a change at once", async () => {
+  it("counts spend from before it was set, published or not, and changes immediately", async () => {
     const key = await limited({});
     await spend(key, 30);
     valueOf(await key.stub.poke());
@@ -172,7 +172,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
-  it("holds by the prompt's bound, never by its estimate", async () => {
+  it("holds the prompt's upper bound instead of its estimate", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
@@ -180,7 +180,7 @@ describe("a key's budget", () => {
     expect(valueOf(fits.held).granted).toBe(80);
   });
 
-  it("bounds a charge that comes after its hold has expired", async () => {
+  it("limits a charge that arrives after its hold expired", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const { request, held } = await ask(key, 60);
     valueOf(held);
@@ -199,7 +199,7 @@ describe("a key's budget", () => {
 const tokens = (count: number, most = count) => ({ tokens: { prompt: 1, least: count, most } });
 
 describe("a key's token limit", () => {
-  it("counts what is reserved, then what it came to, in any 60 s", async () => {
+  it("counts reservations, then actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
     const first = await ask(key, 1, tokens(60));
     expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
@@ -223,7 +223,7 @@ describe("a key's token limit", () => {
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
-  it("lets exactly what fits through of 200 at once; a void gives its tokens back", async () => {
+  it("admits exactly what fits of 200 concurrent requests, and a void returns its tokens", async () => {
     const key = await limited({ tpmLimit: 100 });
     const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
     const answers = await Promise.all(
@@ -238,7 +238,7 @@ describe("a key's token limit", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
   });
 
-  it("cuts what has no cap to what is left, refuses what has one, and what can never fit is a 400", async () => {
+  it("lowers a missing cap, rejects an explicit one, and returns 400 for what never fits", async () => {
     const key = await limited({ tpmLimit: 100 });
     expect(await refusal(key, 1, tokens(20, 101))).toEqual({
       kind: "tokens_over_limit",
@@ -257,7 +257,7 @@ describe("a key's token limit", () => {
 });
 
 describe("a key's other terms", () => {
-  it("models: by the id, the maker, or the alias as it is sent", async () => {
+  it("allow models by ID, author or alias", async () => {
     const key = await limited({ allowedModels: ["smart", "other/*"] });
     const models: [sent: string, id: string, passes: boolean][] = [
       ["smart", "acme/one", true],
@@ -272,7 +272,7 @@ describe("a key's other terms", () => {
     expect(await refusal(key, 1, { model: null })).toMatchObject({ kind: "model_not_allowed" });
   });
 
-  it("expiry: dead from that moment on, at every door of the wallet, by home's clock", async () => {
+  it("reject an expired key immediately in every method, by the home region's clock", async () => {
     const key = await limited({ expiresAt: NOON + 5000 });
     await spend(key, 1);
     setClock(NOON + 5000);
@@ -288,7 +288,7 @@ describe("a key's other terms", () => {
     expect(answers.map(failureOf)).toEqual(answers.map(() => expired));
   });
 
-  it("end user: all requests are of it, and of no other", async () => {
+  it("assign all requests to the key's end user", async () => {
     const key = await limited({ endUser: "u" });
     const { request, held } = await ask(key, 5);
     valueOf(held);
@@ -302,7 +302,7 @@ describe("a key's other terms", () => {
     expect(valueOf(await key.stub.request(request.id)).externalId).toBe("u");
   });
 
-  it("cost no booked: a limited request writes as many as any other", async () => {
+  it("cost no extra rows per request", async () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {

@@ -54,7 +54,7 @@ async function costOfDay({ orgId }: Account, ms: number): Promise<number> {
 }
 
 describe.each(MIDNIGHTS)("the midnight after %s", (_day, midnight, sameMonth) => {
-  it("leaves what was admitted at 23:59:59.999 and settled at 00:00:05 to the old day and its month", async () => {
+  it("assigns a request from 23:59:59.999, settled at 00:00:05, to the old day and month", async () => {
     const gate = Promise.withResolvers<null>();
     const reached = Promise.withResolvers<null>();
     const { calls } = mockUpstream(async () => {
@@ -82,7 +82,7 @@ describe.each(MIDNIGHTS)("the midnight after %s", (_day, midnight, sameMonth) =>
     expect(await costOfDay(account, midnight)).toBe(COST);
   });
 
-  it("reads 0 for the day at 00:00:00.000, without traffic or a job, and frees a used-up quota", async () => {
+  it("shows 0 for the day at 00:00:00.000 without traffic or a job, and frees a used quota", async () => {
     mockUpstream(() => upstreamCompletion());
     const short = { max_tokens: 10 };
     stopClockAt(midnight - 1);
@@ -111,7 +111,7 @@ describe.each([
   ["30 seconds", 30_000],
   ["an hour", 3_600_000],
 ])("a clock that steps back %s over the new year", (_by, back) => {
-  it("opens no second day, and counts every charge once", async () => {
+  it("starts no second day, and counts every charge once", async () => {
     const newYear = Date.UTC(2032, 0, 1);
     mockUpstream(() => upstreamCompletion());
     stopClockAt(newYear - back);

@@ -10,7 +10,7 @@ import { failureOf, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
 afterEach(() => setClock(null));
 
-it("counts holds of quotas and model calls in one budget, also after its memory is lost", async () => {
+it("counts quota holds and model calls in one budget, also after a memory loss", async () => {
   const key = await gatedKey({ balance: 1000 });
   const { hash, stub } = key;
   valueOf(await stub.admit(hash));

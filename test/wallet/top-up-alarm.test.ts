@@ -25,14 +25,14 @@ function dueAt(of: {
   return topUpDue(memory as unknown as Memory);
 }
 
-it("a wallet wakes when a pause ends, and never at once again where that changed nothing", () => {
+it("wakes when a pause ends, and not again immediately if nothing changed", () => {
   expect(dueAt({ pausedUntil: NOW + 1 })).toBe(NOW + 1);
   for (const pausedUntil of [NOW, NOW - 1, 0]) {
     expect(dueAt({ pausedUntil })).toBeGreaterThanOrEqual(NOW + 60_000);
   }
 });
 
-it("a wallet does not wake for an automatic purchase that is off, under way or not needed", () => {
+it("stays asleep while automatic top-up is off, in progress or not needed", () => {
   const pausedUntil = NOW + 1;
   expect(dueAt({ pausedUntil, isOn: false })).toBe(Infinity);
   expect(dueAt({ pausedUntil, isOpen: true })).toBe(Infinity);

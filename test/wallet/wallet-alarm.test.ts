@@ -16,8 +16,8 @@ import {
 
 afterEach(() => setClock(null));
 
-describe("an alarm", () => {
-  it("comes with the first change, and again with a start that finds none", async () => {
+describe("a wallet's alarm", () => {
+  it("starts with the first change, and again with a restart that finds none", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -28,7 +28,7 @@ describe("an alarm", () => {
     expect(await armed()).not.toBeNull();
   });
 
-  it("publishes and keeps what comes in while D1 answers for the next time", async () => {
+  it("publishes, and keeps changes made during the publish for the next one", async () => {
     const { stub, orgId } = await newWallet(100);
     await pay(stub, 10, "a");
     await runInDurableObject(stub, async (wallet: Wallet) => {
@@ -95,7 +95,7 @@ describe("an alarm", () => {
     });
   });
 
-  it("waits for the publish that runs: what changes meanwhile is due after it", async () => {
+  it("waits for a publish in progress before it runs for later changes", async () => {
     const { stub } = await newWallet(1000);
     setClock(Date.now() + 61_000);
     await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -109,7 +109,7 @@ describe("an alarm", () => {
     });
   });
 
-  it("after a clock that stepped back finds the holds made since, and their deadlines", async () => {
+  it("finds holds made after a clock step back, and their deadlines", async () => {
     const start = Date.UTC(2031, 6, 2, 12);
     setClock(start);
     const { stub } = await newWallet(100);
@@ -132,7 +132,7 @@ describe("an alarm", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("loses nothing when it dies while D1 has its batch", async () => {
+  it("loses nothing when the object ends while D1 has its batch", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     await pay(stub, 10, "u");

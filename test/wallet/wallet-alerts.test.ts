@@ -11,7 +11,7 @@ afterEach(() => setClock(null));
 const DAY = 86_400_000;
 
 describe("an alert", () => {
-  it("comes once per quota, period and limit for requests settling together", async () => {
+  it("occurs once per quota, period and limit for concurrent settlements", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
     await Promise.all(Array.from({ length: 10 }, () => pay(stub, 10, "u")));
@@ -32,7 +32,7 @@ describe("an alert", () => {
     expect(await kinds()).toHaveLength(3);
   });
 
-  it("comes with the very micro-credit that reaches its threshold, whatever the fraction", async () => {
+  it("occurs at exactly the micro-credit of its threshold, whatever the fraction", async () => {
     const { stub } = await newWallet(20_000);
     for (const percent of [7, 14, 28, 55, 56, 67, 80, 100]) {
       const name = `u${percent}`;
@@ -56,7 +56,7 @@ describe("an alert", () => {
     }
   });
 
-  it("comes once per fall of the balance, and again after a rise of a tenth", async () => {
+  it("occurs once per fall of the balance, and again after a rise of a tenth", async () => {
     const { stub } = await newWallet(200);
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
     await pay(stub, 101);
@@ -74,7 +74,7 @@ describe("an alert", () => {
     expect(await count()).toBe(3);
   });
 
-  it("comes 32 times in 24 hours of one kind and end user, however often a limit changes", async () => {
+  it("occurs at most 32 times in 24 hours per kind and end user, however often a limit changes", async () => {
     const { stub } = await newWallet(1000);
     for (const name of ["u", "other"]) {
       valueOf(await stub.putEndUser(name, {}));
@@ -106,7 +106,7 @@ describe("an alert", () => {
 });
 
 describe("old alerts", () => {
-  it("beyond the newest 10,000 go from the wallet and beyond 1,000 from the book, as do those of 90 days ago", async () => {
+  it("disappear beyond 10,000 from the wallet, beyond 1,000 from the database, and after 90 days", async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 1);
     valueOf(await stub.poke());

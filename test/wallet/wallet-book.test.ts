@@ -78,8 +78,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-describe("the book", () => {
-  it("equals the wallet after the first publish that gets through, whatever D1 did before", async () => {
+describe("the wallet's rows in the database", () => {
+  it("match the wallet after the first successful publish, whatever D1 did before", async () => {
     const result = await fc.check(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
       { numRuns: effort(8, 40), seed: 11, endOnFailure: true },
@@ -87,7 +87,7 @@ describe("the book", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
 
-  it("takes thousands of end users, and all of them again when it was emptied", async () => {
+  it("include thousands of end users, and all of them again after they were deleted", async () => {
     const { stub, orgId } = await newWallet(100);
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
       state.storage.sql.exec(
@@ -107,7 +107,7 @@ describe("the book", () => {
     expect((await database.rows())["end_users"]).toHaveLength(5000);
   });
 
-  it(`takes ${MANY} changed end users, also when it was down half-way`, async () => {
+  it(`include ${MANY} changed end users, also after an outage in between`, async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 10, "first");
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
@@ -134,7 +134,7 @@ describe("the book", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("stops no hold and no settle while it is down, and receives everything later", async () => {
+  it("lag without blocking holds and settlements while the database is down", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);
@@ -156,7 +156,7 @@ describe("the book", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stays untouched when it belongs to another wallet: holds are rejected until it is corrected", async () => {
+  it("stay unchanged if they belong to another wallet, whose holds fail until it is corrected", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));
@@ -177,7 +177,7 @@ describe("the book", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("ahead of the wallet means that the wallet went back in time: holds are refused", async () => {
+  it("prevent holds if they are ahead of the wallet, which was restored to an earlier time", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.poke());
     await env.DB.prepare("UPDATE balances SET seq = seq + 50 WHERE org_id = ?").bind(orgId).run();
@@ -190,7 +190,7 @@ describe("the book", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gives a lost wallet back: balance, end users, settings, days", async () => {
+  it("restore a lost wallet: balance, end users, settings and days", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
     await pay(stub, 30, "u");

@@ -53,8 +53,8 @@ const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] 
   ],
 ];
 
-describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (_how, pause) => {
-  it("a hold made while it was, and one made after, expire in their own time", async () => {
+describe.each(BETWEEN)("a wallet after its clock was a day ahead, %s", (_how, pause) => {
+  it("expires a hold from that time, and one made after it, on schedule", async () => {
     setClock(NOON);
     const { stub, orgId } = await newWallet(1000);
     setClock(NOON + DAY);
@@ -74,7 +74,7 @@ describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("the organization's rate log counts what it admitted then as now, and what it admitted before", async () => {
+  it("counts in its rate limit what it admitted at that time and before", async () => {
     const began = performance.now();
     setClock(NOON);
     const { stub } = await newWallet(1000);
@@ -106,7 +106,7 @@ describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (
     }
   });
 
-  it("spend and quotas stay in the later period, and every charge counts there", async () => {
+  it("keeps spend and quotas in the later period, and counts every charge there", async () => {
     setClock(NOON);
     const { stub } = await newWallet(1000);
     valueOf(
@@ -143,7 +143,7 @@ describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("the book gets what changed after the usual wait, from one alarm", async () => {
+  it("publishes after the usual wait, from one alarm", async () => {
     setClock(NOON);
     const { stub, orgId } = await newWallet(1000);
     valueOf(await stub.poke());
@@ -166,7 +166,7 @@ describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (
   });
 });
 
-it("forgets free requests after the jump in their own time", async () => {
+it("deletes free requests from after the jump on schedule", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);
@@ -183,7 +183,7 @@ it("forgets free requests after the jump in their own time", async () => {
   expect(await rowsOf(stub, "SELECT state FROM requests")).toEqual([{ state: "settled" }]);
 });
 
-it("a clock that lags by at most a minute is no jump: the wallet's time waits for it", async () => {
+it("keeps its own time if the clock lags by at most a minute", async () => {
   setClock(NOON);
   const { stub, orgId } = await newWallet(1000);
   valueOf(await stub.configure({ rpmLimit: 1 }));

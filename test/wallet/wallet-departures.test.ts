@@ -41,8 +41,8 @@ async function newDesk() {
   return desk;
 }
 
-describe("an end user that is deleted and comes back", () => {
-  it("keeps its spend when it returns in a request: the rest of its quota, and no more", async () => {
+describe("a deleted end user that returns", () => {
+  it("keeps its spend when it returns in a request, and has only the rest of its quota", async () => {
     const { stub } = await newDesk();
     await pay(stub, 70);
     await pay(stub, 70, "u");
@@ -63,7 +63,7 @@ describe("an end user that is deleted and comes back", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets the defaults, a new id, its spend, and the alert of a used quota when it returns by a call", async () => {
+  it("gets defaults, a new ID, its spend and its quota alert when it is created again", async () => {
     const { stub } = await newDesk();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -95,7 +95,7 @@ describe("an end user that is deleted and comes back", () => {
     [false, true],
     [true, true],
   ])(
-    "keeps its open holds and their charges (evicted while away: %s, after it: %s)",
+    "keeps open holds and their charges (evicted while deleted: %s, after it: %s)",
     async (evictAway, evictAfter) => {
       const { stub } = await newDesk();
       const who = { externalId: "u" };
@@ -126,7 +126,7 @@ describe("an end user that is deleted and comes back", () => {
     },
   );
 
-  it("again and again still has all of it, published between or not", async () => {
+  it("keeps everything after several deletions, published in between or not", async () => {
     const { stub, orgId } = await newDesk();
     const open = holdOf(15, { externalId: "u" });
     valueOf(await stub.hold(open));
@@ -150,7 +150,7 @@ describe("an end user that is deleted and comes back", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("comes last in the list, as all who are new", async () => {
+  it("comes last in the list, like new ones", async () => {
     const { stub } = await newDesk();
     for (const name of ["a", "b"]) {
       // oxlint-disable-next-line no-await-in-loop -- in order
@@ -162,7 +162,7 @@ describe("an end user that is deleted and comes back", () => {
     expect([endUsers.map((user) => user.externalId), total]).toEqual([["b", "a"], 2]);
   });
 
-  it("the next day has the month, and the next month nothing", async () => {
+  it("starts the next day with the month's spend, and the next month with none", async () => {
     const { stub } = await newDesk();
     await pay(stub, 70, "u");
     valueOf(await stub.deleteEndUser("u"));
@@ -181,8 +181,8 @@ describe("an end user that is deleted and comes back", () => {
   });
 });
 
-describe("an end user that is away", () => {
-  it("appears in no answer and not in the database, and its row has a hash for its name", async () => {
+describe("a deleted end user", () => {
+  it("appears in no response or database row, and is stored by a hash", async () => {
     const { stub, orgId } = await newDesk();
     await pay(stub, 10, "u");
     valueOf(await stub.poke());
@@ -213,7 +213,7 @@ describe("an end user that is away", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets deleted by the alarm after the month, and not before", async () => {
+  it("disappears by the alarm after its month, and not earlier", async () => {
     const { stub } = await newDesk();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -234,7 +234,7 @@ describe("an end user that is away", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps an alarm for the end of its month, with nothing else to do", async () => {
+  it("keeps an alarm for the end of its month when nothing else is due", async () => {
     const { stub } = await newWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));
@@ -248,7 +248,7 @@ describe("an end user that is away", () => {
     expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
-  it("takes no place among the 100,000; of as many that are away the oldest goes", async () => {
+  it("uses no slot of the 100,000, and makes way for newer deleted ones beyond 100,000", async () => {
     const { stub } = await newDesk();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");
@@ -274,7 +274,7 @@ describe("an end user that is away", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("disappears with a lost wallet: the database does not know it", async () => {
+  it("disappears with a lost wallet, as the database does not have it", async () => {
     const { stub, orgId } = await newDesk();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");

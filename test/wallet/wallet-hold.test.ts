@@ -18,7 +18,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a hold", () => {
-  it("passes exactly 100 times of 200 at once when the balance is 100 times its least", async () => {
+  it("succeeds exactly 100 times of 200 when the balance covers 100", async () => {
     const { stub } = await newWallet(1000);
     const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
     expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
@@ -30,7 +30,7 @@ describe("a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("names what is free and needed when one micro-credit is missing; an exact fit passes", async () => {
+  it("reports available and required credits if one micro-credit is missing, and accepts an exact fit", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
@@ -51,12 +51,12 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
 
-  it("gets what is affordable between least and most", async () => {
+  it("gets the affordable amount between minimum and maximum", async () => {
     const { stub } = await newWallet(50);
     expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
   });
 
-  it("gets half of what is free without a cap, never less than it needs", async () => {
+  it("gets half of the available credits without a cap, at least its minimum", async () => {
     const { stub } = await newWallet(1000);
     const open = { most: micros(800), hasCap: false };
     const granted = [];
@@ -68,7 +68,7 @@ describe("a hold", () => {
     expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
   });
 
-  it("sent twice holds once; with other content it throws and changes nothing", async () => {
+  it("counts once if repeated, and throws for other content without a change", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);
@@ -81,7 +81,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("stays rejected after a top-up for a peer; at home it may pass", async () => {
+  it("stays rejected for a peer after a top-up, but can succeed at home", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));
@@ -91,7 +91,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(home)).granted).toBe(10);
   });
 
-  it("minted over two minutes before or after now asks for a new id; a malformed id is a bug", async () => {
+  it("fails with overloaded for an ID over two minutes off, and as a bug for an invalid ID", async () => {
     const { stub } = await newWallet(100);
     const old = idFloor("req_", Date.now() - 121_000);
     const ahead = idFloor("req_", Date.now() + 125_000);
@@ -106,7 +106,7 @@ describe("a hold", () => {
     ]);
   });
 
-  it("throws and stores nothing for NaN, a fraction or less than nothing", async () => {
+  it("throws for NaN, a fraction or a negative amount, and stores nothing", async () => {
     const { stub } = await newWallet(100);
     for (const amount of [Number.NaN, 0.5, -1, 2 ** 53]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other on one object

@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("stays in progress while its request is held, and replays once it is settled; another body does neither", async () => {
+  it("stays in progress while held, and replays once settled, but rejects another body", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("counts as used after a settlement at nothing too", async () => {
+  it("counts as used after a settlement of zero too", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -73,7 +73,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual(replayOf(first.id));
   });
 
-  it("changes nothing when its own hold is sent again", async () => {
+  it("changes nothing when its own hold is repeated", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     expect(valueOf(await stub.hold(first)).granted).toBe(10);
@@ -83,7 +83,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, heldMicro: 0 });
   });
 
-  it("becomes free after a void, for another body too, and its late duplicate stays over", async () => {
+  it("becomes free after a void, for another body too, and ignores a late duplicate", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(await rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys")).toEqual([{ n: 1 }]);
   });
 
-  it("stays free after a rejected hold, or one whose void came first", async () => {
+  it("stays free after a rejected hold, or one whose void arrived first", async () => {
     const { stub } = await newWallet(5);
     expect(await refusal(stub)).toMatchObject({ kind: "balance_too_low" });
     const overtaken = named();
@@ -107,7 +107,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.hold({ ...named("2"), least: micros(1) })).granted).toBe(5);
   });
 
-  it("becomes free after an expiry, and the late cost is never charged", async () => {
+  it("becomes free after an expiry, and a repeat prevents the late charge", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -122,7 +122,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("becomes free after an expiry for another body too, and each is charged then: they are two requests", async () => {
+  it("becomes free after an expiry for another body, and both requests are charged", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -150,7 +150,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual(replayOf(lost.id));
   });
 
-  it("holds for 24 hours from admission to the millisecond, over midnight and an eviction", async () => {
+  it("lasts for exactly 24 hours from admission, over midnight and an eviction", async () => {
     const { stub } = await newWallet(1000);
     const now = vi.spyOn(Date, "now");
     now.mockReturnValue(LATE);
@@ -167,7 +167,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("comes before the rate limit, the end users, the quota and the balance, and after suspension", async () => {
+  it("precedes rate limit, end users, quota and balance, but not a suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));
@@ -181,7 +181,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
   });
 
-  it("refuses a peer's request for good, and lets its own request's refusal be remembered", async () => {
+  it("stays in progress for a rejected peer request after a void, but not for a new one", async () => {
     const { stub } = await newWallet(1000);
     const home = named();
     valueOf(await stub.hold(home));
@@ -193,7 +193,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub, named("1", { peer: true }))).toEqual(replayOf(again));
   });
 
-  it("used while the clock was days ahead still counts once it is right, for a day and for the newest request", async () => {
+  it("counts once the clock is right after use days ahead, for a day, for the newest request", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     await paid(stub);
@@ -213,7 +213,7 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("the table of Idempotency-Keys", () => {
-  it("costs one row written for a request that has one, and none for one that has none", async () => {
+  it("takes one written row per request with a key, and none without", async () => {
     const { stub } = await newWallet(1000);
     const written = (make: () => HoldRequest): Promise<number> =>
       runInDurableObject(stub, (wallet: Wallet, state) =>

@@ -16,8 +16,8 @@ afterEach(() => setClock(null));
 
 const MINUTE = 60_000;
 
-describe("an outcome", () => {
-  it("below the hold frees the rest at once; of zero it frees all", async () => {
+describe("an outcome of a hold", () => {
+  it("releases the rest below the held amount, and everything at zero", async () => {
     const { stub } = await newWallet(100);
     const [one, two] = [holdOf(100), holdOf(60)];
     valueOf(await stub.hold(one));
@@ -27,7 +27,7 @@ describe("an outcome", () => {
     expect(valueOf(await stub.balance())).toEqual({ creditsMicro: 60, heldMicro: 0, openHolds: 0 });
   });
 
-  it("over the hold takes what is free and no more; the rest is a shortfall row", async () => {
+  it("charges only available credits above the held amount, and records a shortfall", async () => {
     const { stub } = await newWallet(100);
     const [one, other] = [holdOf(20), holdOf(50)];
     valueOf(await stub.hold(one));
@@ -47,7 +47,7 @@ describe("an outcome", () => {
     expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
   });
 
-  it("delivered five times, also after an eviction, is one ledger row", async () => {
+  it("writes one ledger row if delivered five times, also after an eviction", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     valueOf(await stub.hold(request));
@@ -61,7 +61,7 @@ describe("an outcome", () => {
     expect(valueOf(await stub.void(request.id))).toEqual({ kind: "settled", charged: 10 });
   });
 
-  it("charges nothing for an unknown id; a void before its hold keeps the hold out", async () => {
+  it("charges nothing for an unknown ID, and a void before its hold rejects the hold", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "unknown" });
@@ -75,7 +75,7 @@ describe("an outcome", () => {
     });
   });
 
-  it("never comes: the hold expires, counts for nothing without any alarm, charges nothing", async () => {
+  it("leaves an expired hold without charge or alarm if it never arrives", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];
@@ -92,7 +92,7 @@ describe("an outcome", () => {
     expect(rows.at(-1)).toMatchObject({ kind: "expire", amountMicro: 0, generationId: home.id });
   });
 
-  it("charges late from what is free, once; a late void changes nothing", async () => {
+  it("charges late from available credits, once, and ignores a late void", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [late, gone] = [holdOf(60), holdOf(10)];
@@ -112,7 +112,7 @@ describe("an outcome", () => {
 });
 
 describe("a credit", () => {
-  it("counts once per reference and answers the same; another amount is a conflict", async () => {
+  it("counts once per reference with the same response, and conflicts with another amount", async () => {
     const { stub } = await newWallet();
     const first = valueOf(await credit(stub, 100, "payment 1"));
     await pay(stub, 40);
@@ -126,7 +126,7 @@ describe("a credit", () => {
     }
   });
 
-  it("leaves 50 open holds as they are; a correction never takes what they hold", async () => {
+  it("keeps 50 open holds; a correction never takes held credits", async () => {
     const { stub } = await newWallet(50);
     await Promise.all(Array.from({ length: 50 }, () => stub.hold(holdOf(1))));
     expect(valueOf(await credit(stub, 10))).toEqual({
@@ -138,7 +138,7 @@ describe("a credit", () => {
     expect(valueOf(await credit(stub, -10)).creditsMicro).toBe(50);
   });
 
-  it("past 2^53 is refused and changes nothing", async () => {
+  it("fails beyond 2^53, and changes nothing", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

@@ -35,7 +35,7 @@ function holdFor(stub: Stub, amount: number, externalId = "u") {
 }
 
 describe("an end user's quota", () => {
-  it("admits what fits to the micro and then nothing", async () => {
+  it("admits exactly what fits to the micro-credit", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
     await pay(stub, 99, "u");
@@ -60,7 +60,7 @@ describe("an end user's quota", () => {
     expect(answers.map((answer) => valueOf(answer).granted)).toEqual([30, 15]);
   });
 
-  it("says in its refusal what is left, what was needed and when it begins anew", async () => {
+  it("reports in its rejection the rest, the required amount and the reset time", async () => {
     setClock(Date.UTC(2031, 4, 14, 13));
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
@@ -80,7 +80,7 @@ describe("an end user's quota", () => {
     ]);
   });
 
-  it("bounds by default 100 first requests at once of a new user", async () => {
+  it("limits 100 concurrent first requests of a new end user by default", async () => {
     const { stub } = await newWallet(10_000);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(70) }));
     const answers = await Promise.all(Array.from({ length: 100 }, () => holdFor(stub, 10, "new")));
@@ -88,7 +88,7 @@ describe("an end user's quota", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(1);
   });
 
-  it("rejects by the day or the month alone; with both, the month is named", async () => {
+  it("rejects by day or month, and reports the month if both are exceeded", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "day", 10, 100));
     valueOf(await quota(stub, "month", 100, 10));
@@ -110,7 +110,7 @@ describe("an end user's quota", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("raised or lowered counts at once; 0 blocks, null does not", async () => {
+  it("applies a change immediately; 0 blocks, null does not", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 10, null));
     await pay(stub, 10, "u");
@@ -153,25 +153,28 @@ describe("an end user's quota", () => {
     ["28 February", Date.UTC(2031, 2, 1), false],
     ["29 February", Date.UTC(2032, 2, 1), false],
     ["28 February of a leap year", Date.UTC(2032, 1, 29), true],
-  ])("over the end of %s belongs to the day of admission", async (_end, at, sameMonth) => {
-    setClock(at - BEFORE_MIDNIGHT);
-    const { stub } = await newWallet(1000);
-    valueOf(await quota(stub, "u", 100, 200));
-    await pay(stub, 30, "u");
-    const over = holdOf(20, { externalId: "u" });
-    valueOf(await stub.hold(over));
-    setClock(at + 5000);
-    expect(await spendOf(stub, "u")).toEqual([0, sameMonth ? 30 : 0]);
-    valueOf(await settle(stub, over.id, 20));
-    await evictDurableObject(stub);
-    expect(await spendOf(stub, "u")).toEqual([0, sameMonth ? 50 : 0]);
-    await pay(stub, 7, "u");
-    expect(await spendOf(stub, "u")).toEqual([7, sameMonth ? 57 : 7]);
-    const before = new Date(at - 1).toISOString().slice(0, 10);
-    expect(valueOf(await stub.usage(before, before, "day")).total.costMicro).toBe(50);
-  });
+  ])(
+    "assigns a request over the end of %s to the day of admission",
+    async (_end, at, sameMonth) => {
+      setClock(at - BEFORE_MIDNIGHT);
+      const { stub } = await newWallet(1000);
+      valueOf(await quota(stub, "u", 100, 200));
+      await pay(stub, 30, "u");
+      const over = holdOf(20, { externalId: "u" });
+      valueOf(await stub.hold(over));
+      setClock(at + 5000);
+      expect(await spendOf(stub, "u")).toEqual([0, sameMonth ? 30 : 0]);
+      valueOf(await settle(stub, over.id, 20));
+      await evictDurableObject(stub);
+      expect(await spendOf(stub, "u")).toEqual([0, sameMonth ? 50 : 0]);
+      await pay(stub, 7, "u");
+      expect(await spendOf(stub, "u")).toEqual([7, sameMonth ? 57 : 7]);
+      const before = new Date(at - 1).toISOString().slice(0, 10);
+      expect(valueOf(await stub.usage(before, before, "day")).total.costMicro).toBe(50);
+    },
+  );
 
-  it("does not come back when the clock steps back over midnight", async () => {
+  it("stays used when the clock steps back over midnight", async () => {
     const midnight = Date.UTC(2031, 6, 2);
     setClock(midnight + 1000);
     const { stub } = await newWallet(1000);
@@ -187,7 +190,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user", () => {
-  it("deleted in flight is charged; the next one of its name has a new id and what was spent", async () => {
+  it("gets charged if deleted in flight; its successor has a new ID and the spend", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -204,7 +207,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(75);
   });
 
-  it("put again keeps its id, its time and what is left out", async () => {
+  it("keeps its ID, time and omitted fields when put again", async () => {
     const { stub } = await newWallet();
     const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
     const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
@@ -222,7 +225,7 @@ describe("an end user", () => {
     ["257 bytes", `a${"é".repeat(128)}`, false],
     ["256 bytes", "é".repeat(128), true],
     ["spaces and a slash", " a/b ", true],
-  ])("named %s, %j, is taken as a request takes its user: %s", async (_what, name, isGood) => {
+  ])("follows the rules for a request's user with %s, %j: %s", async (_what, name, isGood) => {
     const { stub } = await newWallet();
     const answer = await stub.putEndUser(name, {});
     const { kind, param } = (failureOf(answer) ?? {}) as { kind?: string; param?: string };
@@ -232,7 +235,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(isGood ? 1 : 0);
   });
 
-  it("listed keeps its place while others come", async () => {
+  it("keeps its place in the list while others are added", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
       // oxlint-disable-next-line no-await-in-loop -- in order
@@ -242,7 +245,7 @@ describe("an end user", () => {
     expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
   });
 
-  it("beyond the 100,000th is refused, the ones before are not", async () => {
+  it("gets rejected beyond 100,000, existing ones don't", async () => {
     const { stub } = await newWallet(100);
     valueOf(await holdFor(stub, 1, "first"));
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -35,15 +35,15 @@ const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
     .run();
 const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMicro;
 
-describe("a healthy wallet is never rebuilt", () => {
-  it("refuses before its first publish, though it has credits", async () => {
+describe("rebuild of a healthy wallet", () => {
+  it("fails before its first publish, though it has credits", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
     expect(await balanceOf(stub)).toBe(100);
   });
 
-  it("refuses when it is ahead of its database", async () => {
+  it("fails when it is ahead of its database", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     valueOf(await stub.poke());
@@ -52,7 +52,7 @@ describe("a healthy wallet is never rebuilt", () => {
     expect(await balanceOf(stub)).toBe(70);
   });
 
-  it("refuses when its database was corrected by hand after a conflict", async () => {
+  it("fails when its database was corrected by hand after a conflict", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     const request = holdOf(10);
@@ -72,7 +72,7 @@ describe("a healthy wallet is never rebuilt", () => {
 });
 
 describe("a lost wallet", () => {
-  it("starts again empty if it had published nothing", async () => {
+  it("starts empty if nothing was published", async () => {
     const { stub, orgId } = await newInBook();
     await lose(stub);
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
@@ -82,7 +82,7 @@ describe("a lost wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("comes back with what the operator had set: suspended, its own limit, its own prices", async () => {
+  it("keeps the operator's suspension, limit and prices", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     valueOf(await stub.poke());
@@ -99,7 +99,7 @@ describe("a lost wallet", () => {
     expect(valueOf(await stub.configure({}))).toEqual(set);
   });
 
-  it("stays lost if the database knows nothing of it", async () => {
+  it("stays lost if it isn't in the database", async () => {
     const { stub, orgId } = await newWallet();
     await lose(stub);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "not_found" });
@@ -107,7 +107,7 @@ describe("a lost wallet", () => {
   });
 });
 
-it("a wallet that went back in time never outruns its book, poked or counting on by itself", async () => {
+it("never overtakes its database after a restore to an earlier time", async () => {
   const { stub, orgId } = await newInBook();
   await credit(stub, 100);
   valueOf(await stub.poke());
@@ -127,7 +127,7 @@ it("a wallet that went back in time never outruns its book, poked or counting on
 });
 
 it.each(["the book's own id", "another id"])(
-  "a wallet that is kept knows whose its open holds are after a rebuild: an end user under %s",
+  "keeps the end user of open holds after a rebuild: %s",
   async (which) => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 1000);
@@ -148,7 +148,7 @@ it.each(["the book's own id", "another id"])(
   },
 );
 
-it("a wallet with a conflict publishes nothing, and yet rolls up no usage that it would forget", async () => {
+it("publishes nothing during a conflict, and rolls up no usage", async () => {
   const start = Date.UTC(2038, 1, 1, 12);
   setClock(start);
   const { stub, orgId } = await newInBook();
@@ -192,7 +192,7 @@ describe("a lost wallet of many end users", () => {
     return { stub, orgId };
   }
 
-  it("restores all of them and their alerts, whoever asks for it twice at once", async () => {
+  it("restores all of them and their alerts for two concurrent calls", async () => {
     const { stub, orgId } = await lostWithMany();
     const [first, again] = await runInDurableObject(stub, (wallet: Wallet) =>
       Promise.all([wallet.rebuild(orgId), wallet.rebuild(orgId)]),
@@ -208,7 +208,7 @@ describe("a lost wallet of many end users", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("answers 503 until all are adopted: a bad row leaves no wallet behind", async () => {
+  it("returns 503 until all are adopted; a bad row leaves no wallet", async () => {
     const { stub, orgId } = await lostWithMany();
     await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -70,7 +70,7 @@ async function makeBusy(stub: Stub): Promise<void> {
   await evictDurableObject(stub); // it begins with what was written
 }
 
-it("no turn stops a wallet of millions of rows, and it sells on meanwhile", async () => {
+it("never blocks a wallet of millions of rows for long, and charges meanwhile", async () => {
   const { stub } = await newWallet();
   valueOf(await credit(stub, 2 * ROWS));
   await makeBusy(stub);

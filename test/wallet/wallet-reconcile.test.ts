@@ -66,7 +66,7 @@ async function foundAfter(statement: string): Promise<readonly object[]> {
   return found(stub, orgId);
 }
 
-it("finds nothing and alerts nobody while everything agrees", async () => {
+it("finds nothing and raises no alert while everything matches", async () => {
   const { stub, orgId } = await organization();
   expect(await found(stub, orgId)).toEqual([]);
   await pay(stub, 7, "cy");
@@ -75,7 +75,7 @@ it("finds nothing and alerts nobody while everything agrees", async () => {
   expect(await found(stub, orgId)).toEqual([]);
 });
 
-it("finds nothing after a late settle and after old rows were rolled up", async () => {
+it("finds nothing after a late settlement and a rollup of old rows", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub, orgId } = await organization();
@@ -139,13 +139,13 @@ const INJECTED: readonly (readonly [what: string, statement: string, found: obje
 ];
 
 it.each(INJECTED)(
-  "a micro injected into %s is found, and alerted",
+  "finds and reports a micro-credit injected into %s",
   async (_what, statement, one) => {
     expect(await foundAfter(statement)).toContainEqual(one);
   },
 );
 
-it("a micro injected into the book is found, and alerted", async () => {
+it("finds and reports a micro-credit injected into the database", async () => {
   const { stub, orgId } = await organization();
   await env.DB.prepare("UPDATE balances SET credits_micro = credits_micro + 1 WHERE org_id = ?")
     .bind(orgId)
@@ -153,7 +153,7 @@ it("a micro injected into the book is found, and alerted", async () => {
   expect(await found(stub, orgId)).toEqual([{ what: "book balance", expected: 850, found: 851 }]);
 });
 
-it("a ledger row that is gone is found, and alerted", async () => {
+it("finds and reports a missing ledger row", async () => {
   expect(await foundAfter("DELETE FROM requests WHERE charged = 50")).toContainEqual({
     what: "ledger rows missing",
     expected: 0,
@@ -161,7 +161,7 @@ it("a ledger row that is gone is found, and alerted", async () => {
   });
 });
 
-it("a credit after the injection does not hide it", async () => {
+it("finds an injection also after a later credit", async () => {
   const { stub, orgId } = await organization();
   await rowsOf(stub, "UPDATE requests SET charged = 101, cost = 101 WHERE charged = 100");
   valueOf(await credit(stub, 1));
@@ -271,7 +271,7 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
   }
 }
 
-it("slices between which others post find what one whole reading finds", async () => {
+it("finds in slices, with changes in between, the same as in one pass", async () => {
   const all = [MEANWHILE, RESTARTS].flatMap((some) => Object.keys(some));
   const meanwhile = fc
     .array(fc.constantFrom(...all), { minLength: 5, maxLength: 40 })
@@ -304,7 +304,7 @@ it("slices between which others post find what one whole reading finds", async (
   expect(most).toBeGreaterThan(5); // it was in slices indeed
 });
 
-it("gives up with 409 when what it has read goes again and again, and not before", async () => {
+it("returns 409 after eight restarts because its rows keep disappearing, and not earlier", async () => {
   const { stub } = await organization();
   let answer = await stub.reconcile({ withinMs: 0, rowsMax: 1 });
   let tries = 0;

@@ -10,7 +10,7 @@ const START = Date.UTC(2037, 8, 30, 12);
 const DAY = 86_400_000;
 
 it.each([false, true])(
-  "a book restored to an older day equals the ledger after the next publish (152), evicted: %s",
+  "matches the ledger after the next publish of a restored database, evicted: %s",
   async (evicted) => {
     setClock(START);
     const { stub, orgId } = await newWallet(1000);

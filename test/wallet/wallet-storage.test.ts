@@ -57,14 +57,14 @@ async function bytesPerRequest(stub: Stub, count: number): Promise<number> {
   });
 }
 
-it("a paid request takes at most 350 bytes of its wallet", async () => {
+it("stores at most 350 bytes per paid request", async () => {
   const { stub } = await newWallet(900_000_000);
   const bytes = await bytesPerRequest(stub, 3000);
   measured({ bytesPerRequest: Math.round(bytes) });
   expect(bytes).toBeLessThanOrEqual(350);
 });
 
-it("attempts that failed are kept with the request that had them, and add nothing to any other", async () => {
+it("stores failed attempts with their request, and adds nothing to others", async () => {
   const { stub } = await newWallet(900_000_000);
   const failed = [{ route: "anthropic:claude-sonnet-5", why: "overloaded" }];
   const kept = [];
@@ -83,7 +83,7 @@ it("attempts that failed are kept with the request that had them, and add nothin
   expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
 });
 
-it("remembers the numbers of 2,000 names, and gives none a second one", async () => {
+it("remembers the numbers of 2,000 names, and never assigns a second one", async () => {
   const { stub } = await newWallet(1);
   await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
     const known = new Map<string, number>();
@@ -98,7 +98,7 @@ it("remembers the numbers of 2,000 names, and gives none a second one", async ()
   });
 });
 
-describe("a wallet that may store little", () => {
+describe("a wallet with a small storage limit", () => {
   const bindings = env as { WALLET_BYTES_MAX?: string };
   const start = Date.UTC(2031, 4, 6, 12);
 
@@ -115,7 +115,7 @@ describe("a wallet that may store little", () => {
     return limit;
   }
 
-  it("rolls paid requests up sooner above 70 %, and forgets nothing that may still matter", async () => {
+  it("rolls up paid requests earlier above 70 %, but keeps all that is still needed", async () => {
     const { stub } = await newWallet(900_000_000);
     const idempotency = { name: "n", body: "b" };
     const [named, failed, lost, voided] = [
@@ -165,7 +165,7 @@ describe("a wallet that may store little", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("makes room in the same turn when it is full, and goes on", async () => {
+  it("rolls up in the same transaction when it is full, and continues", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);
@@ -186,7 +186,7 @@ describe("a wallet that may store little", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("holds nothing new when nothing can go, settles what it holds, and holds again once there is room", async () => {
+  it("rejects new holds when nothing can be rolled up, but settles open ones", async () => {
     const { stub } = await newWallet(900_000_000);
     const open = holdOf(9000);
     valueOf(await stub.hold(open));

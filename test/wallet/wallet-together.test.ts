@@ -20,7 +20,7 @@ import {
 import type { Stub } from "./wallet-desk.ts";
 import { micros } from "../../src/shared/money.ts";
 
-it("a part that throws harms no other, and what it began is undone", async () => {
+it("undoes only the part that throws", async () => {
   const { stub } = await newWallet(100);
   const [first, second] = [holdOf(30), holdOf(50)];
   const broken = { id: first.id, cost: micros(10), generation: null } as unknown as Settlement;
@@ -36,7 +36,7 @@ it("a part that throws harms no other, and what it began is undone", async () =>
   expect(await differences(stub)).toEqual([]);
 });
 
-it("a key that the wallet has not met keeps nobody waiting: its part is apart, with nothing done", async () => {
+it("separates the part of an unknown key, so that others don't wait", async () => {
   const { booked, hash, stub } = await gatedKey({ balance: 100 });
   const request = holdOf(20, { keyId: booked.keyId });
   const parts: WalletPart[] = [
@@ -52,7 +52,7 @@ it("a key that the wallet has not met keeps nobody waiting: its part is apart, w
   expect(valueOf(await stub.balance()).heldMicro).toBe(30);
 });
 
-it("a hundred holds at once and their outcomes are fewer calls, each with its own answer", async () => {
+it("groups 100 concurrent holds and outcomes into fewer calls, each with its own result", async () => {
   const { stub, orgId } = await newWallet(1_000);
   const groups = new WalletGroups();
   const calls = vi.fn<(parts: number) => void>();
@@ -117,7 +117,7 @@ async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Pr
   await expect(killed).rejects.toThrow("killed");
 }
 
-it("an object that dies between any two parts of a group loses nothing and does nothing twice", async () => {
+it("loses and repeats nothing when the object restarts between two parts of a group", async () => {
   const sizes = fc.integer({ min: 1, max: 12 });
   const deaths = fc.oneof(fc.nat(11), fc.constantFrom<Death>("decided", "stored"));
   await fc.assert(

@@ -23,7 +23,7 @@ afterEach(() => setClock(null));
 const MINUTE = 60_000;
 
 describe("a wallet", () => {
-  it("answers storage_unavailable and writes nothing if it was never made", async () => {
+  it("returns storage_unavailable and writes nothing if it was never created", async () => {
     const stub = stubOf(crypto.randomUUID());
     const answers = await Promise.all([
       stub.hold(holdOf(1)),
@@ -44,7 +44,7 @@ describe("a wallet", () => {
     });
   });
 
-  it("starts once, and ends only while nothing was recorded", async () => {
+  it("starts once, and can be discarded only while it is empty", async () => {
     const { stub, orgId } = await newWallet();
     const { epoch } = await stub.create(orgId);
     expect(await stub.create(orgId)).toEqual({ epoch });
@@ -56,7 +56,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
-  it("answers every read at zero, and rejects spending", async () => {
+  it("returns zeros for every read, and rejects spending", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);
@@ -64,7 +64,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("rejects holds and the organization's changes while suspended, and nothing else", async () => {
+  it("rejects only holds and the organization's changes while suspended", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -92,7 +92,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("stays as before when its transaction fails half-way", async () => {
+  it("stays unchanged when its transaction fails halfway", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(50);
     valueOf(await stub.hold(request));
@@ -114,7 +114,7 @@ describe("a wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps to the organization's rpm limit to the request, across evictions and a limit set later", async () => {
+  it("enforces the organization's rpm limit exactly, across evictions and later changes", async () => {
     const { stub } = await newWallet(1000);
     const start = Date.now() + MINUTE;
     setClock(start);
@@ -137,7 +137,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("shows a generation, and usage by day, model, key and user that sum to what was charged", async () => {
+  it("returns a request's record, and usage by day, model, key and user that sums to the charges", async () => {
     setClock(Date.UTC(2031, 4, 14, 12)); // no midnight passes
     const { stub } = await newWallet(1000);
     await pay(stub, 30, "u");

@@ -32,8 +32,8 @@ async function pay(wallet: Pick<WalletCalls, "hold" | "settle">, { affinity, mov
   return warmRoute;
 }
 
-describe("a wallet", () => {
-  it("names a conversation's other route until its cache has ended, also after a restart", async () => {
+describe("a wallet's memory of routes", () => {
+  it("returns a conversation's other route until its cache expires, also after a restart", async () => {
     setClock(START);
     const { stub } = await newWallet(1000);
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
@@ -50,7 +50,7 @@ describe("a wallet", () => {
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
   });
 
-  it("writes a row for a conversation only after its route changed", async () => {
+  it("adds a row for a conversation only after its route changed", async () => {
     const { stub } = await newWallet(10_000);
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
       const rowsFor = (asked: Asked) =>
@@ -64,7 +64,7 @@ describe("a wallet", () => {
     });
   });
 
-  it("evicts the conversation that was used least recently beyond 1,000", async () => {
+  it("evicts the least recently used conversation beyond 1,000", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -121,8 +121,8 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
       return said;
     });
 
-describe.each(Object.entries(WIRES))("%s", (_, wire) => {
-  it("sends back as the model's turn what it reads of an answer", async () => {
+describe.each(Object.entries(WIRES))("the format %s", (_, wire) => {
+  it("returns its output unchanged as the model's turn", async () => {
     await fc.assert(
       fc.asyncProperty(turns(wire), async (said) => {
         const message = completionOf([said], null).body.choices[0]?.message ?? {};

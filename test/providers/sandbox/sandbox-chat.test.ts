@@ -16,8 +16,8 @@ import { sandbox, spoken, user } from "./sandbox-call.ts";
 
 const TEXT = "The quick  brown fox\njumps over the lazy dog.";
 
-describe("echo", () => {
-  it("answers with the last user text, in OpenAI's shape to the letter", async () => {
+describe("the sandbox model echo", () => {
+  it("returns the last user text exactly in OpenAI's format", async () => {
     const messages = [
       { role: "developer", content: "Be kind." },
       { role: "system", content: [{ type: "text", text: "Be brief." }] },
@@ -53,19 +53,19 @@ describe("echo", () => {
     expect(await complete({ messages, seed: 8 })).toEqual(completion);
   });
 
-  it("joins text parts and says where images were", async () => {
+  it("joins text parts and marks images", async () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const parts = [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }];
     expect(await say(parts)).toBe("What is\n[image]\nthis?");
   });
 
-  it("greets when the user said nothing", async () => {
+  it("returns a greeting if there is no user text", async () => {
     const completion = await complete({ messages: [{ role: "system", content: "x" }] });
     expect(completion.choices[0].message.content).toMatch(/^Hello!/);
     expect(await say("")).toMatch(/^Hello!/);
   });
 
-  it("stops at the output cap and says length; at exactly the cap it says stop", async () => {
+  it("stops at the cap with length, but with stop for exactly the cap", async () => {
     const total = countTokens(TEXT);
     const cut = await complete({ messages: [user(TEXT)] }, { cap: 4 });
     expect(cut.choices[0].message.content).toBe("The quick  brown fox");
@@ -75,7 +75,7 @@ describe("echo", () => {
     expect(whole.choices[0].finish_reason).toBe("stop");
   });
 
-  it("ends before the first stop sequence, a string or several, unless the cap comes first", async () => {
+  it("ends before the first stop sequence unless the cap comes first", async () => {
     expect(await say(TEXT, { stop: " fox" })).toBe("The quick  brown");
     expect(await say(TEXT, { stop: ["dog", "jumps", "", "zebra"] })).toBe("The quick  brown fox\n");
     expect(await say(TEXT, { stop: null })).toBe(TEXT);
@@ -86,13 +86,13 @@ describe("echo", () => {
     expect(cut.choices[0].finish_reason).toBe("length");
   });
 
-  it("makes n choices, numbered from 0, each within the cap, and counts them all", async () => {
+  it("returns n choices, numbered from 0, each within the cap, and counts all", async () => {
     const completion = await complete({ messages: [user(TEXT)], n: 3 }, { cap: 2 });
     expect(completion.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
     expect(completion.usage?.completion_tokens).toBe(6);
   });
 
-  it("counts tools into the prompt and usage agrees between answer and body", async () => {
+  it("counts tools as prompt, with the same usage in result and body", async () => {
     const tools = [{ type: "function", function: { name: "unrelated" } }];
     const answer = await ask({ messages: [user("hi")], tools });
     expect(answer).toMatchObject({
@@ -102,7 +102,7 @@ describe("echo", () => {
     });
   });
 
-  it("an unknown model, or a chat with the embeddings model, turns the route off", async () => {
+  it("disables the route for an unknown model, or for chat with the embeddings model", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
       // oxlint-disable-next-line no-await-in-loop
       expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({
@@ -114,8 +114,8 @@ describe("echo", () => {
   });
 });
 
-describe("stream", () => {
-  it("role first, a chunk for each word, an empty delta with the reason, usage, end", async () => {
+describe("a stream of echo", () => {
+  it("sends the role, a chunk per word, an empty delta with the finish reason, usage and end", async () => {
     const all = await streamed({ messages: [user("Hello, wide world")] });
     const choices = chunkChoices(all);
     expect(choices.map((choice) => choice.delta)).toEqual([
@@ -136,7 +136,7 @@ describe("stream", () => {
     });
   });
 
-  it("says the same as without a stream: white space, stop, cap", async () => {
+  it("sends the same as JSON: white space, stop and cap", async () => {
     const cases = [{ messages: [user(TEXT)] }, { messages: [user(` ${TEXT}\n`)], stop: "lazy" }];
     for (const body of cases) {
       // oxlint-disable-next-line no-await-in-loop
@@ -148,7 +148,7 @@ describe("stream", () => {
     }
   });
 
-  it("with n choices each has its role, its words and its finish", async () => {
+  it("sends role, words and finish for each of n choices", async () => {
     const all = chunkChoices(await streamed({ messages: [user("a b")], n: 2 }));
     for (const index of [0, 1]) {
       const own = all.filter((choice) => choice.index === index);
@@ -158,14 +158,14 @@ describe("stream", () => {
     }
   });
 
-  it("gives several words at once and ends with null for ever", async () => {
+  it("batches several words, and returns null after the end", async () => {
     const stream = await open({ messages: [user("word ".repeat(100))] });
     const all = await batches(stream);
     expect(all.length).toBeLessThan(20);
     expect(await stream.next()).toBeNull();
   });
 
-  it("ends when it is cancelled and breaks when the signal aborts", async () => {
+  it("ends when it is cancelled, and throws when the signal aborts", async () => {
     const cancelled = await open({ messages: [user("word ".repeat(100))] });
     await cancelled.next();
     cancelled.cancel();
@@ -180,10 +180,10 @@ describe("stream", () => {
   });
 });
 
-describe("logprobs", () => {
+describe("logprobs of echo", () => {
   const body = { messages: [user("Hello, wide world")], logprobs: true, top_logprobs: 3 };
 
-  it("hold one entry for each token, whose tokens and bytes make the text", async () => {
+  it("contain one entry per token, whose bytes form the text", async () => {
     const [choice] = (await complete(body)).choices;
     const content = choice.logprobs?.content ?? [];
     expect(content.map((entry) => entry.token).join("")).toBe("Hello, wide world");
@@ -199,7 +199,7 @@ describe("logprobs", () => {
     expect(await complete(body)).toEqual(await complete(body));
   });
 
-  it("come with the chunk of their token", async () => {
+  it("arrive with the chunk of their token", async () => {
     const choices = chunkChoices(await streamed(body)).filter((choice) => choice.delta.content);
     for (const choice of choices) {
       expect(choice.logprobs?.content.map((entry) => entry.token)).toEqual([choice.delta.content]);
@@ -207,7 +207,7 @@ describe("logprobs", () => {
     expect(choices).toHaveLength(3);
   });
 
-  it("are null when nobody asked, and without alternatives when none were asked for", async () => {
+  it("default to null, and to no alternatives", async () => {
     const [none] = (await complete({ ...body, logprobs: false })).choices;
     expect(none.logprobs).toBeNull();
     const [bare] = (await complete({ messages: body.messages, logprobs: true })).choices;
@@ -215,11 +215,11 @@ describe("logprobs", () => {
   });
 });
 
-describe("think", () => {
+describe("the sandbox model think", () => {
   const body = { messages: [user("one two")] };
   const think = { upstreamId: "think" };
 
-  it("thinks before it answers, whole and streamed alike, and counts it as reasoning", async () => {
+  it("returns reasoning before its output, in both forms, and counts it", async () => {
     const completion = await complete(body, think);
     const { message } = completion.choices[0];
     const { reasoning_content: thought, reasoning_details: details } = message as unknown as {
@@ -238,7 +238,7 @@ describe("think", () => {
     expect(usage?.output).toBeGreaterThan(usage?.reasoning ?? 0);
   });
 
-  it("a cap leaves at least half of it for the answer; without effort nothing is thought", async () => {
+  it("leaves half of the cap for output, and returns no reasoning without effort", async () => {
     const capped = messageOf(await streamed(body, { ...think, cap: 6 }));
     expect(capped.content).toBe("one two");
     expect(capped.reasoning).not.toBe("");
@@ -247,7 +247,7 @@ describe("think", () => {
   });
 });
 
-it("the oldest functions are refused, as by every provider", async () => {
+it("rejects legacy functions like every provider", async () => {
   const messages = [user("x")];
   const call = { name: "f", arguments: "{}" };
   const asked = [

@@ -25,8 +25,8 @@ function dot(one: readonly number[] = [], other: readonly number[] = []): number
   return one.reduce((sum, value, i) => sum + value * (other[i] ?? 0), 0);
 }
 
-describe("embed", () => {
-  it("answers OpenAI's list in the order of the input, with usage", async () => {
+describe("the sandbox model embed", () => {
+  it("returns OpenAI's list in input order, with usage", async () => {
     const answer = await embed({ input: ["a", "hello world"] });
     expect(answer).toMatchObject({
       object: "list",
@@ -43,12 +43,12 @@ describe("embed", () => {
     expect(await ask(body, options)).toMatchObject({ kind: "json", usage });
   });
 
-  it("takes a string and strings", async () => {
+  it("accepts a string and several strings", async () => {
     expect(await vectors("a")).toEqual(await vectors(["a"]));
     expect(await vectors(["a", "b"])).toHaveLength(2);
   });
 
-  it("every vector is a unit vector of the asked dimension, the same each time", async () => {
+  it("returns unit vectors of the requested dimension, the same each time", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string(), fc.integer({ min: 1, max: 1024 }), async (text, dimensions) => {
         const [vector] = await vectors(text, { dimensions });
@@ -61,7 +61,7 @@ describe("embed", () => {
     expect((await vectors("x"))[0]).toHaveLength(256);
   });
 
-  it("texts that share words are near, case and order aside; others are not", async () => {
+  it("returns near vectors for texts with common words, whatever their case and order", async () => {
     const [cat, shuffled, kitten, stocks] = await vectors([
       "the cat sat on the mat",
       "On the mat the CAT sat",
@@ -73,7 +73,7 @@ describe("embed", () => {
     expect(Math.abs(dot(cat, stocks))).toBeLessThan(0.3);
   });
 
-  it("base64 is the same vector as little-endian float32", async () => {
+  it("returns base64 as the same vector in little-endian float32", async () => {
     const [floats] = await vectors("hello world", { encoding_format: "float" });
     const { data } = await embed({ input: "hello world", encoding_format: "base64" });
     const bytes = Uint8Array.from(atob(data[0]?.embedding as string), (c) => c.charCodeAt(0));
@@ -83,7 +83,7 @@ describe("embed", () => {
     expect(decoded).toEqual(floats?.map((value) => Math.fround(value)));
   });
 
-  it("dimensions that it does not have are refused with their field", async () => {
+  it("rejects unsupported dimensions with the param", async () => {
     const call = { kind: "embeddings", upstreamId: "embed" } as const;
     expect(await ask({ input: "a", dimensions: 1025 }, call)).toMatchObject({
       kind: "failure",
@@ -97,7 +97,7 @@ describe("embed", () => {
     expect(usage.prompt_tokens).toBe(3 + countTokens("extraordinarily"));
   });
 
-  it("a chat model makes no embeddings", async () => {
+  it("disables the route for a chat model", async () => {
     const answer = await ask({ input: "a" }, { kind: "embeddings" });
     expect(answer).toMatchObject({ failure: { kind: "disabled", reason: "unknown_model" } });
   });
@@ -107,7 +107,7 @@ it.each([
   ["cat", "bat"],
   ["text 4", "text 5"],
   ["a", "b"],
-])("tells %j from %j", async (one, other) => {
+])("separates %j from %j", async (one, other) => {
   const [first, second] = await vectors([one, other]);
   expect(dot(first, second)).toBeLessThan(0.9);
   const words = await vectors([one.split(" ").at(-1), other.split(" ").at(-1)]);

@@ -28,7 +28,7 @@ it.each([
   ["html", { kind: "retry", reason: "bad_body" }],
   ["bad-json", { kind: "retry", reason: "bad_body" }],
 ] satisfies [string, ProviderFailure][])(
-  "%s fails as an upstream of that kind does, streamed or not, and no text of it is kept",
+  "fails like such an upstream for %s, streamed or not, without upstream text",
   async (upstreamId, failure) => {
     expect(await ask(body, { upstreamId })).toEqual(failed(failure));
     expect(await ask(body, { upstreamId, stream: true })).toEqual(failed(failure));
@@ -36,14 +36,14 @@ it.each([
 );
 
 describe("slow-first-byte", () => {
-  it("waits once, then answers like echo", async () => {
+  it("waits once, then responds like echo", async () => {
     const upstreamId = "slow-first-byte";
     expect(spoken(await streamed(body, { upstreamId }))).toBe("one two three four five");
     const [choice] = (await complete(body, { upstreamId })).choices;
     expect(choice.message.content).toBe("one two three four five");
   });
 
-  it("an abort ends the wait: retry for JSON, a broken stream otherwise", async () => {
+  it("stops waiting on an abort: with a retry for JSON, a broken stream otherwise", async () => {
     const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
@@ -57,7 +57,7 @@ describe("slow-first-byte", () => {
   });
 });
 
-it("a call whose signal has already ended is answered at once, whatever the model", async () => {
+it("returns at once if the signal is aborted already, whatever the model", async () => {
   const signal = AbortSignal.abort();
   for (const upstreamId of ["echo", "stall", "status-429", "endless"]) {
     // oxlint-disable-next-line no-await-in-loop
@@ -68,7 +68,7 @@ it("a call whose signal has already ended is answered at once, whatever the mode
 });
 
 it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
-  "%s hands over one word at a time",
+  "sends one word at a time: %s",
   async (upstreamId) => {
     const stream = await open(body, { upstreamId });
     const first = await batches(stream, 3);
@@ -78,14 +78,14 @@ it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
   },
 );
 
-it("slow-stream says all that echo says", async () => {
+it("returns with slow-stream the same text as echo", async () => {
   const all = await streamed(body, { upstreamId: "slow-stream" });
   expect(spoken(all)).toBe("one two three four five");
   expect(all.at(-1)).toEqual({ kind: "end" });
 });
 
 describe("stall", () => {
-  it("says two words and nothing more until the signal aborts", async () => {
+  it("sends two words, then nothing until the signal aborts", async () => {
     const controller = new AbortController();
     const stream = await open(body, { upstreamId: "stall", signal: controller.signal });
     expect(spoken((await batches(stream, 3)).flat())).toBe("one two");
@@ -94,7 +94,7 @@ describe("stall", () => {
     await expect(next).rejects.toThrow("connection broke");
   });
 
-  it("ends when it is cancelled while somebody waits for it", async () => {
+  it("ends when it is cancelled during a read", async () => {
     const stream = await open(body, { upstreamId: "stall" });
     await batches(stream, 3);
     const next = stream.next();
@@ -102,7 +102,7 @@ describe("stall", () => {
     expect(await next).toBeNull();
   });
 
-  it("never answers without a stream", async () => {
+  it("never responds without a stream", async () => {
     const controller = new AbortController();
     const answer = ask(body, { upstreamId: "stall", signal: controller.signal });
     const first = await Promise.race([answer, Promise.resolve("still waiting")]);
@@ -113,7 +113,7 @@ describe("stall", () => {
 });
 
 describe("cut", () => {
-  it("breaks after three words: no finish, no usage, no end, and stays broken", async () => {
+  it("breaks after three words without finish, usage or end, and stays broken", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
     expect(spoken(seen)).toBe("one two three");
@@ -122,7 +122,7 @@ describe("cut", () => {
     await expect(stream.next()).rejects.toThrow("connection broke");
   });
 
-  it("a short answer is cut before its finish too", async () => {
+  it("breaks a short output before its finish too", async () => {
     const stream = await open({ messages: [user("hi")] }, { upstreamId: "cut" });
     expect(chunkChoices((await batches(stream, 2)).flat())).toMatchObject([
       { finish_reason: null },
@@ -131,27 +131,27 @@ describe("cut", () => {
     await expect(stream.next()).rejects.toThrow("connection broke");
   });
 
-  it("without a stream the connection fails", async () => {
+  it("fails the connection for JSON", async () => {
     expect(await ask(body, { upstreamId: "cut" })).toEqual(
       failed({ kind: "retry", reason: "connection" }),
     );
   });
 });
 
-describe("errors in the stream", () => {
+describe("error-mid and error-first", () => {
   const error = { kind: "error", failure: { kind: "retry", reason: "500" } };
 
-  it("error-mid: after three words, then the end of the file", async () => {
+  it("send an error after three words, then the end of the body", async () => {
     const all = await streamed(body, { upstreamId: "error-mid" });
     expect(spoken(all)).toBe("one two three");
     expect(all.slice(4)).toEqual([error]);
   });
 
-  it("error-first: the first event and the only one", async () => {
+  it("send only an error", async () => {
     expect(await streamed(body, { upstreamId: "error-first" })).toEqual([error]);
   });
 
-  it("without a stream both answer 500", async () => {
+  it("return 500 for JSON", async () => {
     for (const upstreamId of ["error-mid", "error-first"]) {
       // oxlint-disable-next-line no-await-in-loop
       expect(await ask(body, { upstreamId })).toEqual(failed({ kind: "retry", reason: "500" }));
@@ -159,8 +159,8 @@ describe("errors in the stream", () => {
   });
 });
 
-describe("usage", () => {
-  it("no-usage: none in the stream, the body or the answer", async () => {
+describe("no-usage and huge-usage", () => {
+  it("return no usage in stream, body and result", async () => {
     const all = await streamed(body, { upstreamId: "no-usage" });
     expect(all.map((event) => event.kind)).not.toContain("usage");
     expect(all.at(-1)).toEqual({ kind: "end" });
@@ -169,7 +169,7 @@ describe("usage", () => {
     expect(await complete(body, { upstreamId: "no-usage" })).not.toHaveProperty("usage");
   });
 
-  it("huge-usage: a thousand times the truth, and in any case over the cap", async () => {
+  it("return a thousand times the usage, above the cap", async () => {
     const answer = await ask(body, { upstreamId: "huge-usage", cap: 100 });
     expect(answer).toMatchObject({
       kind: "json",
@@ -184,7 +184,7 @@ describe("usage", () => {
   });
 });
 
-it("split-utf8: multi-byte text, each character in two network chunks, and none of it lost", async () => {
+it("splits each multi-byte character into two network chunks without loss", async () => {
   const upstreamId = "split-utf8";
   const [choice] = (await complete({ messages: [user("héllo 🌍")] }, { upstreamId })).choices;
   expect(choice.message.content).toBe("Grüße, 世界 🌍 héllo 🌍");
@@ -196,7 +196,7 @@ it("split-utf8: multi-byte text, each character in two network chunks, and none 
 });
 
 describe("endless", () => {
-  it("goes on far beyond the cap until it is cancelled", async () => {
+  it("continues far beyond the cap until it is cancelled", async () => {
     const stream = await open(body, { upstreamId: "endless", cap: 2 });
     const all = (await batches(stream, 50)).flat();
     expect(all).toHaveLength(50);
@@ -206,7 +206,7 @@ describe("endless", () => {
     expect(await stream.next()).toBeNull();
   });
 
-  it("never answers without a stream", async () => {
+  it("never responds without a stream", async () => {
     const controller = new AbortController();
     const answer = ask(body, { upstreamId: "endless", signal: controller.signal });
     controller.abort();

@@ -32,14 +32,14 @@ const allow = (mode: string): JsonObject => ({
   allowed_tools: { mode, tools: [{ type: "function", function: { name: "get_time" } }] },
 });
 
-describe("which tools are called", () => {
-  it("auto: those whose name is in the text", async () => {
+describe("the sandbox's choice of tools", () => {
+  it("includes for auto those named in the text", async () => {
     expect(await chosen("Please use get_time")).toEqual(["get_time"]);
     expect(await chosen("GET_WEATHER and get_time, please")).toEqual(["get_weather", "get_time"]);
     expect(await chosen("What's the weather in Paris?")).toEqual([]);
   });
 
-  it("an order of the user's: with these arguments, one in each round, then an answer", async () => {
+  it("follows the user's order with its arguments, one per round, then ends with text", async () => {
     const orders = 'call get_time {} then\ncall searchFiles {"q":"a } b","n":{"x":1}}';
     const messages: JsonObject[] = [user(orders)];
     const called = [];
@@ -60,13 +60,13 @@ describe("which tools are called", () => {
     ]);
   });
 
-  it("an order for no tool, or without a JSON object, is none; braces are not tried for ever", async () => {
+  it("ignores an order without a known tool or a JSON object, in bounded time", async () => {
     expect(await chosen('call nothing {"a":1}')).toEqual([]);
     expect(await chosen("call get_timer {")).toEqual([]);
     expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
   });
 
-  it("the agent says a word and calls the first where none is asked for, and answers with its result", async () => {
+  it("starts an agent with a word and the first tool, then returns its result", async () => {
     const agent = { upstreamId: "agent" };
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
@@ -85,7 +85,7 @@ describe("which tools are called", () => {
     expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
 
-  it("auto: none when nothing fits, and the answer is text", async () => {
+  it("includes none for auto if nothing matches, and returns text", async () => {
     const completion = await complete({ messages: [user("Hi, please get the user")], tools });
     expect(completion.choices[0]).toMatchObject({
       message: { content: "Hi, please get the user" },
@@ -94,26 +94,26 @@ describe("which tools are called", () => {
     expect(completion.choices[0].message).not.toHaveProperty("tool_calls");
   });
 
-  it("required: what fits, else the first", async () => {
+  it("includes for required the matching tool, otherwise the first", async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
     expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
   });
 
-  it("a named function: that one whatever the text", async () => {
+  it("includes a named function whatever the text", async () => {
     const choice = { type: "function", function: { name: "searchFiles" } };
     expect(await chosen("weather", { tool_choice: choice })).toEqual(["searchFiles"]);
   });
 
-  it("allowed_tools: only from those, forced or not", async () => {
+  it("includes for allowed_tools only those, forced or not", async () => {
     expect(await chosen("weather", { tool_choice: allow("required") })).toEqual(["get_time"]);
     expect(await chosen("weather", { tool_choice: allow("auto") })).toEqual([]);
   });
 
-  it("none: text", async () => {
+  it("includes no tool for none", async () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 
-  it("as often as it is named, with other arguments each time, and once without parallel calls", async () => {
+  it("repeats a tool named twice with other arguments, but not without parallel calls", async () => {
     const twice = { messages: [user("get_weather here, get_weather there")], tools };
     const completion = await complete(twice);
     expect(names(completion)).toEqual(["get_weather", "get_weather"]);
@@ -124,7 +124,7 @@ describe("which tools are called", () => {
     expect(await chosen("get_weather and get_time", single)).toEqual(["get_weather"]);
   });
 
-  it("a choice that cannot be is refused with its field", async () => {
+  it("fails for an impossible choice with its param", async () => {
     const unknown = { type: "function", function: { name: "nope" } };
     const custom = { type: "custom", custom: { name: "x" } };
     const messages = [user("x")];
@@ -142,8 +142,8 @@ describe("which tools are called", () => {
   });
 });
 
-describe("a call", () => {
-  it("has content null, finish tool_calls, a stable id and arguments that fit", async () => {
+describe("a tool call of the sandbox", () => {
+  it("comes with content null, finish tool_calls, a stable ID and valid arguments", async () => {
     const body = { messages: [user("get_weather")], tools };
     const completion = await complete(body);
     expect(completion.choices[0]).toMatchObject({
@@ -165,7 +165,7 @@ describe("a call", () => {
     expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
   });
 
-  it("ids differ between calls, choices and turns", async () => {
+  it("gets a different ID in each call, choice and turn", async () => {
     const first = await complete({ messages: [user("get_weather, get_weather")], tools, n: 2 });
     const later = await complete({
       messages: [user("a"), user("get_weather, get_weather")],
@@ -177,14 +177,14 @@ describe("a call", () => {
     expect(new Set(calls.map((call) => call?.id)).size).toBe(6);
   });
 
-  it("of a tool without parameters has the arguments {}", async () => {
+  it("gets the arguments {} without parameters", async () => {
     const bare = [tool("ping", "x"), tool("pong", "x", {}), tool("pang", "x", { type: "object" })];
     const completion = await complete({ messages: [user("ping pong pang")], tools: bare });
     const calls = completion.choices[0].message.tool_calls ?? [];
     expect(calls.map((call) => call.function.arguments)).toEqual(["{}", "{}", "{}"]);
   });
 
-  it("of the agent's is cut with the word before it at every cap, and counted with it", async () => {
+  it("counts with its word at every cap for the agent, and ends there", async () => {
     for (let cap = 1; cap < 12; cap++) {
       // oxlint-disable-next-line no-await-in-loop
       const { choices, usage } = await complete(
@@ -202,7 +202,7 @@ describe("a call", () => {
     }
   });
 
-  it("over the cap is cut within its arguments and says length", async () => {
+  it("ends within its arguments at the cap with length", async () => {
     const completion = await complete(
       { messages: [user("get_weather, get_weather")], tools },
       { cap: 4 },
@@ -213,7 +213,7 @@ describe("a call", () => {
     expect(tiny.choices[0]).toMatchObject({ message: { content: null }, finish_reason: "length" });
   });
 
-  it("streams id, type and name once, then arguments in pieces, calls one after the other", async () => {
+  it("streams ID, type and name once, then arguments in pieces, call after call", async () => {
     const body = { messages: [user("get_weather, get_weather and nothing else")], tools };
     const choices = chunkChoices(await streamed(body));
     expect(choices[0]?.delta).toEqual({ role: "assistant", content: null, refusal: null });
@@ -239,8 +239,8 @@ describe("a call", () => {
   });
 });
 
-describe("after a tool's result", () => {
-  it("answers with text that holds every result, even under a forced choice", async () => {
+describe("the sandbox after a tool result", () => {
+  it("returns text with every result, even with a forced choice", async () => {
     const first = await complete({ messages: [user("get_weather and get_time")], tools });
     const assistant = first.choices[0].message;
     const contents = ['{"degrees":21}', [{ type: "text", text: "noon" }]];

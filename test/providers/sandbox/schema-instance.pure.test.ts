@@ -68,7 +68,7 @@ const schemas = fc.letrec<{ schema: object }>((tie) => ({
   ),
 }));
 
-it("an instance fits its schema, whichever variant, and is the same every time", () => {
+it("returns a valid instance of its schema for each variant, the same every time", () => {
   fc.assert(
     fc.property(schemas.schema, fc.nat(3), (schema, variant) => {
       const value = JSON.parse(JSON.stringify(instanceOf(schema, variant))) as unknown;
@@ -79,7 +79,7 @@ it("an instance fits its schema, whichever variant, and is the same every time",
   );
 });
 
-it("recursive schemas end: lists, trees, and a first branch that would never", () => {
+it("ends recursive schemas: lists, trees and an endless first branch", () => {
   const node = {
     type: "object",
     properties: {
@@ -104,7 +104,7 @@ it("recursive schemas end: lists, trees, and a first branch that would never", (
   expect(misfit(forest, instanceOf(forest))).toBeNull();
 });
 
-it("a schema that nothing fits, that refers to itself or that grows without end still ends", () => {
+it("ends also for unsatisfiable, self-referential and endless schemas", () => {
   const never = { type: "object", properties: { me: { $ref: "#" } }, required: ["me"] };
   const bomb = {
     $ref: "#/$defs/d0",
@@ -142,7 +142,7 @@ it("a schema that nothing fits, that refers to itself or that grows without end 
   }
 });
 
-it("what parts of allOf say is taken together, and unknown references say nothing", () => {
+it("combines the parts of allOf, and ignores unknown references", () => {
   const both = {
     allOf: [
       { type: "integer", minimum: 5 },
@@ -156,7 +156,7 @@ it("what parts of allOf say is taken together, and unknown references say nothin
   expect(instanceOf(sided)).toEqual({ a: 1 });
 });
 
-it("items that must differ do, where the schema leaves room", () => {
+it("returns unique items where the schema allows it", () => {
   for (const items of [
     { type: "string" },
     { type: "string", maxLength: 2 },
@@ -170,7 +170,7 @@ it("items that must differ do, where the schema leaves room", () => {
   }
 });
 
-it("a pattern is left aside, never run", () => {
+it("ignores patterns without running them", () => {
   for (const pattern of ["^[A-Z]{3}$", "(", "a{999999}", "^(a+)+$"]) {
     expect(instanceOf({ type: "string", pattern })).toBe("text");
   }

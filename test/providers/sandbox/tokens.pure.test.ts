@@ -36,7 +36,7 @@ const texts = fc.oneof(
   fc.lorem({ maxCount: 30 }),
 );
 
-it("joined tokens, words and fragments are the text", () => {
+it("restores the text from its tokens, words and fragments", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(tokensOf(text).join("")).toBe(text);
@@ -46,7 +46,7 @@ it("joined tokens, words and fragments are the text", () => {
   );
 });
 
-it("a text has at least one token, at most one for each UTF-8 byte, and no token for nothing", () => {
+it("counts at least one token per text, at most one per UTF-8 byte, and 0 for an empty one", () => {
   expect(countTokens("")).toBe(0);
   fc.assert(
     fc.property(texts, (text) => {
@@ -58,7 +58,7 @@ it("a text has at least one token, at most one for each UTF-8 byte, and no token
   );
 });
 
-it("the estimator with its factor bounds the tokens from above", () => {
+it("stays below the estimate times its factor", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(countTokens(text)).toBeLessThanOrEqual(1 + Math.ceil(estimate(text) * 1.15));
@@ -70,7 +70,7 @@ it("the estimator with its factor bounds the tokens from above", () => {
   }
 });
 
-it("a cut text has as many tokens as the cap allows and is the beginning of the text", () => {
+it("cuts a text to a prefix with the capped number of tokens", () => {
   fc.assert(
     fc.property(texts, fc.nat(12), (text, cap) => {
       const cut = cutToTokens(text, cap);
@@ -80,14 +80,14 @@ it("a cut text has as many tokens as the cap allows and is the beginning of the 
   );
 });
 
-it("no token, word or fragment ends within a surrogate pair", () => {
+it("ends no token, word or fragment within a surrogate pair", () => {
   const text = "🌍".repeat(50);
   for (const piece of [...tokensOf(text), ...wordsOf(text), ...fragmentsOf(text)]) {
     expect(piece.isWellFormed()).toBe(true);
   }
 });
 
-it("white space in bulk is counted in one pass", () => {
+it("counts long white space in one pass", () => {
   const text = ` ${" \n".repeat(500_000)}x${" ".repeat(500_000)}`;
   expect(countTokens(text)).toBe(1);
   expect(wordsOf(text)).toHaveLength(2);

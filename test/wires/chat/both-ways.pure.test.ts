@@ -38,7 +38,7 @@ function replyOf(stream: boolean) {
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }
-it("usage as it is written is read as it was", () => {
+it("reads usage as it was written", () => {
   fc.assert(
     fc.property(usages, (usage) => {
       expect(readUsage(JSON.parse(JSON.stringify(openAiUsage(usage))))).toEqual(usage);
@@ -46,7 +46,7 @@ it("usage as it is written is read as it was", () => {
   );
 });
 
-it("a completion that our door writes says to our reader of OpenAI's what was said", () => {
+it("reads a completion that our endpoint writes as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

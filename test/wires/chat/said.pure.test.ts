@@ -68,7 +68,7 @@ const choices = (field: string) =>
     )
     .map((list) => list.map(([beside, one]) => ({ ...beside, [field]: one })));
 
-it("whatever a host streams, the chunks made of it have the core's shape", () => {
+it("returns chunks of the core's schema, whatever the provider streams", () => {
   fc.assert(
     fc.property(fc.array(choices("delta"), { maxLength: 5 }), (payloads) => {
       const reader = new ChunkReader();
@@ -81,7 +81,7 @@ it("whatever a host streams, the chunks made of it have the core's shape", () =>
   );
 });
 
-it("and so has a whole answer", () => {
+it("returns a completion of the core's schema", () => {
   fc.assert(
     fc.property(choices("message"), (given) => {
       const answer = chatAnswer(JSON.parse(JSON.stringify({ choices: given })) as JsonObject);

@@ -46,7 +46,7 @@ function replyOf(stream: boolean) {
 }
 const ID = `msg_${"a".repeat(24)}`;
 
-it("a message that our door writes says to our reader of Claude's what was said", () => {
+it("reads a message that our endpoint writes as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

@@ -43,8 +43,8 @@ const user = (...content: Json[]): Json => ({ messages: [{ role: "user", content
 const reference = (tool_name: string): Json => ({ type: "tool_reference", tool_name });
 const text = (words: string): Json => ({ type: "text", text: words });
 
-describe("a Messages request in the core's words", () => {
-  test("a plain one: system first, the cap, no field that was not sent", () => {
+describe("conversion of a Messages request", () => {
+  test("puts system first, sets the cap, and adds no other field", () => {
     expect(converted({ system: "Be brief.", stream: true, temperature: 0.5 })).toEqual({
       dropped: [],
       body: {
@@ -60,7 +60,7 @@ describe("a Messages request in the core's words", () => {
     });
   });
 
-  test("the attribution text of a coding agent does not reach a model", () => {
+  test("drops a coding agent's attribution text", () => {
     const system = [text("x-anthropic-billing-header: cc_version=2; cch=1;"), text("You code.")];
     const { body } = converted({ system });
     expect(JSON.stringify(body)).not.toContain("billing-header");
@@ -70,7 +70,7 @@ describe("a Messages request in the core's words", () => {
     ]);
   });
 
-  test("results come first, each a message of its own, and their images stand in front of what the user says", () => {
+  test("puts each result in its own message, and their images before the user's text", () => {
     const { body } = converted(
       user(
         text("Go on."),
@@ -100,7 +100,7 @@ describe("a Messages request in the core's words", () => {
     ]);
   });
 
-  test("an assistant's thoughts come back to their maker, with what stood beside a call", () => {
+  test("returns an assistant's thoughts to their provider, with a call's extra content", () => {
     const openai = { type: "reasoning.encrypted", data: "x" };
     const extra = { google: { thought_signature: "s" } };
     const { body } = converted({
@@ -144,7 +144,7 @@ describe("a Messages request in the core's words", () => {
   });
 
   test.each(["tk1.@@@", "tk1.e30", `tk1.${btoa("[1,{},[]]")}.x`])(
-    "a signature of ours that was altered (%s) loses its thoughts and refuses nothing",
+    "drops the thoughts of an altered signature (%s) without an error",
     (signature) => {
       const { body } = converted({
         messages: [
@@ -163,7 +163,7 @@ describe("a Messages request in the core's words", () => {
     },
   );
 
-  test("documents and search results become text; a PDF, which no model here reads, is refused with its place", () => {
+  test("converts documents and search results to text, and rejects a PDF with its param", () => {
     const document = {
       type: "document",
       title: "Law",
@@ -184,7 +184,7 @@ describe("a Messages request in the core's words", () => {
     [{ type: "any", disable_parallel_tool_use: true }, "required", false],
     [{ type: "none" }, "none", undefined],
     [{ type: "tool", name: "look" }, { type: "function", function: { name: "look" } }, undefined],
-  ])("tool_choice %j", (choice, expected, parallel) => {
+  ])("maps tool_choice %j", (choice, expected, parallel) => {
     const { body } = converted({ tools: [{ type: null, ...tool }], tool_choice: choice });
     expect(body["tools"]).toEqual([
       {
@@ -196,7 +196,7 @@ describe("a Messages request in the core's words", () => {
     expect(body["parallel_tool_calls"]).toBe(parallel);
   });
 
-  test("a tool that its maker runs and bills is left out and named; forced, it is refused", () => {
+  test("drops and reports a provider's billed tool, and rejects it if forced", () => {
     const search = { type: "web_search_20260318", name: "web_search" };
     const { body, dropped } = converted({ tools: [search, tool] });
     expect(dropped).toEqual(["tools[0]:web_search_20260318"]);
@@ -207,7 +207,7 @@ describe("a Messages request in the core's words", () => {
     expect(refused({ tools: [{ type: "bash_20250124", name: "bash" }] })).toBe("tools[0].type");
   });
 
-  test("names of tools all fit, differ as they did, are the same again, and lead back", () => {
+  test("shortens tool names to valid, unique and stable ones, and restores them", () => {
     const letter = fc.constantFrom("a", "b", "_", ".", "é");
     const long = fc.tuple(
       fc.string({ unit: letter, maxLength: 3 }),
@@ -230,7 +230,7 @@ describe("a Messages request in the core's words", () => {
     );
   });
 
-  test("the result of a tool search says which tools are there now", () => {
+  test("converts a tool search's result to the tools that are now available", () => {
     const long = `mcp__${"n".repeat(80)}`;
     const { body, dropped } = converted({
       tools: [{ name: long, input_schema: {}, defer_loading: true }],
@@ -250,7 +250,7 @@ describe("a Messages request in the core's words", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("a tool that is forced must be there, as one of a set may be", () => {
+  test("rejects a forced tool that doesn't exist, except one of a toolset", () => {
     const tool_choice = { type: "tool", name: "there" };
     expect(refused({ tools: [tool], tool_choice })).toBe("tool_choice");
     expect(refused({ tool_choice })).toBe("tool_choice");
@@ -266,7 +266,7 @@ describe("a Messages request in the core's words", () => {
     [{ max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 1024 } }, "low"],
     [{ max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 9000 } }, "xhigh"],
     [{}, undefined],
-  ])("thinking %j is effort %s", (more, effort) => {
+  ])("maps thinking %j to the effort %s", (more, effort) => {
     expect(converted(more).body["reasoning_effort"]).toBe(effort);
   });
 
@@ -295,7 +295,7 @@ describe("a Messages request in the core's words", () => {
     ["tools[0].input_schema", { tools: [{ name: "a" }] }],
     ["tools[0].name", { tools: [{ input_schema: {} }] }],
     ["temperature", { temperature: 1.5 }],
-  ])("%s is refused by its place", (param, more) => {
+  ])("rejects %s with its param", (param, more) => {
     expect(refused(more)).toBe(param);
   });
 
@@ -309,7 +309,7 @@ describe("a Messages request in the core's words", () => {
     expect(body["stop"]).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("the newer version refuses sampling, citations of a user and an assistant's documents", () => {
+  test("rejects sampling, a user's citations and an assistant's documents in the newer version", () => {
     expect(newer({})).toBeNull();
     expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
     expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");

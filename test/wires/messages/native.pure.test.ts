@@ -17,8 +17,8 @@ function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
   return { body: made.value.body, dropped: [...made.value.dropped] };
 }
 
-describe("a Messages request on a route of its own dialect", () => {
-  test("instructions, cache marks and blocks pass as the client wrote them, attribution first", () => {
+describe("a Messages request on a native route", () => {
+  test("keeps instructions, cache marks and blocks unchanged, attribution first", () => {
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
       { type: "text", text: "You code.", cache_control: { type: "ephemeral", ttl: "1h" } },
@@ -40,7 +40,7 @@ describe("a Messages request on a route of its own dialect", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("telemetry does not pass; fields that nobody knows are left out and named", () => {
+  test("drops telemetry, and drops and reports unknown fields", () => {
     const { body, dropped } = native({
       metadata: { user_id: "user_1_session_2" },
       diagnostics: { previous_message_id: "msg_1" },
@@ -50,7 +50,7 @@ describe("a Messages request on a route of its own dialect", () => {
     expect(dropped).toEqual(["diagnostics", "user_profile_id"]);
   });
 
-  test("a field passes with its beta or not at all", () => {
+  test("passes a field only with its beta", () => {
     const edits = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
     expect(native(edits).body).not.toHaveProperty("context_management");
     expect(native(edits).dropped).toEqual(["context_management"]);
@@ -62,7 +62,7 @@ describe("a Messages request on a route of its own dialect", () => {
     expect(native({ tools }, "advanced-tool-use-2025-11-20").body["tools"]).toEqual(tools);
   });
 
-  test("betas that cost more, that are unknown or empty do not pass", () => {
+  test("drops expensive, unknown and empty betas", () => {
     expect(betasIn("")).toEqual([]);
     expect(betasIn(undefined)).toEqual([]);
     expect(betasIn("fast-mode-2026-02-01, context-1m-2025-08-07,nobody-knows")).toEqual([]);
@@ -72,7 +72,7 @@ describe("a Messages request on a route of its own dialect", () => {
     ]);
   });
 
-  test("thoughts pass byte for byte; ours, unsigned ones and empty texts, which would be a 400, do not", () => {
+  test("keeps thoughts byte for byte, but drops ours, unsigned ones and empty texts", () => {
     const signed = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
     const { body } = native({
       messages: [
@@ -168,7 +168,7 @@ describe("a Messages request on a route of its own dialect", () => {
     expect(JSON.stringify(body)).not.toMatch(/something_new|beside|notes|new_kind|scope|late|more/);
   });
 
-  test("betas whose fields do not pass, do not pass", () => {
+  test("drops betas whose fields are dropped", () => {
     expect(betasIn("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15")).toEqual([]);
     const said = {
       role: "system",
@@ -186,7 +186,7 @@ describe("a Messages request on a route of its own dialect", () => {
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
-  test("ids of calls made elsewhere become ones that Claude takes, a result's as its call's", () => {
+  test("maps another provider's call IDs to valid ones, for a call and its result alike", () => {
     const { body } = native({
       messages: [
         ...base.messages,
@@ -228,7 +228,7 @@ describe("a Messages request on a route of its own dialect", () => {
         content: { type: "document", source: { type: "file", file_id: "f" } },
       },
     ],
-  ])("a %s in what a tool of the vendor's gave back is refused as everywhere", (place, content) => {
+  ])("rejects a %s in a vendor tool's result", (place, content) => {
     const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
     const messages = [...base.messages, { role: "assistant", content: [block] }];
     const parsed = parseMessages({ ...base, messages }, "2023-06-01");
@@ -237,7 +237,7 @@ describe("a Messages request on a route of its own dialect", () => {
     expect(parsed.failure.message).toContain("is not supported: send the bytes in base64");
   });
 
-  test("tools that the maker bills by the call are never sent; those that the client runs are", () => {
+  test("drops tools that Anthropic bills by the call, and keeps those that the client runs", () => {
     const bash = { type: "bash_20250124", name: "bash" };
     const { body, dropped } = native({
       tools: [{ type: "web_search_20260318", name: "web_search" }, bash],
@@ -252,7 +252,7 @@ describe("a Messages request on a route of its own dialect", () => {
     });
   });
 
-  test("the old name of the answer's format becomes the new one", () => {
+  test("renames output_format to output_config.format", () => {
     const format = { type: "json_schema", schema: { type: "object" } };
     expect(native({ output_format: format }).body["output_config"]).toEqual({ format });
   });
@@ -310,10 +310,10 @@ function nested(block: Json): Json {
   return referenced({ type: "document", source: { type: "content", content: [block] } });
 }
 
-describe("a cache mark of an hour", () => {
+describe("a one-hour cache mark", () => {
   const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const marked = Object.entries(BLOCKS).filter(([, fields]) => "cache_control" in fields);
-  test.each(marked.map(([type]) => type))("is found on a %s anywhere", (type) => {
+  test.each(marked.map(([type]) => type))("counts on a %s at any depth", (type) => {
     const block = { type, ...(type === "text" && { text: "a" }) };
     for (const place of [referenced, nested]) {
       expect(keepsAnHour(native(place({ ...block, ...MARK })).body)).toBe(true);
@@ -325,11 +325,11 @@ describe("a cache mark of an hour", () => {
     ["the request", MARK],
     ["a system text", { system: [{ type: "text", text: "a", ...MARK }] }],
     ["a tool", { tools: [{ name: "a", input_schema: {}, ...MARK }] }],
-  ])("is found on %s", (_, more) => {
+  ])("counts on %s", (_, more) => {
     expect(keepsAnHour(native(more).body)).toBe(true);
   });
 
-  test("differs from one of five minutes", () => {
+  test("differs from a five-minute mark", () => {
     expect(keepsAnHour(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body)).toBe(
       false,
     );

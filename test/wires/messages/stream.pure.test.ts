@@ -131,7 +131,7 @@ function essence(content: readonly Json[]): Json {
 }
 
 describe("blocks of a Messages stream", () => {
-  test("whatever a model says, and however its calls alternate, the events fold to the JSON answer", () => {
+  test("fold to the JSON response, whatever the output and however its calls alternate", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
@@ -144,7 +144,7 @@ describe("blocks of a Messages stream", () => {
     );
   });
 
-  test("a Claude thought is signed once, with its own signature, before its block stops", () => {
+  test("sign a Claude thought once, with its own signature, before its block stops", () => {
     const writer = new BlockWriter(new Map());
     const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
     let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));
@@ -158,7 +158,7 @@ describe("blocks of a Messages stream", () => {
     ]);
   });
 
-  test("a block of text stays on the wire while it is said: each piece leaves with its own event", () => {
+  test("send each piece of text with its own event immediately", () => {
     const writer = new BlockWriter(new Map());
     expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",
@@ -172,7 +172,7 @@ describe("blocks of a Messages stream", () => {
     ]);
   });
 
-  test("an answer that stops in the midst of a call's arguments still closes the block", () => {
+  test("close also when the output stops within a call's arguments", () => {
     const writer = new BlockWriter(new Map());
     let out = writer.chunk(
       chunkOf({

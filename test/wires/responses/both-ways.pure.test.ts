@@ -33,7 +33,7 @@ const usages: fc.Arbitrary<Usage> = fc
 const finishIn = (pieces: readonly OutputPart[]): string =>
   pieces.flatMap((piece) => (piece.kind === "finish" ? [piece.reason] : []))[0] ?? "stop";
 
-it("a response that our door writes says to our reader of OpenAI's what was said", () => {
+it("reads a response that our endpoint writes as the same output", () => {
   const { reply } = asked(BODY);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

@@ -49,7 +49,7 @@ const item = fc.oneof(
     .map(([id, name]) => call(id, name, ['{"a', '":', "1}"])),
 );
 
-it("streams any answer of OpenAI's so that its events fold to what the JSON answer is", () => {
+it("streams any OpenAI response as events that fold to its JSON response", () => {
   fc.assert(
     fc.property(fc.array(item, { minLength: 1, maxLength: 5 }), (items) => {
       const whole = response(items.map((one) => one.whole));
@@ -68,7 +68,7 @@ it("streams any answer of OpenAI's so that its events fold to what the JSON answ
   );
 });
 
-it("ends a call as soon as OpenAI has, so that a cut later on leaves it whole", () => {
+it("ends a call when OpenAI ends it, so that a later cut leaves it complete", () => {
   const whole = itemEvents(call("c1", "plain", ["{}"]), 0);
   const { writer, said } = begun([
     ...begin(),

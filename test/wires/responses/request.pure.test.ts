@@ -25,7 +25,7 @@ function image(part: object) {
   return { input: [{ role: "user", content: [{ type: "input_image", ...part }] }] };
 }
 
-describe("input", () => {
+describe("input of a Responses request", () => {
   it("accepts a text, or messages with and without a type, in all roles", () => {
     expect(messages("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     expect(
@@ -54,7 +54,7 @@ describe("input", () => {
     ]);
   });
 
-  it("makes one assistant's message of a text and its calls, and puts every output next to its call", () => {
+  it("becomes one assistant message for a text and its calls, with every output after its call", () => {
     const said = { role: "assistant", content: "Look" };
     expect(
       messages([
@@ -75,7 +75,7 @@ describe("input", () => {
     ]);
   });
 
-  it("begins another message where a second text or a call after an output begins one", () => {
+  it("starts another message for a second text, or a call after an output", () => {
     expect(
       messages([
         { role: "assistant", content: "One" },
@@ -109,7 +109,7 @@ describe("input", () => {
         { type: "input_image", image_url: IMAGE },
       ]),
     ],
-  ])("shows a tool's image as an image, given as %s", (_, given) => {
+  ])("becomes an image for a tool's image, given as %s", (_, given) => {
     const said = messages([call("a"), call("b"), output("a", given), output("b")]);
     expect(said).toEqual([
       { role: "assistant", content: null, tool_calls: [coreCall("a"), coreCall("b")] },
@@ -125,12 +125,12 @@ describe("input", () => {
     ]);
   });
 
-  it("leaves a tool's text alone that only looks like a list of parts", () => {
+  it("keeps a tool's text that only resembles a list of parts", () => {
     const text = '[{"type":"input_text","text":"a"},{"type":"row"}]';
     expect(messages([call("a"), output("a", text)])).toContainEqual(tool("a", text));
   });
 
-  it("takes images by their URL, with OpenAI's own detail turned into one that all hosts know", () => {
+  it("keeps images by URL, and maps OpenAI's own detail to a common one", () => {
     const content = [{ type: "input_image", image_url: IMAGE, detail: "original" }];
     expect(messages([{ role: "user", content }])).toEqual([
       {
@@ -140,7 +140,7 @@ describe("input", () => {
     ]);
   });
 
-  it("reads a file of text, and says that it cannot read another", () => {
+  it("becomes text for a text file, and stays a file for another", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);
@@ -153,7 +153,7 @@ describe("input", () => {
     ]);
   });
 
-  it("leaves out what providers' own tools did, and names it", () => {
+  it("drops and reports items of providers' own tools", () => {
     const { dropped, request } = asked({
       input: [
         { type: "web_search_call", id: "ws_1", status: "completed" },
@@ -168,7 +168,7 @@ describe("input", () => {
     });
   });
 
-  it("names the field of a bad image as the client knows it", () => {
+  it("keeps the client's field name for a bad image", () => {
     const { paramOf } = asked({
       instructions: "x",
       input: [
@@ -191,7 +191,7 @@ describe("input", () => {
   });
 });
 
-describe("what is refused, by the field that it is about", () => {
+describe("a rejected Responses request", () => {
   it.each([
     ["input", { input: [] }],
     ["input", { input: null }],
@@ -240,14 +240,14 @@ describe("what is refused, by the field that it is about", () => {
     ["tool_choice", { tools: [{ type: "web_search" }], tool_choice: { type: "web_search" } }],
     ["tool_choice", { tools: [fn("f")], tool_choice: { type: "function", name: "g" } }],
     ["tool_choice", { tools: [{ type: "web_search" }], tool_choice: "required" }],
-  ])("%s: %j", (param, body, message = /./) => {
+  ])("returns the param of %s: %j", (param, body, message = /./) => {
     const failure = refused(body);
     expect(failure.param).toBe(param);
     expect(failure.message).toMatch(message);
   });
 });
 
-it("takes null for every field that may be left out, and what it does not know", () => {
+it("accepts null for every optional field, and unknown fields", () => {
   const fields = `instructions stream max_output_tokens temperature top_p tools text tool_choice
     parallel_tool_calls reasoning include store metadata user previous_response_id
     conversation prompt background truncation moderation service_tier safety_identifier
@@ -258,7 +258,7 @@ it("takes null for every field that may be left out, and what it does not know",
   expect(asked({ background: false, store: true }).dropped).toEqual([]);
 });
 
-it("says what it left out that a client may miss", () => {
+it("reports dropped fields that a client may miss", () => {
   const { dropped } = asked({
     tools: [{ type: "web_search" }, { type: "x y" }, { type: "web_search" }, fn("f")],
     max_tool_calls: 3,
@@ -270,7 +270,7 @@ it("says what it left out that a client may miss", () => {
   );
 });
 
-it("turns settings into the core's own", () => {
+it("maps settings to the core's", () => {
   expect(
     core({
       max_output_tokens: 16,
@@ -311,7 +311,7 @@ it("turns settings into the core's own", () => {
 describe("an image's URL", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
-  it("allows at most 2,048 characters, unless it holds the image", () => {
+  it("has at most 2,048 characters, unless it contains the image", () => {
     expect(refused(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });
@@ -319,7 +319,7 @@ describe("an image's URL", () => {
   it.each([
     ["a long URL", { image_url: long }],
     ["an unknown detail", { image_url: IMAGE, detail: "a".repeat(99) }],
-  ])("doesn't make an image of a JSON output with %s", (_, part) => {
+  ])("stays text in a JSON output with %s", (_, part) => {
     const text = JSON.stringify([{ type: "input_image", ...part }]);
     const { native } = asked({ input: [call("c"), output("c", text)] });
     expect(native?.body["input"]).toContainEqual(expect.objectContaining({ output: text }));

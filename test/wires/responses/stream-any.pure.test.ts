@@ -52,7 +52,7 @@ const message = fc.record({
 });
 const finish = fc.constantFrom("stop", "tool_calls", "length", "content_filter");
 
-it("streams any answer so that its events fold to what the JSON answer is", () => {
+it("streams any output as events that fold to its JSON response", () => {
   fc.assert(
     fc.property(fc.gen(), message, finish, (gen, said, finishReason) => {
       const split = (text: string): string[] => gen(pieces, text).filter((piece) => piece !== "");

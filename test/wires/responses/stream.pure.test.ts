@@ -25,8 +25,8 @@ import {
 const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
 
-describe("the documented order", () => {
-  it("holds for a text", () => {
+describe("the events of a Responses stream", () => {
+  it("follow the documented order for a text", () => {
     const text = textOf([{ role: "assistant", content: "" }, "Hel", "lo", {}], RECEIPT, BODY);
     expect(types(text)).toEqual([
       "created",
@@ -50,7 +50,7 @@ describe("the documented order", () => {
     });
   });
 
-  it("holds for reasoning, a text and two calls one after the other", () => {
+  it("follow the documented order for reasoning, a text and two calls", () => {
     const text = textOf(
       [
         { reasoning_content: "Hm" },
@@ -74,7 +74,7 @@ describe("the documented order", () => {
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
 
-  it("keeps a call that is mixed with another one until the other is whole", () => {
+  it("delay a call that is mixed with another one until the other is complete", () => {
     const { response: whole } = streamed([
       call(0, "plain", '{"a":'),
       call(1, "plain", '{"b":'),
@@ -87,7 +87,7 @@ describe("the documented order", () => {
     ]);
   });
 
-  it("tells a refusal after a text as its own part", () => {
+  it("contain a refusal after a text as a separate part", () => {
     const { response: whole } = streamed(["Well, ", { refusal: "I " }, { refusal: "won't" }]);
     expect(whole.status).toBe("completed");
     expect(whole.output[0]).toMatchObject({
@@ -95,14 +95,14 @@ describe("the documented order", () => {
     });
   });
 
-  it("includes a message even when the model said nothing", () => {
+  it("include a message even without output", () => {
     expect(streamed([{ role: "assistant", content: "" }]).response.output).toMatchObject([
       { type: "message", content: [{ type: "output_text", text: "" }] },
     ]);
   });
 });
 
-describe("an answer that was cut", () => {
+describe("output that was cut", () => {
   const cut = { ...RECEIPT, finishReason: "length" };
 
   it("becomes incomplete, with its text closed", () => {
@@ -116,7 +116,7 @@ describe("an answer that was cut", () => {
     expect(whole.usage).toMatchObject({ total_tokens: 14, cost_micro: 42 });
   });
 
-  it("gives no end to a call in its midst, and one to a call that is whole", () => {
+  it("leaves a partial call in progress, and completes a complete call", () => {
     const { response: whole, done } = streamed(
       [call(0, "plain", '{"a":1}'), call(1, "plain", '{"b')],
       cut,
@@ -125,7 +125,7 @@ describe("an answer that was cut", () => {
     expect(whole.output[1]).toMatchObject({ status: "incomplete", arguments: '{"b' });
   });
 
-  it("names a content filter", () => {
+  it("reports a content filter", () => {
     const filtered = { ...RECEIPT, finishReason: "content_filter" };
     expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
   });
@@ -143,8 +143,8 @@ describe("an answer that was cut", () => {
   });
 });
 
-describe("a failure in the midst", () => {
-  it("gives an error event, then response.failed with what there is, then [DONE]", () => {
+describe("a failure within a Responses stream", () => {
+  it("sends an error event, response.failed with the partial output, and [DONE]", () => {
     const { writer, text } = begun(["Hel", call(0, "plain", '{"a')]);
     const all = text + writer.fail({ kind: "upstream_error" }, RECEIPT);
     const list = eventsOf(all);
@@ -191,28 +191,25 @@ describe("a failure in the midst", () => {
       { kind: "invalid_request", message: "No.", param: null, code: "context_length_exceeded" },
       "context_length_exceeded",
     ],
-  ] as const)("speaks of %o by the code that agents act on", (failure, code) => {
+  ] as const)("maps %o to the code that agents act on", (failure, code) => {
     const { writer, text } = begun([]);
     const { error } = follow(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error?.code).toBe(code);
   });
 
-  it.each(FAILURES)(
-    "never says of %o what would end a turn that could be tried again",
-    (failure) => {
-      const { writer, text } = begun([]);
-      const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
-      for (const code of [
-        error?.code,
-        errorResponseOf(failure).code,
-        errorResponseOf(failure).type,
-      ]) {
-        expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
-      }
-    },
-  );
+  it.each(FAILURES)("maps %o to no code that would end a retryable turn", (failure) => {
+    const { writer, text } = begun([]);
+    const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+    for (const code of [
+      error?.code,
+      errorResponseOf(failure).code,
+      errorResponseOf(failure).type,
+    ]) {
+      expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
+    }
+  });
 
-  it("tells a limit as a wait that Codex can read", () => {
+  it("reports a limit with a wait that Codex can parse", () => {
     const { writer, text } = begun([]);
     const failure = {
       kind: "rate_limited",
@@ -228,7 +225,7 @@ describe("a failure in the midst", () => {
   });
 });
 
-it("keeps a silent stream alive by comments, and now and then by an event", () => {
+it("keeps a silent stream alive by comments, and sometimes by an event", () => {
   const { writer, text } = begun(["a"]);
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) silent += writer.ping;
@@ -238,7 +235,7 @@ it("keeps a silent stream alive by comments, and now and then by an event", () =
   expect(follow(list).response.output).toMatchObject([{ content: [{ text: "ab" }] }]);
 });
 
-it("and while the model thinks and nothing of it is shown", () => {
+it("keeps it alive while the model thinks without visible output", () => {
   const { writer } = begun([{ role: "assistant", content: "" }], { ...BODY, reasoning: null });
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) {
@@ -250,7 +247,7 @@ it("and while the model thinks and nothing of it is shown", () => {
   expect(eventsSoFar(silent).map(({ type }) => type)).toEqual(Array(4).fill("keepalive"));
 });
 
-it("shows of reasoning only what was asked for", () => {
+it("includes only requested reasoning", () => {
   const message = {
     content: "x",
     reasoning_content: "Hm",
@@ -268,7 +265,7 @@ it("shows of reasoning only what was asked for", () => {
   expect(unsealThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
-it("stores thoughts and extra content of calls that its client doesn't see", () => {
+it("stores thoughts and extra content of calls that the client doesn't see", () => {
   const details = [{ type: "x.signed", signature: "s" }];
   const extra = { google: { thought_signature: "sig" } };
   const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };

@@ -69,13 +69,13 @@ describe("tools", () => {
     ]);
   });
 
-  it("come among the items too, and one that comes again replaces itself", () => {
+  it("come from input items too, where a repeated one replaces itself", () => {
     const again = { type: "additional_tools", role: "developer", tools: [files, fn("g")] };
     const body = core({ tools: [files], input: [again, { role: "user", content: "Hi" }] });
     expect(body["tools"]).toHaveLength(3);
   });
 
-  it("shrink to those that allowed_tools allows", () => {
+  it("shrink to those in allowed_tools", () => {
     const tools = [fn("f"), fn("g"), files];
     const allowed = [
       { type: "function", name: "g" },
@@ -92,7 +92,7 @@ describe("tools", () => {
     });
   });
 
-  it("leave no choice behind where there are none", () => {
+  it("leave no choice if none remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
@@ -101,7 +101,7 @@ describe("tools", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("have names that fit every wire and differ as they do, however long", () => {
+  it("get valid names that differ as the originals do, however long", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),
@@ -125,7 +125,7 @@ describe("encrypted_content", () => {
     text: fc.constant(""),
   });
 
-  it("brings back what was put in, unchanged", () => {
+  it("returns its content unchanged", () => {
     fc.assert(
       fc.property(kept, (given) => {
         expect(unsealThoughts(sealThoughts(given as never))).toEqual(given);
@@ -133,7 +133,7 @@ describe("encrypted_content", () => {
     );
   });
 
-  it("means nothing after any changed character", () => {
+  it("becomes invalid after any changed character", () => {
     fc.assert(
       fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
         const text = sealThoughts(given);
@@ -145,12 +145,12 @@ describe("encrypted_content", () => {
     );
   });
 
-  it("reads as null for others' or any text", () => {
+  it("reads as null for other texts", () => {
     fc.assert(fc.property(fc.string(), (text) => unsealThoughts(text) === null));
     expect(unsealThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
-  it("gives reasoning and extra content back to the message that they came with", () => {
+  it("restores reasoning and extra content to their message", () => {
     const details = [{ type: "x.signed", signature: "s" }];
     const extras = { a: { google: { thought_signature: "t" } } };
     const item = {
@@ -173,13 +173,13 @@ describe("encrypted_content", () => {
 });
 
 it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "of another" }]]])(
-  "refuses an input in which nothing is said, %j",
+  "rejects an empty input, %j",
   (input) => {
     expect(parse({ input })).toMatchObject({ ok: false, failure: { param: "input" } });
   },
 );
 
-it("answers any body with a request of the core or a 400, and never throws", () => {
+it("converts any body to a core request or a 400, and never throws", () => {
   const part = fc.record({
     type: fc.constantFrom("input_text", "input_image", "input_file", "refusal", "x"),
     text: fc.jsonValue(),
