@@ -70,7 +70,7 @@ export const ROWS: readonly Row[] = [
     target: "1",
     sources: [
       { tests: "test/keys/registers.pure.test.ts" },
-      long("limit-of-a-minute", "a key pressed"),
+      long("limit-of-a-minute", "a key under constant load"),
     ],
     words:
       "{ours}; fixed window {fixed window}, sliding counter {sliding counter}, token bucket {token bucket}; " +

@@ -81,13 +81,13 @@ async function lookAtAll(page: WatchedPage, ways: readonly Way[]): Promise<void>
 
 const everyWay = Object.keys(WAYS) as Way[];
 
-it("shows an owner every page, accessible in each way", async () => {
+it("shows an owner every page accessibly in each display mode", async () => {
   const page = await logIn(browser, owner.key);
   await lookAtAll(page, everyWay);
   expect(page.faults).toEqual([]);
 });
 
-it("keeps everything that a page opens accessible in each way", async () => {
+it("keeps everything that a page opens accessible in each display mode", async () => {
   const page = await logIn(browser, owner.key);
   const opened: readonly (readonly [rail: string, open: () => Promise<unknown>])[] = [
     ["Keys", () => page.getByRole("button", { name: "Create key" }).first().click()],
@@ -121,7 +121,7 @@ it.each(["admin", "billing", "member"] as const)("stays accessible for %s", asyn
   expect(page.faults).toEqual([]);
 });
 
-it("stays accessible for a key with limits of its own", async () => {
+it("stays accessible for a key with limits", async () => {
   const made = await post("keys", { name: "Limited", budget_dollars: 1, budget_period: "day" });
   const page = await logIn(browser, ((await made.json()) as { key: string }).key);
   await lookAtAll(page, SOME);
@@ -148,7 +148,7 @@ const DOCUMENTS = readdirSync(DOCS)
   .filter((file) => file.endsWith(".md") && file !== "README.md")
   .map((file) => `/docs/${file.slice(0, -".md".length)}`);
 
-it("the documents are, in the ways that their own test has not", async () => {
+it("keeps the docs accessible in the display modes of this test", async () => {
   const page = await browser.open("/docs/");
   const others = ["/", "/docs/", "/docs/use/api", "/docs/use/api/keys-1", "/docs/develop/adding"];
   for (const at of [...others, ...DOCUMENTS]) {

@@ -75,7 +75,7 @@ describe("an organization of 100,000 end users", () => {
   });
 });
 
-it("1,000 keys are paged and filtered", async () => {
+it("pages and filters 1,000 keys", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   await browser.sql(
     `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
@@ -99,15 +99,15 @@ it.each([
   ["activity", /No requests in this period/],
   ["requests", /No request yet/],
   ["end-users", /No end user yet.*first request/s],
-])("an organization without a request: %s says what fills it", async (path, text) => {
+])("shows an organization without requests what to do on %s", async (path, text) => {
   const page = await login(empty.key);
   await show(page, path);
   await expect.poll(() => page.locator("main").textContent()).toMatch(text);
   expect(page.faults).toEqual([]);
 });
 
-describe("a region that is away", () => {
-  it("the peer: a global key is revoked all the same, and an operator sees what waits", async () => {
+describe("a region that is unavailable", () => {
+  it("revokes a global key without the peer, and shows the operator the pending notice", async () => {
     const { orgId, memberId } = empty;
     const admin = { url: adminUrl(), token: ADMIN_TOKEN };
     const terms = { orgId, memberId, name: "Traveling", scope: "global" } as const;
@@ -131,7 +131,7 @@ describe("a region that is away", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps what was read, with the next try, and goes on once the region answers", async () => {
+  it("keeps the data shown with the time of the next retry, and continues after recovery", async () => {
     const page = await login(empty.key);
     await show(page, "keys");
     await page.context().setOffline(true);
@@ -147,8 +147,8 @@ describe("a region that is away", () => {
   });
 });
 
-describe("a cookie", () => {
-  it("asks for a key again at the next click once it is gone or ended", async () => {
+describe("a console cookie", () => {
+  it("leads to the login at the next click once it is missing or ended", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -156,7 +156,7 @@ describe("a cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("asks for a key again and drops a cookie whose session is over", async () => {
+  it("leads to the login and disappears once its session is over", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {
@@ -171,7 +171,7 @@ describe("a cookie", () => {
   });
 
   it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
-    "opens nothing with another person's cookie (%j)",
+    "opens nothing if it is another person's (%j)",
     async (value) => {
       const page = await browser.open("/docs/");
       await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike-eu=${value}` });
@@ -180,7 +180,7 @@ describe("a cookie", () => {
     },
   );
 
-  it("refuses a cookie from another origin", async () => {
+  it("fails from another origin", async () => {
     const page = await login(empty.key);
     const asked = (origin: string): Promise<number> =>
       page
@@ -196,7 +196,7 @@ describe("a cookie", () => {
   });
 });
 
-it("a key that a paste broke over lines logs in", async () => {
+it("accepts a pasted key that is broken over lines", async () => {
   const half = Math.floor(empty.key.length / 2);
   const page = await browser.open("/console/");
   await page.getByLabel(LABEL).focus();
@@ -209,7 +209,7 @@ it("a key that a paste broke over lines logs in", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("markup in every field that holds a name is text", async () => {
+it("shows markup as text in every field with a name", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   const page = await login(key);
   page.on("dialog", () => expect.unreachable("a script ran"));

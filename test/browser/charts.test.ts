@@ -115,7 +115,7 @@ describe("a chart", () => {
     await expect.poll(() => page.url()).not.toContain("range=dates");
   });
 
-  it("zooms into the columns that a drag covers, and Back undoes it", async () => {
+  it("zooms into dragged columns, and Back undoes it", async () => {
     const page = await activityOf([1_000_000, 2_000_000, 3_000_000]);
     const bars = page.locator(".plot [class^=series]");
     const [from, to] = [await bars.first().boundingBox(), await bars.last().boundingBox()];
@@ -128,7 +128,7 @@ describe("a chart", () => {
     await expect.poll(() => page.url()).not.toContain("from=");
   });
 
-  it("tells series apart by patterns in print and in forced colors", async () => {
+  it("distinguishes series by patterns in print and in forced colors", async () => {
     const page = await activityOf([1_000_000, 2_000_000], 6);
     const patterns = () =>
       page.evaluate(() => {
@@ -147,7 +147,7 @@ describe("a chart", () => {
     }
   });
 
-  it("has the same numbers as a table", async () => {
+  it("shows the same numbers in its table", async () => {
     const page = await activityOf([1_000_000, 250_000_000_000]);
     await page.getByRole("button", { name: "View as table" }).click();
     const cells = page.getByRole("region", { name: /^spend by day/i }).getByRole("cell");

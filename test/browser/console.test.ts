@@ -69,7 +69,7 @@ const SENIOR = [
   "Settings",
 ];
 
-describe("who logs in sees the pages of its role, each without an error and readable by all", () => {
+describe("the pages of a login", () => {
   it.each([
     ["owner", SENIOR],
     ["admin", SENIOR],
@@ -78,7 +78,7 @@ describe("who logs in sees the pages of its role, each without an error and read
       "member",
       ["Overview", "Requests", "End users", "Connect", "Playground", "Models", "Keys", "Credits"],
     ],
-  ] as const)("%s", async (role, pages) => {
+  ] as const)("load without an error, accessibly, for the role: %s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
     expect(await pagesOf(page)).toEqual(pages);
     for (const name of pages) {
@@ -89,7 +89,7 @@ describe("who logs in sees the pages of its role, each without an error and read
     expect(page.faults).toEqual([]);
   });
 
-  it("an operator", async () => {
+  it("load without an error, accessibly, for an operator", async () => {
     const page = await login(ADMIN_TOKEN);
     expect(await pagesOf(page)).toEqual(["Customers", "Health", "Catalog", "Business"]);
     for (const name of ["Health", "Catalog", "Business", "Customers"]) {
@@ -99,7 +99,7 @@ describe("who logs in sees the pages of its role, each without an error and read
     expect(page.faults).toEqual([]);
   });
 
-  it("shows every page on a phone, in the dark", async () => {
+  it("fit a phone in dark mode", async () => {
     const page = await login(owner.key, { ...PHONE, colorScheme: "dark" });
     for (const name of SENIOR) {
       await goTo(page, name);
@@ -110,7 +110,7 @@ describe("who logs in sees the pages of its role, each without an error and read
     expect(page.faults).toEqual([]);
   });
 
-  it("a key that is none is told so, and nothing is kept", async () => {
+  it("shows an invalid key's error, and sets no cookie", async () => {
     const page = await browser.open("/console/");
     await page.getByLabel("API key or operator's token").fill("svc_sk_eu_live_none");
     await page.keyboard.press("Enter");
@@ -119,8 +119,8 @@ describe("who logs in sees the pages of its role, each without an error and read
   });
 });
 
-describe("a key", () => {
-  it("shows a key that is made, used, seen spending, rotated and revoked", async () => {
+describe("a key in the console", () => {
+  it("appears when created, used, charged, rotated and revoked", async () => {
     const page = await login(owner.key);
     await goTo(page, "Keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -152,7 +152,7 @@ describe("a key", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("closes the console of a revoked key at the next click", async () => {
+  it("ends its console at the next click when revoked", async () => {
     const page = await login(await keyOf("admin"));
     const other = await login(owner.key);
     await goTo(other, "Keys");
@@ -168,7 +168,7 @@ describe("a key", () => {
       .toBe(true);
   });
 
-  it("logs a key out by hand and removes its cookie", async () => {
+  it("ends its session by logout, which removes the cookie", async () => {
     const page = await login(owner.key);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByText("You are logged out.").waitFor();
@@ -176,8 +176,8 @@ describe("a key", () => {
   });
 });
 
-describe("money", () => {
-  it("an end user's quota is set in place, and refuses when it is used up", async () => {
+describe("money in the console", () => {
+  it("includes an end user's quota, set in place, which rejects requests when used up", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: "ann" }).click();
@@ -193,7 +193,7 @@ describe("money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("names that are markup are text", async () => {
+  it("shows names with markup as text", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: HOSTILE }).click();
@@ -202,7 +202,7 @@ describe("money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("the playground streams an answer and says what it cost, which is what the balance lost", async () => {
+  it("matches the balance: the playground streams, and shows the charged cost", async () => {
     const page = await login(owner.key);
     await goTo(page, "Playground");
     await page.getByLabel("Model").selectOption("sandbox/echo");
@@ -215,7 +215,7 @@ describe("money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("credits money by an operator once per reference", async () => {
+  it("increases by an operator's credit, once per reference", async () => {
     const page = await login(ADMIN_TOKEN);
     await page.goto(`/console/#/organizations/${owner.orgId}`);
     for (let i = 0; i < 2; i++) {
@@ -234,7 +234,7 @@ describe("money", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("a list is exported whole", async () => {
+  it("exports a complete list", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     const [download] = await Promise.all([
@@ -250,7 +250,7 @@ describe("money", () => {
   });
 });
 
-it("an export whose minute is full says how far it is, waits and goes on to the end", async () => {
+it("shows an export's progress at the rate limit, waits and completes", async () => {
   const page = await login(owner.key);
   await goTo(page, "End users");
   let refused = 0;
@@ -272,7 +272,7 @@ it("an export whose minute is full says how far it is, waits and goes on to the 
   expect(await page.locator(".bad-text").count()).toBe(0);
 });
 
-it("everything is reached by the keyboard alone", async () => {
+it("works by keyboard only", async () => {
   const page = await login(owner.key);
   await page.locator(".available").waitFor(); // what was read after the page was drawn: it listens by then
   await page.keyboard.type("gu"); // at once, as the second must follow soon

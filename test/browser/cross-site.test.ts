@@ -164,7 +164,7 @@ it("connects a second account from an old session", async () => {
   expect(await identities(page)).toBe(before + 1);
 });
 
-it("says on the page why an account was not connected", async () => {
+it("shows why an account was not connected", async () => {
   const ben = await open();
   await signUp(ben, "Ben");
   const page = await openOldSession("Eve");
@@ -175,7 +175,7 @@ it("says on the page why an account was not connected", async () => {
   await page.getByRole("alert").getByText("belongs to another account").waitFor();
 });
 
-it("invites from an old session, and the invited person accepts", async () => {
+it("invites from an old session, and lets the invited person accept", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Team");
   await press(page, "Invite");

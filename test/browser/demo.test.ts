@@ -30,7 +30,7 @@ async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   return one;
 }
 
-it("npm start -- --demo prints a link that logs in, to an organization with a past that one can see", async () => {
+it("logs in with the link that npm start -- --demo prints, to an organization with history", async () => {
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
   await page.getByText("Spend of 30 days, by model").waitFor();
@@ -44,7 +44,7 @@ it("npm start -- --demo prints a link that logs in, to an organization with a pa
 });
 
 it.each(["activity", "requests", "end-users", "keys"])(
-  "%s of 90 days is drawn, light and dark",
+  "draws %s of 90 days, light and dark",
   async (name) => {
     for (const colorScheme of ["light", "dark"] as const) {
       const { page, faults } = await demoConsole({ ...DESKTOP, colorScheme });
@@ -87,7 +87,7 @@ async function firstView(path: string, storageState: StorageState): Promise<Firs
   });
 }
 
-it("the overview fits a phone", async () => {
+it("fits the overview on a phone", async () => {
   const { page, faults } = await demoConsole(PHONE);
   await page.locator(".plot svg").first().waitFor();
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -99,7 +99,7 @@ it("the overview fits a phone", async () => {
 });
 
 it.each(["/console/", "/console/#/activity", "/docs/start", "/docs/errors"])(
-  "%s is seen within a second by who comes first, and nothing on it moves",
+  "paints %s within a second on a first visit, without layout shifts",
   async (at) => {
     const { context } = await demoConsole();
     const storageState = await context.storageState();

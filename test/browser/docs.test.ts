@@ -10,9 +10,9 @@ const PAGES = readdirSync(DOCS)
 
 const browser = openWindow();
 
-describe("the documents", () => {
+describe("the docs site", () => {
   it.each(PAGES)(
-    "%s: no error, nothing asked of anybody else, nothing that axe calls serious",
+    "shows %s without errors, foreign requests or serious axe findings",
     async (name) => {
       const page = await browser.open(`/docs/${name}`);
       expect(await page.locator("h1").first().textContent()).not.toBe("");
@@ -21,7 +21,7 @@ describe("the documents", () => {
     },
   );
 
-  it("finds documents by their words, by keyboard alone", async () => {
+  it("finds pages by full text, by keyboard only", async () => {
     const page = await browser.open("/docs/");
     await page.keyboard.press("/");
     await page.keyboard.type("idempotency");
@@ -31,7 +31,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("reads documents whole without script", async () => {
+  it("shows whole pages without JavaScript", async () => {
     const page = await browser.open("/docs/", { ...DESKTOP, javaScriptEnabled: false });
     for (const name of PAGES) {
       await page.goto(`/docs/${name}`);
@@ -42,7 +42,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("say in which language they speak, without script too, and by the keyboard", async () => {
+  it("labels code blocks with their language, also without JavaScript and by keyboard", async () => {
     const page = await browser.open("/docs/start", { ...DESKTOP, javaScriptEnabled: false });
     const chat = page.getByRole("group", { name: "Language" }).first();
     await chat.getByText('-H "$AUTH"').waitFor();
@@ -56,7 +56,7 @@ describe("the documents", () => {
     expect(await plain.text()).not.toContain("<");
   });
 
-  it("go on in the language that was chosen, on every page", async () => {
+  it("keeps the chosen language on every page", async () => {
     const page = await browser.open("/docs/start");
     const groups = page.getByRole("group", { name: "Language" });
     await groups.last().getByText("Python", { exact: true }).click();
@@ -67,7 +67,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("never scroll sideways on a phone", async () => {
+  it("never scrolls sideways on a phone", async () => {
     for (const name of ["start", "errors", "figures", "models-and-prices"]) {
       const page = await browser.open(`/docs/${name}`, PHONE);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -75,7 +75,7 @@ describe("the documents", () => {
     }
   });
 
-  it("keep a chosen scheme", async () => {
+  it("keeps the chosen color scheme", async () => {
     const page = await browser.open("/docs/start", { ...DESKTOP, colorScheme: "light" });
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const light = await paper();
@@ -87,7 +87,7 @@ describe("the documents", () => {
     await expectAccessible(page);
   });
 
-  it("an address that is none is a page with what is near it", async () => {
+  it("suggests similar pages at an unknown address", async () => {
     const page = await browser.open("/docs/start");
     const response = await page.goto("/docs/webhook-signing");
     expect(response?.status()).toBe(404);
@@ -96,7 +96,7 @@ describe("the documents", () => {
     await expectAccessible(page);
   });
 
-  it("the first page says the region and leads on", async () => {
+  it("shows the region on the first page, with a link to the quickstart", async () => {
     const page = await browser.open("/");
     await page.getByText("This region: EU, available").waitFor();
     await expectAccessible(page);
@@ -105,7 +105,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("a key fills every block of every page, is copied whole, and is kept nowhere", async () => {
+  it("fills a key into every block, copies it completely, and stores it nowhere", async () => {
     const page = await browser.open("/docs/use/quickstart");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const secret = `svc_sk_eu_live_${"k".repeat(40)}`;
@@ -130,7 +130,7 @@ describe("the documents", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("go on for whom they were chosen", async () => {
+  it("keeps the chosen audience", async () => {
     const page = await browser.open("/docs/");
     await page.getByRole("link", { name: "Run", exact: true }).click();
     await page.waitForURL(/\/docs\/run\//);
@@ -160,7 +160,7 @@ describe("the documents", () => {
     ["what if the client goes", "streaming"],
     ["webhook signature", "webhooks"],
     ["data in the EU", "regions"],
-  ])("'%s' is answered by the first hit, in two actions", async (query, name) => {
+  ])("finds '%s' as the first hit, in two actions", async (query, name) => {
     const page = await browser.open("/docs/");
     await page.getByLabel("Search the docs").fill(query);
     await page.locator("#found a").first().waitFor();
@@ -168,7 +168,7 @@ describe("the documents", () => {
     await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
   });
 
-  it("shows the header of the console: both sites, the region and the search", async () => {
+  it("shows the console's header: both sites, the region and the search", async () => {
     const page = await browser.open("/docs/use/errors");
     const header = page.locator("header");
     for (const [name, to] of [

@@ -30,7 +30,7 @@ async function ask(fields: object): Promise<void> {
   });
 }
 
-it("activity: by two things together, by member, times of each group, errors by model", async () => {
+it("shows activity by two groups, by member, with group times and errors by model", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
   await page.getByLabel("And by").selectOption("user");
@@ -52,7 +52,7 @@ it("activity: by two things together, by member, times of each group, errors by 
   expect(page.faults).toEqual([]);
 });
 
-it("requests: rows stand still under the pointer until one lets the new ones in", async () => {
+it("keeps request rows in place under the pointer until the reader loads new ones", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const rows = page.locator("main tbody tr");
@@ -67,7 +67,7 @@ it("requests: rows stand still under the pointer until one lets the new ones in"
   expect(await rows.count()).toBe(5);
 });
 
-it("requests: a part of the picture of what came of them is a filter", async () => {
+it("filters requests by a part of the outcome chart", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const picture = page.locator("main .plot svg").first();
@@ -78,7 +78,7 @@ it("requests: a part of the picture of what came of them is a filter", async () 
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 
-it("requests: the picture says which days it is of, and what a filter leaves out of it", async () => {
+it("shows the days of the request chart, and what a filter excludes from it", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   await page.getByText("Requests by status: today (UTC).").waitFor();
@@ -93,7 +93,7 @@ it("requests: the picture says which days it is of, and what a filter leaves out
   expect(page.faults).toEqual([]);
 });
 
-it("a phone's More leads to every page and to Webhooks", async () => {
+it("leads from More on a phone to every page and to Webhooks", async () => {
   const page = await logIn(browser, key, PHONE);
   await page.getByRole("button", { name: "More", exact: true }).click();
   const links = page.getByRole("dialog").getByRole("link");
@@ -107,7 +107,7 @@ it("a phone's More leads to every page and to Webhooks", async () => {
   await goTo(page, "Settings");
 });
 
-it("keeps six series distinct where the reader chooses the colors", async () => {
+it("keeps six series distinct in forced colors", async () => {
   const page = await logIn(browser, key);
   await page.emulateMedia({ forcedColors: "active" });
   await goTo(page, "Activity");

@@ -38,7 +38,7 @@ function counted(page: WatchedPage) {
   };
 }
 
-it("an error's id says which request it was, why, and that nothing was charged: 3 actions", async () => {
+it("finds a request by an error's ID, with its reason and no charge, in 3 actions", async () => {
   await ask(owner.key);
   const refused = await ask(owner.key, { model: "nope/none" });
   expect(refused.status).toBe(404);
@@ -72,7 +72,7 @@ it("counts today's failures by code, and a code filters until Back", async () =>
   expect(page.faults).toEqual([]);
 });
 
-it("activity: which models one end user used, in two actions; hours, sums, and Back undoes each step", async () => {
+it("shows the models of one end user in two actions, then hours and sums; Back undoes each", async () => {
   for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
@@ -93,7 +93,7 @@ it("activity: which models one end user used, in two actions; hours, sums, and B
   expect(job.spent()).toBeLessThanOrEqual(2);
 });
 
-it("a choice made before the browser told of the last step goes on from that step", async () => {
+it("adds a second choice made before the browser finished the first", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
   await page.getByText("on average").waitFor();
@@ -109,7 +109,7 @@ it("a choice made before the browser told of the last step goes on from that ste
   expect(page.faults).toEqual([]);
 });
 
-it("a key with $5 a day, some models and a month to live, its secret copied: 8 actions", async () => {
+it("creates a key with $5 a day, some models and a month's expiry, and copies it, in 8 actions", async () => {
   const page = await logIn(browser, owner.key);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await goTo(page, "Keys");
@@ -137,7 +137,7 @@ it("a key with $5 a day, some models and a month to live, its secret copied: 8 a
 });
 
 it.each(["Claude Code", "Codex", "OpenAI SDK for Python"])(
-  "connect %s up to its first request, seen: 4 actions",
+  "connects %s up to its first visible request in 4 actions",
   async (client) => {
     const page = await logIn(browser, owner.key);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -171,7 +171,7 @@ async function copiedKey(page: WatchedPage): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
-it("the end user who spent most is capped where the list says so: 5 actions", async () => {
+it("caps the end user with the highest spend in the list in 5 actions", async () => {
   for (const user of ["few", "many", "many", "many"]) await ask(owner.key, { user });
   const job = counted(await logIn(browser, owner.key));
   await job.act((page) => goTo(page, "End users"));
@@ -192,7 +192,7 @@ it("the end user who spent most is capped where the list says so: 5 actions", as
   expect(job.spent()).toBeLessThanOrEqual(5);
 });
 
-it("a leaked key is found by its secret and revoked: 4 actions, 401 within 2 s, the secret sent nowhere", async () => {
+it("finds a leaked key by its secret and revokes it in 4 actions, 401 within 2 s, sent nowhere", async () => {
   const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
   const made = await fetch(`${browser.origin}/v1/keys`, {
     method: "POST",
@@ -221,7 +221,7 @@ it("a leaked key is found by its secret and revoked: 4 actions, 401 within 2 s, 
   expect(job.spent()).toBeLessThanOrEqual(4);
 });
 
-it("the box leads to a request, a key, a model, an end user, a page and the documents", async () => {
+it("leads from the command palette to a request, key, model, end user, page and document", async () => {
   const id = (await ask(owner.key, { user: "ann" })).headers.get("x-request-id") ?? "";
   const page = await logIn(browser, owner.key);
   const found = async (text: string, option: RegExp, address: RegExp): Promise<void> => {
@@ -240,7 +240,7 @@ it("the box leads to a request, a key, a model, an end user, a page and the docu
   expect(page.faults).toEqual([]);
 });
 
-it("the trend and the day that the money ends are there before any action; its curve is one action away", async () => {
+it("shows spend trend and runway at once, and the curve after one action", async () => {
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, owner.key));
   await job.page.getByText(/at the pace of .* it lasts/).waitFor();
@@ -252,7 +252,7 @@ it("the trend and the day that the money ends are there before any action; its c
   expect(job.spent()).toBeLessThanOrEqual(1);
 });
 
-it("a stream is asked, its cost seen and stopped: 3 actions, one paid request", async () => {
+it("runs a stream, shows its cost and stops it in 3 actions with one paid request", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/playground?model=sandbox/slow-stream");
   let paid = 0;
@@ -284,7 +284,7 @@ it("leaves a form with content only after a second question", async () => {
 });
 
 it.each(["models", "end-users?spent=1"])(
-  "the head of a list stays in sight when one goes down it: %s",
+  "keeps a list's header visible while scrolling: %s",
   async (name) => {
     const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 260 } });
     await page.goto(`/console/#/${name}`);
@@ -305,7 +305,7 @@ it.each(["models", "end-users?spent=1"])(
   },
 );
 
-it("an operator opens a customer with $50 and a member, suspends it and looks at the health: 12 actions", async () => {
+it("lets an operator open a customer with credits and member, suspend it, and see health, in 12 actions", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const dialog = page.getByRole("dialog");
@@ -333,7 +333,7 @@ it("an operator opens a customer with $50 and a member, suspends it and looks at
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
 
-it("a key that was just made goes to Connect in one action, and another's log-in forgets it", async () => {
+it("passes a new key to Connect in one action, and drops it at another login", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");
@@ -345,7 +345,7 @@ it("a key that was just made goes to Connect in one action, and another's log-in
   expect(page.faults).toEqual([]);
 });
 
-it("models: each says its price, what its alias means now, and leads to a key for it alone", async () => {
+it("shows each model's price and alias, and leads to a key for that model", async () => {
   const page = await logIn(browser, owner.key);
   await goTo(page, "Models");
   await page.getByRole("row", { name: /^smart.*means sandbox\/echo/ }).waitFor();
@@ -358,7 +358,7 @@ it("models: each says its price, what its alias means now, and leads to a key fo
   expect(page.faults).toEqual([]);
 });
 
-it("events are sentences, with what they are about a click away", async () => {
+it("shows events as sentences that link to their subject", async () => {
   const page = await logIn(browser, owner.key);
   await goTo(page, "Events");
   const row = page.getByRole("row", { name: /created Agent: .* requests per 60 s\./ });
@@ -370,7 +370,7 @@ it("events are sentences, with what they are about a click away", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("an operator gives a customer a member with a key, another role and a limit, and sees what was done", async () => {
+it("lets an operator add a member with key, change role and limit, and see the events", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${owner.orgId}`);
   await page.getByRole("button", { name: "Add member…" }).click();

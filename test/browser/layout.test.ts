@@ -65,7 +65,7 @@ describe("the console", () => {
     await expect.poll(() => heads.count()).toBeGreaterThan(before);
   });
 
-  it("fits a phone's bar: four pages and More", async () => {
+  it("fits four pages and More in a phone's bar", async () => {
     const page = await logIn(browser, used.key, PHONE);
     const bar = rail(page);
     const names = await bar.locator("a:visible").allTextContents();
@@ -87,7 +87,7 @@ describe("the console", () => {
     expect(new Set(paths).size).toBe(paths.length);
   });
 
-  it("names an unknown address, and keeps a table's page after a reload", async () => {
+  it("reports an unknown address, and keeps a table's page after a reload", async () => {
     const page = await logIn(browser, used.key);
     await page.goto("/console/#/nowhere");
     await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();

@@ -40,7 +40,7 @@ async function post(url: string, token: string, body: object): Promise<void> {
   expect(response.status, await response.text()).toBe(201);
 }
 
-it("a slip of the hand at a key's limit is refused at its field, and what is saved is what was changed", async () => {
+it("rejects an invalid key limit at its field, and sends only changed fields", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const sent: unknown[] = [];
   page.on("request", (request) => {
@@ -128,7 +128,7 @@ const OF_FINANCE = [
 ];
 const OF_ALL_ALONE = ["recovery: Close customer…", "recovery: Rebuild the wallet…"];
 
-it("no verb is drawn that would be refused for the operator's role", async () => {
+it("shows only buttons that the operator's role may use", async () => {
   const plain = await buttonsOf(await logIn(browser, tokenOf("read")));
   const verbs = async (token: string): Promise<readonly string[]> =>
     [...(await buttonsOf(await logIn(browser, token)))]
@@ -140,7 +140,7 @@ it("no verb is drawn that would be refused for the operator's role", async () =>
   expect(await verbs(ADMIN_TOKEN)).toEqual([...all].toSorted());
 });
 
-it("a form has the fields that its operator's role may change, and is not refused", async () => {
+it("shows only fields that the operator's role may change", async () => {
   const support = await logIn(browser, tokenOf("support"));
   await support.goto(`/console/#/organizations/${orgId}`);
   const dialog = support.getByRole("dialog");
@@ -166,7 +166,7 @@ it("a form has the fields that its operator's role may change, and is not refuse
   await finance.getByText("nothing is posted in the list").first().waitFor(); // no word of the role
 });
 
-it("a log-in of its own can be removed where an organization has one", async () => {
+it("removes an organization's own identity provider", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const remove = page.getByRole("button", { name: "Remove its own log-in…" });
   const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);

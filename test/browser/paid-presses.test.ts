@@ -72,8 +72,8 @@ async function shownCost(page: WatchedPage): Promise<number> {
   return Number(/^(\d+) micro-credits/.exec((await cost.getAttribute("title")) ?? "")?.[1]);
 }
 
-describe("Stop in the playground", () => {
-  it("ends a stream, asks nobody again and says the final bill, which is what the balance lost", async () => {
+describe("the playground's Stop button", () => {
+  it("ends a stream, sends nothing again, and shows the final cost, as the balance shows it", async () => {
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-stream");
     const paid = paidBy(page);
@@ -90,7 +90,7 @@ describe("Stop in the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("before anything of the answer came says the bill too, or that there is none", async () => {
+  it("shows the cost, or that there is none, before any output", async () => {
     await expect.poll(balance).not.toBeNaN();
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-first-byte", false);
@@ -104,7 +104,7 @@ describe("Stop in the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("says where the spend stands to a key that sees no bills", async () => {
+  it("links to the spend for a key that can't see charges", async () => {
     const page = await asking(limited, "sandbox/slow-stream");
     const paid = paidBy(page);
     await ask(page).click();
@@ -116,14 +116,14 @@ describe("Stop in the playground", () => {
   });
 });
 
-describe("every button of every page and dialog, pressed once, pays for nothing but Run", () => {
+describe("pressing every button of every page and dialog once", () => {
   it.each([
     ["owner", "mouse", 100],
     ["admin", "keyboard", 100],
     ["billing", "mouse", 60],
     ["member", "keyboard", 40],
   ] as const)(
-    "the key of a role: %s, by %s",
+    "charges only for Run with the key of a role: %s, by %s",
     async (role, by, least) => {
       const memberId = await memberOf(role);
       const page = await logIn(browser, await keyOf(role, memberId));
@@ -143,7 +143,7 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
     LONG_MS,
   );
 
-  it("a key with limits", async () => {
+  it("charges only for Run with a limited key", async () => {
     const page = await logIn(browser, limited);
     const { pressed, paid } = await pressAll(page);
     expect(pressed.length).toBeGreaterThan(1);
@@ -152,7 +152,7 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
   });
 
   it(
-    "an operator who sees what a customer sees, and an operator",
+    "charges nothing for an operator, also in a customer's view",
     async () => {
       const page = await logIn(browser, ADMIN_TOKEN);
       await page.goto(`/console/#/organizations/${owner.orgId}`);

@@ -57,7 +57,7 @@ async function ask(page: Page): Promise<void> {
   await press(page, "Run");
 }
 
-it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and is topped up until the card is lost", async () => {
+it("sells $10 in two clicks, keeps a card after a decline, and tops up until the card is lost", async () => {
   const ann = await newcomer("Ann");
   await goTo(ann, "Credits");
   await expectAccessible(ann);
@@ -157,7 +157,7 @@ it("charges nothing after a left payment page; a refund is shown, explained and 
   await operator.getByText("$7.00 owed").waitFor({ state: "detached" });
 });
 
-it("a member sees what is left and whom to ask, and no button that buys, on a phone too", async () => {
+it("shows a member the balance and a contact, but no purchase button, also on a phone", async () => {
   const { eu, admin_token: token } = JSON.parse(
     readFileSync(path.join(directory, "demo.json"), "utf8"),
   ) as { eu: { org_id: string }; admin_token: string };

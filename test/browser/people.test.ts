@@ -62,7 +62,7 @@ async function invite(page: Page, email: string): Promise<string> {
   return link;
 }
 
-it("a person signs up, buys nothing, makes a key and asks, invites, changes and removes who streams, logs in to the other region, and is forgotten", async () => {
+it("signs up, creates a key, invites, changes and removes members, logs in to the other region, and erases", async () => {
   const ann = await started.open("/console/");
   await expectReadable(ann);
   await signUp(ann, "Ann");
@@ -160,7 +160,7 @@ async function expectFits(page: Page): Promise<void> {
   expect(over).toBe(0);
 }
 
-it("works on a phone and by keyboard alone: sign-up, team, domains, invitation, profile", async () => {
+it("works on a phone and by keyboard: sign-up, team, domains, invitation and profile", async () => {
   const cleo = await started.open("/console/", PHONE);
   await expectFits(cleo);
   await enterAt(cleo, "Create account");

@@ -180,28 +180,28 @@ const OWNERS = [
 ];
 const OPERATORS = ["organizations", "business?range=1", "business?tab=Prices", "catalog", "health"];
 
-describe("the console shows only amounts and moments of its responses", () => {
-  it.each(OWNERS)("to an owner: %s", async (at) => {
+describe("amounts and times in the console", () => {
+  it.each(OWNERS)("match its responses for an owner: %s", async (at) => {
     const [page, responses] = await opened(owner.key, at);
     expect(responses.size).toBeGreaterThan(0);
     expect(await untrue(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
-  it.each(OPERATORS)("to an operator: %s", async (at) => {
+  it.each(OPERATORS)("match its responses for an operator: %s", async (at) => {
     const [page, responses] = await opened(ADMIN_TOKEN, at);
     expect(await untrue(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
-  it("to an operator: a customer's page", async () => {
+  it("match its responses for an operator on a customer's page", async () => {
     const [page, responses] = await opened(ADMIN_TOKEN, `organizations/${owner.orgId}`);
     expect(await untrue(page, responses)).toEqual([]);
   });
 });
 
-describe("the console shows every object of its responses", () => {
-  it("requests, with status, model, cost and end user", async () => {
+describe("objects of the console's responses", () => {
+  it("appear with status, model, cost and end user as requests", async () => {
     const [page, responses] = await opened(owner.key, "requests");
     const rows = rowsOf(responses, "generations");
     expect(rows.length).toBeGreaterThanOrEqual(6);
@@ -217,7 +217,7 @@ describe("the console shows every object of its responses", () => {
     }
   });
 
-  it("keys, also ended ones", async () => {
+  it("appear as keys, also ended ones", async () => {
     const [page, responses] = await opened(owner.key, "keys?all=1");
     const keys = rowsOf(responses, "keys");
     expect(keys.map(({ name }) => name)).toEqual(expect.arrayContaining(["Ended key"]));
@@ -226,7 +226,7 @@ describe("the console shows every object of its responses", () => {
     expect(text).toContain("revoked");
   });
 
-  it("end users with spend and quotas", async () => {
+  it("appear as end users with spend and quotas", async () => {
     const [page, responses] = await opened(owner.key, "end-users");
     const users = rowsOf(responses, "users");
     expect(users.length).toBeGreaterThanOrEqual(4);
@@ -240,7 +240,7 @@ describe("the console shows every object of its responses", () => {
     }
   });
 
-  it("the balance, today's spend and the failures of today", async () => {
+  it("appear as balance, today's spend and today's failures", async () => {
     const [page, responses] = await opened(owner.key, "");
     const json = (at: RegExp): Json =>
       ([...responses].find(([address]) => at.test(address))?.[1] ?? {}) as Json;
@@ -252,7 +252,7 @@ describe("the console shows every object of its responses", () => {
     for (const { count, group } of errors.data) expect(text).toContain(`${count} ${group}`);
   });
 
-  it("the balance of each day as the ledger has it", async () => {
+  it("appear as each day's balance from the ledger", async () => {
     const [page, responses] = await opened(owner.key, "credits");
     await page.getByRole("button", { name: "View as table" }).click();
     const balance = [...responses].find(([at]) => at.endsWith("/balance"))?.[1] as Json;
@@ -269,7 +269,7 @@ describe("the console shows every object of its responses", () => {
       .waitFor();
   });
 
-  it("an unknown cost as unknown, and no margin", async () => {
+  it("appear as unknown if the cost is unknown, without a margin", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     const row = { day: "2026-11-27", billed_micro: null, difference_micro: null };
     const known = { requests: 8, charged_micro: 40, bought_micro: 30, unknown_requests: 0 };
@@ -291,7 +291,7 @@ describe("the console shows every object of its responses", () => {
     expect(await page.locator("main").innerText()).not.toContain(">99%");
   });
 
-  it("organizations without members, balances and names", async () => {
+  it("appear as organizations, with balances and names and without members", async () => {
     const [page, responses] = await opened(ADMIN_TOKEN, "organizations");
     const text = await page.locator("main table").innerText();
     for (const { name } of rowsOf(responses, "organizations")) expect(text).toContain(String(name));

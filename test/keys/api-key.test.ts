@@ -12,7 +12,7 @@ const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-charac
 const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-it("a minted key has the interface's prefix, names its secret and verifies as what it is", async () => {
+it("mints keys with the documented prefix that verify with their region and scope", async () => {
   for (const home of ["eu", "us"] as const) {
     for (const scope of ["regional", "global"] as const) {
       // oxlint-disable-next-line no-await-in-loop -- four keys, one after the other
@@ -28,7 +28,7 @@ it("a minted key has the interface's prefix, names its secret and verifies as wh
   }
 });
 
-it("rotation: keys of every listed secret pass, the first mints, a removed one's keys stop", async () => {
+it("accepts keys of every listed secret, mints with the first, and rejects a removed one's", async () => {
   const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
   expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);
@@ -42,7 +42,7 @@ it("rejects the same id with another secret, and hashes differently by secret", 
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("a key that was proven before passes again as what it is, and stops with its secret all the same", async () => {
+it("verifies a cached key the same way, and rejects it once its secret is removed", async () => {
   const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
   const secrets = [a, b];
   const first = await verifyKey(key, secrets);
@@ -52,7 +52,7 @@ it("a key that was proven before passes again as what it is, and stops with its 
   expect(await verifyKey(key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("proven keys are remembered without signing again, a bounded number of them, and forged ones never", async () => {
+it("caches a bounded number of verified keys, and never forged ones", async () => {
   const secrets = [a];
   const sign = vi.spyOn(crypto.subtle, "sign");
   const signed = async (key: string): Promise<number> => {

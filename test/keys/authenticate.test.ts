@@ -41,7 +41,7 @@ const registerAway = (hash: string): ReturnType<KeyAdmitter["register"]> => {
   return { whose: () => register.whose(), admit: () => register.admit() };
 };
 
-it("an admitted caller is told apart by key, organization and member, with what is left", async () => {
+it("returns an admitted caller's key, organization and member, with the rest of its minute", async () => {
   const { key, booked } = await makeKey({ rpmLimit: 7, scope: "global" });
   expect(await authenticate(`bearer ${key}`)).toEqual({
     ok: true,
@@ -59,7 +59,7 @@ it("an admitted caller is told apart by key, organization and member, with what 
   });
 });
 
-it("a missing, malformed, legacy, unknown or revoked key is the same 401", async () => {
+it("returns the same 401 for a missing, malformed, legacy, unknown or revoked key", async () => {
   const { key: unknown } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
   const { key: revoked, booked } = await makeKey();
   await env.WALLET.getByName(booked.orgId).revokeKey(booked.keyHash, 1);
@@ -88,7 +88,7 @@ it("a missing, malformed, legacy, unknown or revoked key is the same 401", async
   }
 });
 
-it("a regional key of the other region is answered by its prefix alone, without an object", async () => {
+it("rejects another region's key by its prefix, without an object", async () => {
   const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
   const regional = await makeKey();
@@ -100,7 +100,7 @@ it("a regional key of the other region is answered by its prefix alone, without 
   expect([registers.made(), wallets.made()]).toEqual([0, 0]);
 });
 
-it("a key's register is asked whose it is once, then its wallet alone admits it", async () => {
+it("looks a key's owner up once, then calls only its wallet", async () => {
   const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
   const { key, booked } = await makeKey({ rpmLimit: 3 });
@@ -137,15 +137,18 @@ const FAULTS = [
   ["any other error is 503, never 401", [{}], 1, "storage_unavailable"],
 ] as const;
 
-it.each(FAULTS)("a register at a key's first use: %s", async (_name, errors, stubs, outcome) => {
-  const { key } = await makeKey();
-  const { made, stub } = failing(errors, registerOf);
-  const answer = await authenticate(`Bearer ${key}`, { register: stub });
-  expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
-  expect(made()).toBe(stubs);
-});
+it.each(FAULTS)(
+  "handles a register failure at a key's first use: %s",
+  async (_name, errors, stubs, outcome) => {
+    const { key } = await makeKey();
+    const { made, stub } = failing(errors, registerOf);
+    const answer = await authenticate(`Bearer ${key}`, { register: stub });
+    expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
+    expect(made()).toBe(stubs);
+  },
+);
 
-it.each(FAULTS)("a wallet: %s", async (_name, errors, stubs, outcome) => {
+it.each(FAULTS)("handles a wallet failure: %s", async (_name, errors, stubs, outcome) => {
   const { key } = await makeKey();
   const { made, stub } = failing(errors, walletOf);
   const answer = await authenticate(`Bearer ${key}`, { wallet: stub });
@@ -153,10 +156,13 @@ it.each(FAULTS)("a wallet: %s", async (_name, errors, stubs, outcome) => {
   expect(made()).toBe(stubs);
 });
 
-it.each(FAULTS)("a register away from home: %s", async (_name, errors, stubs, outcome) => {
-  const { key } = await makeKey({ scope: "global" });
-  const { made, stub } = failing(errors, registerAway);
-  const answer = await authenticate(`Bearer ${key}`, { region: "us", register: stub });
-  expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
-  expect(made()).toBe(stubs);
-});
+it.each(FAULTS)(
+  "handles a register failure in another region: %s",
+  async (_name, errors, stubs, outcome) => {
+    const { key } = await makeKey({ scope: "global" });
+    const { made, stub } = failing(errors, registerAway);
+    const answer = await authenticate(`Bearer ${key}`, { region: "us", register: stub });
+    expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
+    expect(made()).toBe(stubs);
+  },
+);

@@ -1,13 +1,13 @@
 import { expect, it, test } from "vitest";
 import { bearerToken, readCredential } from "../../src/accounts/keys/authenticate.ts";
 
-it("the scheme may be in any case and exactly one space follows it", () => {
+it("accepts the scheme in any case, with exactly one space", () => {
   for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
     expect(bearerToken(`${scheme} svc_x`)).toBe("svc_x");
   }
 });
 
-it("anything but one bearer token is no token", () => {
+it("rejects anything but one bearer token", () => {
   const malformed = [
     null,
     "",
@@ -45,7 +45,7 @@ test.each<[string | null, string | null, string | null, string?]>([
   [null, `svc_${"x".repeat(200)}`, null],
   [null, "", null],
 ])(
-  "Authorization %j and x-api-key %j are the credential %j; what is wrong of two: %s",
+  "reads Authorization %j and x-api-key %j as %j, and reports a conflict: %s",
   (authorization, apiKey, token, twoHeaders) => {
     const expected = twoHeaders === undefined ? { token } : { token, twoHeaders };
     expect(readCredential(authorization, apiKey)).toEqual(expected);

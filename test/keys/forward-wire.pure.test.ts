@@ -16,7 +16,7 @@ const REQUEST = {
   caller_key_hash: "0".repeat(64),
 };
 
-it("reads what home answers and a peer forwards, with the headers that count", () => {
+it("reads home's response and a peer's request with the allowed headers", () => {
   expect(readForwardAnswer(ANSWER)).toMatchObject(ANSWER);
   expect(readForwardBody(REQUEST)).toMatchObject({
     query: "?limit=1",
@@ -26,14 +26,14 @@ it("reads what home answers and a peer forwards, with the headers that count", (
 });
 
 it.each([{ "": "a" }, { "a b": "c" }, { allow: "GET\r\nx: y" }, { allow: "\u4e16" }])(
-  "headers that cannot be, %j, are no message",
+  "rejects invalid headers: %j",
   (headers) => {
     expect(readForwardAnswer({ ...ANSWER, headers })).toBeNull();
     expect(readForwardBody({ ...REQUEST, headers })).toBeNull();
   },
 );
 
-it.each([204, 205, 304])("%d with a body is no answer, without one it is", (status) => {
+it.each([204, 205, 304])("rejects %d with a body, and accepts it without one", (status) => {
   expect(readForwardAnswer({ ...ANSWER, status })).toBeNull();
   expect(readForwardAnswer({ ...ANSWER, status, body: "" })).toMatchObject({ status });
 });

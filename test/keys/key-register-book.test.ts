@@ -18,7 +18,7 @@ import {
 
 const world = watchedWorld();
 
-it("an unknown key is refused and leaves nothing in storage", async () => {
+it("rejects an unknown key, and stores nothing", async () => {
   const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
   expect(kindOf(await registerOf(hash).admit())).toBe("invalid_api_key");
   const tables = await runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
@@ -27,7 +27,7 @@ it("an unknown key is refused and leaves nothing in storage", async () => {
   expect(tables).toEqual({ n: 0 });
 });
 
-it("a key that is inserted after it was refused as unknown works at once", async () => {
+it("admits a key that is inserted after it was rejected as unknown", async () => {
   const { booked } = await makeKey();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
@@ -40,7 +40,7 @@ it("a key that is inserted after it was refused as unknown works at once", async
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("the book is asked once by all callers of a first use, and never again for an admission", async () => {
+it("queries the database once for concurrent first uses, and never again", async () => {
   const { booked } = await makeKey({ rpmLimit: 100 });
   world.book.statements.length = 0;
   expect(await burst(booked.keyHash, 50)).toBe(50);
@@ -50,7 +50,7 @@ it("the book is asked once by all callers of a first use, and never again for an
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
-it("a limit changed in the book holds within a minute of use, lowered or raised", async () => {
+it("applies a limit changed in the database within a minute of use", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   expect(await burst(booked.keyHash, 10)).toBe(5);
   const setLimit = (limit: number): Promise<unknown> =>
@@ -79,7 +79,7 @@ function uses(hash: string): number {
   return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("last_used_at is written at most once a minute, across evictions, and never backwards", async () => {
+it("writes last_used_at at most once a minute, across evictions, and never backwards", async () => {
   const { booked } = await makeKey({ rpmLimit: 1000 });
   const lastUsed = async (): Promise<number | null> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? null;
@@ -104,7 +104,7 @@ it("last_used_at is written at most once a minute, across evictions, and never b
   expect(await lastUsed()).toBe(ahead);
 });
 
-it("a use of which home's register is told within a minute is noted a minute later, also after an eviction", async () => {
+it("writes a peer's reported use a minute later, also after an eviction", async () => {
   const { booked } = await makeKey({ scope: "global" });
   const lastUsed = async (): Promise<number> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? 0;
@@ -129,7 +129,7 @@ it("a use of which home's register is told within a minute is noted a minute lat
   expect(uses(booked.keyHash)).toBe(before);
 });
 
-it("the book's answer about a use never holds up an admission", async () => {
+it("admits without waiting for the database's record of a use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
@@ -138,7 +138,7 @@ it("the book's answer about a use never holds up an admission", async () => {
   world.book.open();
 });
 
-it("a key that vanished from the book is unknown again within a minute of use", async () => {
+it("treats a key that vanished from the database as unknown within a minute of use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
@@ -169,7 +169,7 @@ it("serves a known key with the database down, also when its use is due", async 
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("a register whose storage fails answers 503, and admits nothing that it could not store", async () => {
+it("returns 503 when its storage fails, and admits nothing that it can't store", async () => {
   const { booked } = await makeKey({ rpmLimit: 2 });
   await registerOf(booked.keyHash).admit();
   await runInDurableObject(registerOf(booked.keyHash), (_register: KeyRegister, state) => {

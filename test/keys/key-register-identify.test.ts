@@ -14,7 +14,7 @@ const kindOf = async (hash: string): Promise<string> => {
   return answer.ok ? "identified" : answer.failure.kind;
 };
 
-it("says whose the key is and takes no place in its minute", async () => {
+it("returns the key's owner without using a slot of its minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
   const { keyId, keyHash: hash, orgId, memberId } = booked;
   const known = {
@@ -33,7 +33,7 @@ it("says whose the key is and takes no place in its minute", async () => {
   expect(await registerOf(hash).identify()).toEqual({ ok: true, value: known });
 });
 
-it("asks the book once, however many ask on first use", async () => {
+it("queries the database once for concurrent first uses", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await Promise.all([
@@ -44,7 +44,7 @@ it("asks the book once, however many ask on first use", async () => {
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
-it("a tombstone beats the book, whatever that says", async () => {
+it("prefers a tombstone to the database", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).revoke(1);
   expect(await kindOf(booked.keyHash)).toBe("invalid_api_key");
@@ -54,7 +54,7 @@ it("a tombstone beats the book, whatever that says", async () => {
   expect(await kindOf(used.keyHash)).toBe("invalid_api_key");
 });
 
-it("an unknown key is refused and leaves nothing in storage", async () => {
+it("rejects an unknown key, and stores nothing", async () => {
   const hash = "0".repeat(63) + "7";
   expect(await kindOf(hash)).toBe("invalid_api_key");
   const tables = await runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
@@ -63,7 +63,7 @@ it("an unknown key is refused and leaves nothing in storage", async () => {
   expect(tables).toEqual([]);
 });
 
-it("a book that is down condemns no key, and is not needed for one that is known", async () => {
+it("returns 503 for an unknown key while the database is down, but serves known ones", async () => {
   const { booked } = await makeKey();
   const { booked: known } = await makeKey();
   expect(await kindOf(known.keyHash)).toBe("identified");
@@ -72,7 +72,7 @@ it("a book that is down condemns no key, and is not needed for one that is known
   expect(await kindOf(known.keyHash)).toBe("identified");
 });
 
-it("notes the use in the book, once a minute, and learns there that the key was revoked", async () => {
+it("writes a use once a minute, and learns then that the key was revoked", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {

@@ -15,7 +15,7 @@ import {
 
 afterEach(() => shiftClock(null));
 
-it("says who the key is and what is left of its minute", async () => {
+it("returns the key's identity and the rest of its minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
   expect(await registerOf(booked.keyHash).admit()).toEqual({
     ok: true,
@@ -33,27 +33,24 @@ it.each([
   ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
   ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
   ["burst, idle, burst", [0, 15_000, 30_000, 45_000, 60_500, 75_000]],
-])(
-  "limit 60 under %s and an eviction before each: never over 60 in 60 s",
-  async (_name, offsets) => {
-    const { booked } = await makeKey({ rpmLimit: 60 });
-    const trace: number[] = [];
-    let admitted = 0;
-    for (const offset of offsets) {
-      shiftClock(offset);
-      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      admitted += await burst(booked.keyHash, 70);
-      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      trace.push(...(await storedTimes(booked.keyHash)).slice(trace.length));
-      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-      await evictDurableObject(registerOf(booked.keyHash));
-    }
-    expect(trace).toHaveLength(admitted);
-    expect(worstMinute(trace)).toBe(60);
-  },
-);
+])("admits at most 60 in 60 s at limit 60 under %s, with evictions", async (_name, offsets) => {
+  const { booked } = await makeKey({ rpmLimit: 60 });
+  const trace: number[] = [];
+  let admitted = 0;
+  for (const offset of offsets) {
+    shiftClock(offset);
+    // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+    admitted += await burst(booked.keyHash, 70);
+    // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+    trace.push(...(await storedTimes(booked.keyHash)).slice(trace.length));
+    // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+    await evictDurableObject(registerOf(booked.keyHash));
+  }
+  expect(trace).toHaveLength(admitted);
+  expect(worstMinute(trace)).toBe(60);
+});
 
-it("evicted between every two requests it still admits exactly the limit", async () => {
+it("admits exactly the limit with an eviction between every two requests", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
@@ -65,7 +62,7 @@ it("evicted between every two requests it still admits exactly the limit", async
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
 });
 
-it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ring has wrapped", async () => {
+it("admits exactly 1,000 at limit 1,000 with 64 concurrent callers, also after the ring wraps", async () => {
   const { booked } = await makeKey({ rpmLimit: 1000 });
   const round = async (): Promise<number> => {
     const register = registerOf(booked.keyHash);
@@ -87,7 +84,7 @@ it("limit 1000 with 64 concurrent callers admits exactly 1000, also after the ri
   expect(await storedTimes(booked.keyHash)).toHaveLength(1000);
 });
 
-it("waiting exactly as long as it says admits one, and refused requests do not extend that", async () => {
+it("admits one after exactly the returned wait, which rejected requests don't extend", async () => {
   const { booked } = await makeKey({ rpmLimit: 4 });
   expect(await burst(booked.keyHash, 4)).toBe(4);
   shiftClock(20_000);
@@ -102,7 +99,7 @@ it("waiting exactly as long as it says admits one, and refused requests do not e
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("a clock that steps back 30 s admits no more, and forward again it goes on", async () => {
+it("admits no more after the clock steps back 30 s, and continues when it steps forward", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   shiftClock(MINUTE_MS);
   expect(await burst(booked.keyHash, 6)).toBe(6);
@@ -114,7 +111,7 @@ it("a clock that steps back 30 s admits no more, and forward again it goes on", 
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("a clock that steps back over a minute counts the future as now, and says so", async () => {
+it("counts future requests as current after the clock steps back over a minute, and logs it", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const { booked } = await makeKey({ rpmLimit: 10 });
   shiftClock(60 * MINUTE_MS);
@@ -129,7 +126,7 @@ it("a clock that steps back over a minute counts the future as now, and says so"
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("one admission writes one row", async () => {
+it("writes one row per admission", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   const written = await runInDurableObject(
@@ -143,7 +140,7 @@ it("one admission writes one row", async () => {
   expect(written).toEqual([1]);
 });
 
-it("two keys of one organization are limited apart", async () => {
+it("limits two keys of one organization separately", async () => {
   const one = await makeKey({ rpmLimit: 3 });
   const two = await draftKey({ id: one.booked.memberId, orgId: one.booked.orgId }, { rpmLimit: 3 });
   await insertKey(env.DB, two.booked, null);

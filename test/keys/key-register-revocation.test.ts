@@ -8,7 +8,7 @@ import { eventually, kindOf, registerOf, MINUTE_MS } from "./register-fixture.ts
 
 const world = watchedWorld();
 
-it("a revoked key is refused from the moment revoke answers, and after an eviction", async () => {
+it("rejects a key from the moment revoke returns, also after an eviction", async () => {
   const { booked } = await makeKey();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
   expect(await registerOf(booked.keyHash).revoke(1000)).toBe(1000);
@@ -18,7 +18,7 @@ it("a revoked key is refused from the moment revoke answers, and after an evicti
   expect(await registerOf(booked.keyHash).revoke(2000)).toBe(1000);
 });
 
-it("a key that was never read can be revoked, without asking the book", async () => {
+it("revokes a key that was never read, without a query", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));
@@ -26,7 +26,7 @@ it("a key that was never read can be revoked, without asking the book", async ()
   expect(world.book.statements).toEqual([]);
 });
 
-it("a tombstone beats a read of the book that began before it", async () => {
+it("prefers a tombstone to a database read that began before it", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   world.book.statements.length = 0;
@@ -38,7 +38,7 @@ it("a tombstone beats a read of the book that began before it", async () => {
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a tombstone beats a refresh of the record that began before it", async () => {
+it("prefers a tombstone to a refresh that began before it", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   const first = registerOf(booked.keyHash).admit();
@@ -53,7 +53,7 @@ it("a tombstone beats a refresh of the record that began before it", async () =>
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a revocation that only the book knows ends the key within a minute of use, and for good", async () => {
+it("ends a key that only the database has as revoked within a minute of use, permanently", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });

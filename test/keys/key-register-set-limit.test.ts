@@ -35,7 +35,7 @@ function storedLimit(hash: string): Promise<number | null> {
   });
 }
 
-it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on", async () => {
+it("admits at most 10 in 60 s from the moment a limit is lowered from 60 to 10", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);
@@ -58,7 +58,7 @@ it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on
   expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
 });
 
-it("raised in mid-window: the rest of the new limit is admitted at once", async () => {
+it("admits the rest of a raised limit immediately", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   expect(await burst(booked.keyHash, 8)).toBe(5);
   await change(booked, 12);
@@ -66,7 +66,7 @@ it("raised in mid-window: the rest of the new limit is admitted at once", async 
   expect(worstMinute(await storedTimes(booked.keyHash))).toBe(12);
 });
 
-it("a changed limit survives an eviction", async () => {
+it("keeps a changed limit across an eviction", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await burst(booked.keyHash, 1);
   await change(booked, 2);
@@ -74,21 +74,21 @@ it("a changed limit survives an eviction", async () => {
   expect(await burst(booked.keyHash, 5)).toBe(1);
 });
 
-it("a key that was never used here leaves nothing in storage, and learns the limit from the book", async () => {
+it("stores nothing for a key that was never used here, and reads its limit later", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await change(booked, 3);
   expect(await storedLimit(booked.keyHash)).toBeNull();
   expect(await burst(booked.keyHash, 5)).toBe(3);
 });
 
-it("a revoked key stays revoked", async () => {
+it("keeps a revoked key revoked", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).revoke(5);
   await registerOf(booked.keyHash).setLimit(7);
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a first read of the book that began before the change does not bring the old limit", async () => {
+it("ignores an old limit in a first read that began before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   world.book.hold();
   world.book.statements.length = 0;
@@ -101,7 +101,7 @@ it("a first read of the book that began before the change does not bring the old
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
-it("a refresh of the record that began before the change does not bring the old limit back", async () => {
+it("ignores an old limit in a refresh that began before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>

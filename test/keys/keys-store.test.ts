@@ -11,7 +11,7 @@ import {
 } from "../../src/accounts/keys/keys.store.ts";
 import { draftKey, makeKey, makeMember } from "./key-fixture.ts";
 
-it("a stored key is its record and its hash, never the key itself", async () => {
+it("stores a key as its record and hash, never the key itself", async () => {
   const { key, booked } = await makeKey({ scope: "global", rpmLimit: 5 });
   const stored = await findKeyByHash(env.DB, booked.keyHash);
   expect(stored).toMatchObject(booked);
@@ -44,7 +44,7 @@ it("gives a key only to an active member of that organization", async () => {
   expect(await listKeys(env.DB, { orgId: member.orgId, memberId: null })).toEqual([]);
 });
 
-it("an organization never has more than 1,000 live keys, however many are made at once", async () => {
+it("stores at most 1,000 active keys per organization, also concurrently", async () => {
   const member = await makeMember();
   const drafts = await Promise.all(
     Array.from({ length: ACTIVE_KEYS_MAX - 2 }, () => draftKey(member)),
@@ -64,7 +64,7 @@ it("an organization never has more than 1,000 live keys, however many are made a
   expect((await insertKey(env.DB, (await draftKey(member)).booked, null)).ok).toBe(true);
 });
 
-it("keys are listed newest first, revoked ones too, and only the organization's own", async () => {
+it("lists the organization's own keys newest first, also revoked ones", async () => {
   const member = await makeMember();
   await makeKey();
   const ids: string[] = [];
@@ -82,7 +82,7 @@ it("keys are listed newest first, revoked ones too, and only the organization's 
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("revoking twice keeps the first time; a key of another organization is not found", async () => {
+it("keeps the first time of a repeated revocation, and finds no other organization's key", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

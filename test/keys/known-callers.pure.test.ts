@@ -15,7 +15,7 @@ const SAID = {
 } as const;
 const NOW_MS = 1_790_000_000_000;
 
-it("a key's register need not hear of a peer's use for 15 s after it heard of one", () => {
+it("skips the report of a peer's use for 15 s after the last one", () => {
   const callers = new KnownCallers();
   expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
   expect(callers.hear(KEY, SAID, NOW_MS)).toMatchObject({ orgId: "org_1", keyId: "key_1" });
@@ -24,7 +24,7 @@ it("a key's register need not hear of a peer's use for 15 s after it heard of on
   expect(callers.heardLately(KEY, NOW_MS + 15_000)).toBeUndefined();
 });
 
-it("a register hears of each secret by itself, again after a clock that stepped back, and not of what was met at home", () => {
+it("reports each secret separately, again after a clock step back, and not those used at home", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
@@ -34,7 +34,7 @@ it("a register hears of each secret by itself, again after a clock that stepped 
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
 });
 
-it("a key whose wallet says that it is dead asks its register again", () => {
+it("reports a key again after its wallet rejects it as revoked", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   callers.refused(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });

@@ -17,7 +17,7 @@ async function retryAfter(response: Response): Promise<number> {
   return error.retry_after;
 }
 
-it("waiting exactly the answered retry_after admits one request, a second less does not", async () => {
+it("admits one request after exactly retry_after, and none a second earlier", async () => {
   const { key } = await openOrganization({ rpmLimit: 2 });
   await call("/v1/models", { key });
   shiftClock(10_000);
@@ -32,7 +32,7 @@ it("waiting exactly the answered retry_after admits one request, a second less d
   await retryAfter(await call("/v1/models", { key }));
 });
 
-it("every authenticated request counts, whatever its outcome; a 429 does not", async () => {
+it("counts every authenticated request, whatever its outcome, except a 429", async () => {
   const { key } = await openOrganization({ rpmLimit: 6, credits: 100 });
   const outcomes = [
     await call("/v1/models", { key }),

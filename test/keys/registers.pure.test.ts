@@ -9,15 +9,15 @@ const worst = (make: (limit: number) => Register, pattern: string): number =>
   worstMinute(make(LIMIT), PATTERNS[pattern]?.(LIMIT) ?? []);
 const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
 
-describe("the most admissions of any 60 s", () => {
-  it("finds them wherever they lie, with the 60 s half open", () => {
+describe("the maximum admissions in any 60 s", () => {
+  it("include each window, half open, wherever it lies", () => {
     expect(mostWithin(at(0, 59_999, 60_000))).toBe(2);
     expect(mostWithin(at(0, 30_000, 60_000, 89_999, 90_000))).toBe(3);
     expect(mostWithin(at(5, 5, 5, 70_000))).toBe(3);
     expect(mostWithin([])).toBe(0);
   });
 
-  it("count only what lies there for certain", () => {
+  it("count only those certainly in the window", () => {
     const [early, late] = [
       { from: 0, to: 10 },
       { from: 59_990, to: 60_005 },
@@ -27,30 +27,30 @@ describe("the most admissions of any 60 s", () => {
   });
 });
 
-describe("registers on the same patterns", () => {
-  it.each(Object.keys(PATTERNS))("ours never passes 60 under %s, and reaches it", (pattern) => {
+describe("rate limiters on the same patterns", () => {
+  it.each(Object.keys(PATTERNS))("reach but never exceed 60 for ours under %s", (pattern) => {
     expect(worst(registers.exactLog, pattern)).toBe(LIMIT);
   });
 
-  it("a fixed window doubles at its edges", () => {
+  it("double at the edges of a fixed window", () => {
     expect(worst(registers.fixedWindow, "constant flood")).toBe(60);
     expect(worst(registers.fixedWindow, "idle, burst at a window's end, flood")).toBe(120);
     expect(worst(registers.fixedWindow, "bursts at edges")).toBe(120);
   });
 
-  it("a sliding counter nearly doubles after a burst at a window's end", () => {
+  it("nearly double for a sliding counter after a burst at a window's end", () => {
     expect(worst(registers.slidingCounter, "constant flood")).toBe(60);
     const most = worst(registers.slidingCounter, "idle, burst at a window's end, flood");
     expect(most).toBeGreaterThanOrEqual(115);
     expect(most).toBeLessThan(120);
   });
 
-  it("a full token bucket lets a whole minute more through", () => {
+  it("admit one more minute for a full token bucket", () => {
     expect(worst(registers.tokenBucket, "constant flood")).toBeGreaterThanOrEqual(118);
     expect(worst(registers.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
   });
 
-  it("the worst of all patterns and both limits is the figure", () => {
+  it("are compared by the worst of all patterns and both limits", () => {
     const ratios = Object.entries(REGISTERS).map(([name, make]) => [name, worstRatio(make)]);
     measured(Object.fromEntries(ratios) as Record<string, number>);
     expect(worstRatio(registers.exactLog)).toBe(1);

@@ -72,7 +72,7 @@ function services(
 }
 
 describe("a revocation", () => {
-  it("asks the register first, then the book, and answers with the key", async () => {
+  it("updates the key object, then the database, and returns the key", async () => {
     const { booked } = await makeKey();
     const answer = await revokeKeyEverywhere(services(5), booked);
     expect(answer).toEqual({ ok: true, value: { ...booked, revokedAt: 5 } });
@@ -80,7 +80,7 @@ describe("a revocation", () => {
     expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
   });
 
-  it("runs every step again for a key that the book has as revoked; the first time stands", async () => {
+  it("repeats every step for a revoked key, and keeps the first time", async () => {
     const { booked } = await makeKey();
     await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 3 });
     const answer = await revokeKeyEverywhere(services(9), { ...booked, revokedAt: 3 });
@@ -89,14 +89,14 @@ describe("a revocation", () => {
     expect(await registerOf(booked.keyHash).revoke(1)).toBe(3);
   });
 
-  it("writes the time of the tombstone that an earlier call left behind", async () => {
+  it("writes the time of an earlier call's tombstone", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).revoke(4);
     const answer = await revokeKeyEverywhere(services(9), booked);
     expect(answer).toMatchObject({ ok: true, value: { revokedAt: 4 } });
   });
 
-  it("asks the register once more on a fresh stub", async () => {
+  it("retries the key object on a fresh stub", async () => {
     const { booked } = await makeKey();
     const own = services(5, [{ retryable: true }]);
     expect(await revokeKeyEverywhere(own, booked)).toMatchObject({ ok: true });
@@ -121,7 +121,7 @@ describe("a revocation", () => {
     },
   );
 
-  it("leaves the book to the register while it is away: the key is dead, and the book is told", async () => {
+  it("completes without the database, which the key object updates later", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).admit();
     book.broken = true;
@@ -140,7 +140,7 @@ describe("a revocation", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("tells the peer of a global key before the database, again on every call", async () => {
+  it("notifies the peer of a global key before the database, again on every call", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];
@@ -156,7 +156,7 @@ describe("a revocation", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "answers %s while the peer cannot be told, and a repeat tells it",
+    "returns %s while the peer can't be notified, and notifies it on a retry",
     async (...given) => {
       const [kind, calls, deaf] = given;
       const { booked } = await makeKey({ scope: "global" });

@@ -67,7 +67,7 @@ async function expectNothingStored(orgId: string, before: Rows, sessions: number
   expect(now.all - before.all).toBeLessThan(sessions / 5);
 }
 
-it(`mints ${MINTED} sessions with ids of their own that verify, and stores nothing`, async () => {
+it(`mints ${MINTED} sessions with unique IDs that verify, and stores nothing`, async () => {
   const { orgId } = await quietAccount();
   const before = await everyRow(orgId);
   expect(before.own).toMatchObject({
@@ -101,7 +101,7 @@ it(`mints ${MINTED} sessions with ids of their own that verify, and stores nothi
   await expectNothingStored(orgId, before, MINTED);
 });
 
-it(`mints ${OVER_HTTP} sessions over HTTP without a row until use; forged ones ask nobody`, async () => {
+it(`mints ${OVER_HTTP} sessions over HTTP without a row until use, and looks up no forged ones`, async () => {
   const account = await quietAccount();
   await send("/v1/key", { key: account.key });
   const before = await everyRow(account.orgId);

@@ -18,7 +18,7 @@ const TERMS = {
   origins: ["https://app.example.com"],
 };
 
-it("a minted session verifies as what it is, under any listed secret, and stops with its secret", async () => {
+it("verifies a minted session under any listed secret, and rejects it after its secret", async () => {
   const { session, token } = await mintSession({ ...mint, secrets: [a, b] }, TERMS);
   expect(token).toMatch(/^svc_st_gbl_eu_a[\w-]+$/);
   expect(session).toMatchObject(TERMS);
@@ -28,7 +28,7 @@ it("a minted session verifies as what it is, under any listed secret, and stops 
   expect(await verifySession(token, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("a change of any one character is no session", async () => {
+it("rejects a session with any changed character", async () => {
   const { token } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   for (let i = 0; i < token.length; i++) {
     const changed = token.slice(0, i) + (token[i] === "A" ? "B" : "A") + token.slice(i + 1);
@@ -37,7 +37,7 @@ it("a change of any one character is no session", async () => {
   }
 });
 
-it("tells its owner by its id before its first use", async () => {
+it("identifies its owner by its ID before its first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);
@@ -46,7 +46,7 @@ it("tells its owner by its id before its first use", async () => {
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
 });
 
-it(`gives ${effort(2000, 20_000)} sessions of one moment ids of their own`, async () => {
+it(`gives ${effort(2000, 20_000)} concurrent sessions unique IDs`, async () => {
   const count = effort(2000, 20_000);
   const minted = await Promise.all(
     Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),

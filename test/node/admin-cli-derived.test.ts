@@ -33,7 +33,7 @@ function post(path: string, body: object, key: string): Promise<Response> {
 const statusWith = async (key: string): Promise<number> =>
   (await post("/chat/completions", QUESTION, key)).status;
 
-it("a key is rotated with an overlap and changed; a repeat is the same secret; the events say who", async () => {
+it("rotates a key with an overlap, repeats with the same secret, and lists the events", async () => {
   const { orgId, key } = account;
   const rotate = `keys rotate ${orgId} ${keyId} --overlap-seconds 3600 --idempotency-key leak-1`;
   const fresh = await operator.answers<{ key: string }>(rotate);
@@ -55,7 +55,7 @@ it("a key is rotated with an overlap and changed; a repeat is the same secret; t
   expect(page.err).toMatch(/^Go on with --after evt_\w{24}\n$/);
 });
 
-it("a session is listed and ended", async () => {
+it("lists and ends a session", async () => {
   const { orgId, key } = await Account.open(operator.region);
   const made = (await (await post("/sessions", {}, key)).json()) as { id: string; token: string };
   expect(await statusWith(made.token)).toBe(200);
@@ -64,7 +64,7 @@ it("a session is listed and ended", async () => {
   expect(await statusWith(made.token)).toBe(401);
 });
 
-it("a webhook is listed, tested and replayed, and its deliveries say what failed", async () => {
+it("lists, tests and replays a webhook, and shows why deliveries failed", async () => {
   const { orgId, key } = await Account.open(operator.region);
   const made = await post("/webhooks", { url: "http://127.0.0.1:9/hook" }, key);
   const { id } = (await made.json()) as { id: string };
@@ -86,7 +86,7 @@ it.each([
   ["keys change ORG KEY --allowed-models no-such-model", 1, /param allowed_models/],
   ["keys create ORG --member owner@example.com --name A --scope none", 2, /Allowed choices are/],
   ["webhooks test ORG whk_none", 1, /status 404/],
-])("%s ends with %i", async (command, code, words) => {
+])("exits with %s: %i", async (command, code, words) => {
   const ran = await operator.runs(command.replace("ORG", account.orgId).replace("KEY", keyId));
   expect(ran, ran.err).toMatchObject({ code, out: "" });
   expect(ran.err).toMatch(words);
@@ -98,7 +98,7 @@ it.each([
   ["keys create", /--member <member> +whose it is: id or email address\n/],
   ["ledger", /--after <seq> +only rows after this one \(default: 0\)\n/],
   ["credits add", /\nThe same reference again adds nothing, so a repeat is safe\.\n/],
-])("%s --help says what may be given", async (command, words) => {
+])("explains the options in %s --help", async (command, words) => {
   expect(await operator.prints(`${command} --help`)).toMatch(words);
 });
 
@@ -126,7 +126,7 @@ it.each([
   [`change ${ORG} tag_1 --weight none`, "PATCH", "/tag_1", { weight: null }],
   [`remove ${ORG} tag_1`, "DELETE", "/tag_1", null],
   [`paint ${ORG} tag_1`, "POST", "/tag_1/paint", null],
-])("an operation that is described has a command: tags %s", async (words, method, at, body) => {
+])("has a command for each documented operation: tags %s", async (words, method, at, body) => {
   const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
   const asked: unknown[] = [];
   const server = createServer((request, response) => {

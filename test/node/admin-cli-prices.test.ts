@@ -47,12 +47,12 @@ function runsWith(command: string, ...lines: readonly string[]): Promise<Ran> {
 }
 const listed = (): Promise<string> => operator.prints("prices list");
 
-describe("prices", () => {
+describe("turnpike prices", () => {
   const HEAD = "list,item,input,output,percent";
   const [begins, later] = [dayIn(10), dayIn(20)];
   const RAISED = ["partners,sandbox/echo,2.5,2,", "partners,*,,,10"];
 
-  it("a file is posted from stdin, listed, and said to differ by propose, which posts nothing", async () => {
+  it("posts a file from stdin, lists it, and shows differences with propose", async () => {
     const rows = `${HEAD}\n# ours\npartners,sandbox/echo,1,2,\n\npartners,*,,,10\n`;
     const posted = await operator.runs(`prices post --from ${begins}`, rows);
     expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows are posted.\n" });
@@ -78,7 +78,7 @@ describe("prices", () => {
     expect(await listed()).toBe(list);
   });
 
-  it("more than twice what it was ends propose with 1, and post with 2 unless --yes is given", async () => {
+  it("exits 1 in propose, and 2 in post without --yes, for more than double the price", async () => {
     const list = await listed();
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
     expect(proposed).toMatchObject({
@@ -100,7 +100,7 @@ describe("prices", () => {
     expect(other.err).toContain("price_exists");
   });
 
-  it("a price in place of a percentage is compared with what that came to", async () => {
+  it("compares a price with the percentage that it replaces", async () => {
     const list = "slips,openai/gpt-5-nano";
     const first = await runsWith(`prices post --from ${begins}`, HEAD, `${list},,,10`);
     expect(first, first.err).toMatchObject({ code: 0 });
@@ -113,7 +113,7 @@ describe("prices", () => {
     ["cached", "1.5,0.11,1.5,2", "cached is 2.2"],
     ["cache_write", "1.5,0.05,3.1,2", "cache_write is 3.1"],
     ["output", "1,0.05,1,4.5", "output is 2.3"],
-  ])("a slip in %s alone is seen", async (name, values, words) => {
+  ])("finds an error in %s only", async (name, values, words) => {
     const head = "list,item,input,cached,cache_write,output";
     const list = `caches-${name.replace("_", "-")},sandbox/echo`;
     const first = await runsWith(`prices post --from ${begins}`, head, `${list},1,0.05,1,2`);
@@ -122,7 +122,7 @@ describe("prices", () => {
     expect(slip).toMatchObject({ code: 1, err: `sandbox/echo: ${words} times what it was\n` });
   });
 
-  it("orgs prices gives an organization a list and takes it away; not one that nobody posted", async () => {
+  it("assigns and removes an organization's list, but not an unknown one", async () => {
     const given = await operator.runs(`orgs prices ${account.orgId} partners`);
     expect(given, given.err).toMatchObject({ code: 0 });
     expect(given.out).toMatch(/^price list +partners$/m);
@@ -135,25 +135,25 @@ describe("prices", () => {
 
   it.each([
     ["nothing", [], /first line names the columns/],
-    ["a column that nobody knows", ["item,dollars", "*,1"], /No column is 'dollars'/],
+    ["an unknown column", ["item,dollars", "*,1"], /No column is 'dollars'/],
     ["no item", [HEAD, "partners,,,,10"], /Line 2 has no item/],
-    ["no number", [HEAD, "partners,*,,,much"], /Line 2: percent must be a number/],
+    ["an invalid number", [HEAD, "partners,*,,,much"], /Line 2: percent must be a number/],
     ["too many values", [HEAD, "partners,*,,,10,11"], /Line 2 has too many values/],
-  ])("a file with %s ends with 2, and posts nothing", async (_what, lines, words) => {
+  ])("exits 2 for a file with %s, and posts nothing", async (_what, lines, words) => {
     const ran = await runsWith(`prices post --from ${later}`, ...lines);
     expect(ran, ran.err).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(words);
   });
 
-  it("a row without a time ends with 2 where --from is not given", async () => {
+  it("exits 2 for a row without a time if --from is missing", async () => {
     const ran = await runsWith("prices propose", HEAD, "partners,*,,,10");
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toContain("Line 2 has no from: give --from.");
   });
 });
 
-describe("what it costs", () => {
-  it("margin shows what was charged beside what it cost, by model and organization", async () => {
+describe("turnpike margin and costs", () => {
+  it("show charges next to costs, by model and organization", async () => {
     expect(await operator.prints(`margin ${DAYS} --by model`)).toMatch(
       /^\d{4}-\d\d-\d\d +sandbox\/echo +1 +0\.\d{6} +0\.\d{6} +-?0\.\d{6} +0$/m,
     );
@@ -161,7 +161,7 @@ describe("what it costs", () => {
     expect(refused).toMatchObject({ code: 1, out: "" });
   });
 
-  it("costs import keeps a bill, and ends with 1 only where it is more than 2 % off", async () => {
+  it("store an imported bill, and exit 1 only for a difference of more than 2 %", async () => {
     const { data } = await operator.answers<{ data: readonly Group[] }>(`margin ${DAYS}`);
     const [{ day, group, bought_micro: bought } = NOTHING] = data;
     expect(bought).toBeGreaterThan(2000);
@@ -180,7 +180,7 @@ describe("what it costs", () => {
 });
 
 // The last: the region's clock goes on.
-it("rerate says what it would credit, and credits it once with --yes and a confirmed total", async () => {
+it("shows the credits of rerate, and adds them once with --yes and a confirmed total", async () => {
   const { orgId } = account;
   const span = `--from ${timeIn(-DAY_MS)} --to ${timeIn(1_800_000)}`;
   const slip = `rerate --id slip-1 --model sandbox/echo ${span} --input 0.5 --output 1`;

@@ -58,8 +58,8 @@ function logLine(account: Account, requestId: string, keyId: string, cost = 42):
   });
 }
 
-describe("reconcile", () => {
-  it("ends with 0 without differences, and with 1 where the book was changed", async () => {
+describe("turnpike reconcile", () => {
+  it("exits 0 without differences, and 1 if the database was changed", async () => {
     const [bent, straight] = [
       await Account.open(operator.region),
       await Account.open(operator.region),
@@ -95,8 +95,8 @@ describe("reconcile", () => {
   });
 });
 
-describe("settle", () => {
-  it("charges what a log line holds, once, from npm start's log and from wrangler's JSON", async () => {
+describe("turnpike settle", () => {
+  it("charges a log line once, from npm start's log and wrangler's JSON", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = await openHold(account, keyId);
@@ -111,7 +111,7 @@ describe("settle", () => {
     expect(await account.standing()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
   });
 
-  it("posts the other lines when one is refused, and ends with 1", async () => {
+  it("posts the other lines when one is rejected, and exits 1", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = mintId("req_", Date.now());
@@ -125,8 +125,8 @@ describe("settle", () => {
   });
 });
 
-describe("rebuild-wallet", () => {
-  it("takes over the book of a lost wallet, and leaves a healthy one alone", async () => {
+describe("turnpike rebuild-wallet", () => {
+  it("restores a lost wallet from the database, and rejects a healthy one", async () => {
     const account = await Account.open(operator.region);
     await account.published();
     const healthy = await operator.runs(`rebuild-wallet ${account.orgId}`);
@@ -143,8 +143,8 @@ describe("rebuild-wallet", () => {
   });
 });
 
-describe("health", () => {
-  it("ends with 1 while the other region is away, and finds nothing else", async () => {
+describe("turnpike health", () => {
+  it("exits 1 while the other region is unavailable, and finds nothing else", async () => {
     const { code, out } = await operator.runs("health");
     expect(code).toBe(1);
     expect(out).toMatch(/region +eu\n.*database +answers\n.*peers +us away\n/s);

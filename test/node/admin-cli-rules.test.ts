@@ -16,7 +16,7 @@ it.each([
   ["https://example.com/eu", "https://example.com/eu/admin/v1"],
   ["http://localhost:8787", "http://localhost:8787/admin/v1"],
   ["http://[::1]:8787", "http://[::1]:8787/admin/v1"],
-])("the address %s is %s", (given, expected) => {
+])("reads the address %s as %s", (given, expected) => {
   expect(adminUrl(given)).toBe(expected);
 });
 
@@ -28,7 +28,7 @@ it.each([
   "https://user:password@eu.example.com",
   "https://eu.example.com?a=1",
   "https://eu.example.com/v1",
-])("%s is no address", (given) => {
+])("rejects the address %s", (given) => {
   expect(() => adminUrl(given)).toThrow(WrongUsage);
 });
 
@@ -39,31 +39,31 @@ it.each([
   ["-0.07", -70_000],
   ["-0", 0],
   ["9007199254.740991", Number.MAX_SAFE_INTEGER],
-])("%s dollars are %i micros, and back", (text, micros) => {
+])("converts %s dollars to %i micro-credits and back", (text, micros) => {
   expect(microsOfDollarText(text)).toBe(micros);
   expect(microsOfDollarText(dollars(micros))).toBe(micros);
 });
 
 it.each(["", ".5", "5.", "1e3", "1,5", "1.0000000", "9007199254.740992", "NaN", "+1", "1 "])(
-  "%j is no amount of dollars",
+  "rejects the amount %j",
   (text) => {
     expect(() => microsOfDollarText(text)).toThrow(InvalidArgumentError);
   },
 );
 
-it("ids, slugs and free text are no secrets", () => {
+it("accepts IDs, slugs and free text as arguments, which aren't secrets", () => {
   const given = [ORG, "a".repeat(32), "key_0VbYLVeiej0Be1V2ivdE8L5o", "--from", "2026-11-21"];
   const free = ["--reference", "0".repeat(64), "--file", `/logs/${"a".repeat(40)}`];
   expect(() => refuseSecrets([...given, ...free], "t".repeat(40))).not.toThrow();
 });
 
-it("no segment leads out of its path", () => {
+it("rejects path segments that leave their path", () => {
   for (const segment of ["..", ".", "", "a/b", "a%2fb", "a?b"]) {
     expect(() => pathOf("orgs", segment)).toThrow("not a segment");
   }
 });
 
-it("a log line that is cut short stops settle before anything is posted", () => {
+it("rejects a truncated log line before anything is posted", () => {
   const line = JSON.stringify({
     event: "settlement_unsaved",
     org_id: ORG,
@@ -86,7 +86,7 @@ const [one, two] = [unsavedLine("req_1"), unsavedLine("req_2")];
 const text = (value: object): string => JSON.stringify(value);
 const other = { event: "other" };
 
-describe("settle reads a charge from every log that is kept", () => {
+describe("turnpike settle", () => {
   it.each([
     ["npm start", `[eu] ${text(other)}\n[eu] ${text(one)}\n[us] ${text(two)}`],
     [
@@ -96,14 +96,14 @@ describe("settle reads a charge from every log that is kept", () => {
         .join("\n"),
     ],
     [
-      "Workers Logs, whose fields are read",
+      "Workers Logs as fields",
       text({
         result: {
           events: { events: [{ source: one, $metadata: { message: text(one) } }, { source: two }] },
         },
       }),
     ],
-    ["Workers Logs, as texts", text([{ source: { message: text(one) } }, { source: text(two) }])],
+    ["Workers Logs as text", text([{ source: { message: text(one) } }, { source: text(two) }])],
     [
       "Logpush",
       [
@@ -114,7 +114,7 @@ describe("settle reads a charge from every log that is kept", () => {
         }),
       ].join("\n"),
     ],
-  ])("%s", (_name, log) => {
+  ])("reads charges from a log of %s", (_name, log) => {
     expect(unsavedSettlements(log).map(({ settlement }) => settlement.request_id)).toEqual([
       "req_1",
       "req_2",
@@ -122,7 +122,7 @@ describe("settle reads a charge from every log that is kept", () => {
   });
 });
 
-it("a table aligns wide characters and shows no control characters", () => {
+it("aligns wide characters in a table, and removes control characters", () => {
   expect(textTable([{ title: "a" }, { title: "b", align: "right" }], [["é\u0007", "1"]])).toBe(
     "a   b\n-----\né\ufffd  1",
   );

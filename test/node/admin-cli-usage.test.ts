@@ -14,7 +14,7 @@ import { ADMIN_TOKEN } from "./support/two-regions.ts";
 const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
 const URL_VARIABLES = { TURNPIKE_URL: "http://127.0.0.1:9", TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
 
-describe("wrong usage ends with 2, says why, and asks no region", () => {
+describe("wrong usage of the CLI", () => {
   let asked = 0;
   let server: Server;
   let url: string;
@@ -51,7 +51,7 @@ describe("wrong usage ends with 2, says why, and asks no region", () => {
     [["settle"], /no settlement_unsaved line/],
     [["settle", "--file", "does/not/exist"], /cannot be read/],
     [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
-  ] as const)("%j", async (given, words) => {
+  ] as const)("exits 2 with an explanation: %j", async (given, words) => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
     const ran = await (given[0] === "settle"
       ? runAdmin(given, { variables })
@@ -63,8 +63,8 @@ describe("wrong usage ends with 2, says why, and asks no region", () => {
   it.concurrent.each([
     ["no address", {}, /--local eu.*TURNPIKE_URL/],
     ["no token", { TURNPIKE_URL: "http://127.0.0.1:9" }, /Set TURNPIKE_ADMIN_TOKEN/],
-    ["http to elsewhere", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /use https/],
-  ])("%s", async (_name, variables, words) => {
+    ["http to another host", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /use https/],
+  ])("exits 2 with an explanation for %s", async (_name, variables, words) => {
     const ran = await runAdmin(["health"], { variables });
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(words);
@@ -76,19 +76,19 @@ describe("wrong usage ends with 2, says why, and asks no region", () => {
     [["orgs", "show", ADMIN_TOKEN]],
     [["credits", "add", ORG, "--micros", "1", "--reference", `x${ADMIN_TOKEN}`]],
     [["keys", "revoke", ORG, `svc_sk_eu_live_${"a".repeat(40)}`]],
-  ])("a secret among the arguments, never repeated: %j", async (given) => {
+  ])("exits 2 for a secret in the arguments, without repeating it: %j", async (given) => {
     const ran = await callAdmin(given, { ...URL_VARIABLES, TURNPIKE_URL: url });
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(/looks like a secret/);
     expect(ran.err).not.toContain("a".repeat(20));
   });
 
-  it("reaches none of the named regions", () => {
+  it("calls no region", () => {
     expect(asked).toBe(0);
   });
 });
 
-describe("--help ends with 0 and has examples", () => {
+describe("--help", () => {
   it.concurrent.each([
     [["--help"], "health --url https://"],
     [["orgs", "--help"], "orgs suspend --local eu example"],
@@ -98,7 +98,7 @@ describe("--help ends with 0 and has examples", () => {
     [["credits", "correct", "--help"], "--dollars -2.50"],
     [["ledger", "--help"], "--all --json"],
     [["settle", "--help"], "settle --local eu < unsaved.log"],
-  ])("%j", async (given, example) => {
+  ])("exits 0 with examples: %j", async (given, example) => {
     const { code, out, err } = await (given.length === 1 || given[0] === "settle"
       ? runAdmin(given)
       : callAdmin(given));
@@ -109,8 +109,8 @@ describe("--help ends with 0 and has examples", () => {
   });
 });
 
-describe("no usable answer ends with 1", () => {
-  it("ends where nothing listens; a change was surely not made", async () => {
+describe("a failed call of the CLI", () => {
+  it("exits 1 if nothing listens, and reports that nothing was changed", async () => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
     const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
     expect(ran).toMatchObject({ code: 1, out: "" });
@@ -118,18 +118,21 @@ describe("no usable answer ends with 1", () => {
   });
 
   it.each([
-    ["a connection that breaks", (request) => request.destroy(), /may have been done all the same/],
-    ["a page that is no JSON", (_, response) => response.end("<html>"), /Is this a region's/],
-  ] satisfies [string, RequestListener, RegExp][])("%s", async (_name, listener, words) => {
-    const { server, url } = await listening(listener);
-    const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
-    const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
-    server.close();
-    expect(ran).toMatchObject({ code: 1, out: "" });
-    expect(ran.err).toMatch(words);
-  });
+    ["a broken connection", (request) => request.destroy(), /may have been done all the same/],
+    ["a page that isn't JSON", (_, response) => response.end("<html>"), /Is this a region's/],
+  ] satisfies [string, RequestListener, RegExp][])(
+    "exits 1 for %s",
+    async (_name, listener, words) => {
+      const { server, url } = await listening(listener);
+      const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
+      const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
+      server.close();
+      expect(ran).toMatchObject({ code: 1, out: "" });
+      expect(ran.err).toMatch(words);
+    },
+  );
 
-  it("a redirect, which the token does not follow", async () => {
+  it("exits 1 for a redirect, which doesn't get the token", async () => {
     const seen: (string | undefined)[] = [];
     const { server, url } = await listening((request, response) => {
       seen.push(request.url);
@@ -142,7 +145,7 @@ describe("no usable answer ends with 1", () => {
     expect(seen).toEqual(["/admin/v1/health"]);
   });
 
-  it("says what an answer says, without what would move the cursor", async () => {
+  it("prints the error's fields without control characters", async () => {
     const error = { message: "No \u001b[2Jroom", type: "t", code: "c", param: "p", extra: 7 };
     const { server, url } = await listening((_request, response) => {
       response.writeHead(409, { "x-request-id": "req_1" }).end(JSON.stringify({ error }));
@@ -157,7 +160,7 @@ describe("no usable answer ends with 1", () => {
   });
 });
 
-it("reconcile says how far it is, and goes on from there", async () => {
+it("prints the progress of reconcile, and continues from its cursor", async () => {
   const seen: unknown[] = [];
   const answer = async (request: IncomingMessage): Promise<object> => {
     seen.push(await json(request));
@@ -184,7 +187,7 @@ it("reconcile says how far it is, and goes on from there", async () => {
   ]);
 });
 
-it("a slug goes into the path, and no list is read for it", async () => {
+it("puts a slug into the path without listing organizations", async () => {
   const seen: string[] = [];
   const { server, url } = await listening((request, response) => {
     seen.push(`${request.method} ${request.url}`);
@@ -252,17 +255,14 @@ it.each([
   "sweep_late",
   "payments_not_swept",
   "outbox_gave_up",
-])(
-  "health ends with 1 and says so when the region finds %s, with 0 when it finds nothing",
-  async (kind) => {
-    const ran = await healthOf({ ...WELL, problems: [{ kind, message: "It is so." }] });
-    expect(ran.code).toBe(1);
-    expect(ran.out).toMatch(new RegExp(`^${kind} +It is so\\.$`, "m"));
-    expect(await healthOf(WELL)).toMatchObject({ code: 0 });
-  },
-);
+])("exits 1 in health if the region reports %s, and 0 if it reports nothing", async (kind) => {
+  const ran = await healthOf({ ...WELL, problems: [{ kind, message: "It is so." }] });
+  expect(ran.code).toBe(1);
+  expect(ran.out).toMatch(new RegExp(`^${kind} +It is so\\.$`, "m"));
+  expect(await healthOf(WELL)).toMatchObject({ code: 0 });
+});
 
-it("health lists the routes that are left out, why and until when, and is well all the same", async () => {
+it("lists routes in cooldown with reason and end in health, and exits 0", async () => {
   const until = "2026-11-21T10:00:00.000Z";
   const breakers = [{ route: "openai:gpt-4o", state: "disabled", until }];
   const ran = await healthOf({ ...WELL, breakers });
@@ -273,7 +273,7 @@ it("health lists the routes that are left out, why and until when, and is well a
 describe("health --probe", () => {
   const peers = [{ region: "us", url: "http://peer.test", answers: true }];
 
-  it("pays for one short request in this region and one across, with the same key", async () => {
+  it("charges one short request in this region and one in the other, with the same key", async () => {
     const TURNPIKE_PROBE_KEY = "svc_sk_eu_live_good";
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], { TURNPIKE_PROBE_KEY });
     expect(ran.code, ran.err).toBe(0);
@@ -290,14 +290,14 @@ describe("health --probe", () => {
     expect(ran.out).not.toContain(TURNPIKE_PROBE_KEY);
   });
 
-  it("ends with 1 where one is not answered, and says what was", async () => {
+  it("exits 1 if one fails, and shows its error", async () => {
     const variables = { TURNPIKE_PROBE_KEY: "svc_sk_eu_live_poor" };
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], variables);
     expect(ran.code).toBe(1);
     expect(ran.out).toMatch(/^us +402 .*No money\.$/m);
   });
 
-  it("ends with 2 without a key, and asks nobody", async () => {
+  it("exits 2 without a key, and calls nothing", async () => {
     const ran = await healthOf({ ...WELL, peers }, ["--probe"]);
     expect(ran).toMatchObject({ code: 2, out: "", paid: [] });
   });
@@ -307,7 +307,7 @@ describe("--local", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));
 
-  it("takes address and token from demo.json, whatever the environment says", async () => {
+  it("uses address and token of demo.json, whatever the environment contains", async () => {
     const seen: string[] = [];
     const { server, url } = await listening((request, response) => {
       seen.push(`${request.url} ${request.headers.authorization}`);
@@ -324,7 +324,7 @@ describe("--local", () => {
     expect(ran.code).toBe(1); // health is a check: an unwell region is no success
   });
 
-  it("names npm start without a demo", async () => {
+  it("suggests npm start without a demo", async () => {
     const ran = await runAdmin(["health", "--local", "eu"], {
       variables: { DEV_DIR: path.join(directory, "none") },
     });

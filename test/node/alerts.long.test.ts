@@ -253,14 +253,14 @@ describe.skipIf(!HAS_PROMETHEUS)(
       stripe?.close();
     });
 
-    it("alerts on crons that never ran until they run", async () => {
+    it("alerts on silent crons until they run", async () => {
       const both = ["TurnpikeCronSilent eu", "TurnpikeCronSilent us"];
       await expect.poll(() => prometheus.firing(), PATIENT).toEqual(expect.arrayContaining(both));
       crons = setInterval(runCrons, 1000);
       await expectNothingFires();
     });
 
-    it.each(REASONS)("alerts on %s until it is over", async (_what, alerts, { begin, end }) => {
+    it.each(REASONS)("alerts on %s until it ends", async (_what, alerts, { begin, end }) => {
       await expectNothingFires();
       await begin();
       await expect

@@ -109,17 +109,17 @@ it.each<[name: string, value: number, mark?: string]>([
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
   ["others not served", 1, "OVER"],
-])("of known measurements the figure %s is %f", (name, value, said) => {
+])("derives from known measurements %s as %f", (name, value, said) => {
   const figure = FIGURES.find((one) => one.name === name);
   expect(figure?.value).toBeCloseTo(value, 9);
   expect(figure === undefined ? "none" : mark(figure)).toContain(said ?? "");
 });
 
-it("a figure that was not measured keeps no budget", () => {
+it("counts a figure that was not measured as over its budget", () => {
   expect(mark({ name: "x", value: NaN, unit: "", budget: 3 })).toBe("OVER");
 });
 
-it("a ratio is not moved by what slows a whole round down, nor out of the sound rounds' by fewer than half", () => {
+it("keeps a ratio stable against slow rounds, if more than half are sound", () => {
   const cpu = fc.double({ min: 50, max: 50_000, noNaN: true });
   const round = fc.record({ floor: cpu, home: cpu });
   const slower = fc.double({ min: 1, max: 20, noNaN: true });
@@ -163,7 +163,7 @@ it("counts shed and broken requests as offered and not achieved", async () => {
   expect(step).toMatchObject({ offered: 100, achieved: 25 });
 });
 
-it("times count from when a request was due: who has to wait to be sent has waited", async () => {
+it("measures times from when a request was due, including its delay", async () => {
   const BLOCKED_MS = 300;
   let answered = 0;
   const step = await offerTo((_request, response) => {

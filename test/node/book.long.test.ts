@@ -71,8 +71,8 @@ async function expectEqual(account: Account, spent: number): Promise<void> {
   expect(await account.differences()).toEqual([]);
 }
 
-describe("the book", () => {
-  it("equals the wallet after traffic: balance, end users, daily usage", async () => {
+describe("the database", () => {
+  it("matches the wallet after traffic: balance, end users and daily usage", async () => {
     const account = await open();
     let spent = await traffic(account, 40);
     await expectEqual(account, spent);
@@ -81,7 +81,7 @@ describe("the book", () => {
     expect((await account.book()).endUsers).toHaveLength(3);
   });
 
-  it("publishes by itself, without anybody asking", async () => {
+  it("receives publishes automatically", async () => {
     const account = await open();
     const spent = await traffic(account, 1);
     await expect
@@ -89,7 +89,7 @@ describe("the book", () => {
       .toBe(CREDITS - spent);
   });
 
-  it("away with every table stops no completion, and gets all of it once when it is back", async () => {
+  it("receives everything once after an outage, which stops no completion", async () => {
     const account = await open();
     let spent = await traffic(account, 8);
     await expectEqual(account, spent);
@@ -113,7 +113,7 @@ describe("the book", () => {
     expect(day?.["requests"]).toBe(208);
   });
 
-  it("emptied of all that wallets publish is whole again after the next publish", async () => {
+  it("recovers all published rows at the next publish after they were deleted", async () => {
     const account = await open();
     let spent = await traffic(account, 20);
     await expectEqual(account, spent);

@@ -116,21 +116,24 @@ const LEAVING: Readonly<Record<string, Leaving>> = {
 };
 
 describe("a client that resets its connection", () => {
-  it.each(Object.entries(LEAVING))("%s: resolved, charged once, upstream ended", async (_, at) => {
-    left = Promise.withResolvers();
-    const { key, orgId } = await world.organization();
-    const before = world.mock.requests.length;
-    const client = await world.open(key, at.model, { stream: at.stream });
-    await expect.poll(() => world.mock.requests.length - before).toBe(at.asked);
-    await client.readUntil((received) => received.includes(at.seen ?? ""));
-    await client.reset();
-    left.resolve();
-    const { micro, held, records } = await world.spent(orgId);
-    const output = at.byTime === true ? (records[0]?.usage.output ?? 0) : 0;
-    expect(output > 0).toBe(at.byTime === true);
-    expect({ micro, held }).toEqual({ micro: at.micro + 2 * output, held: 0 });
-    expect(records).toMatchObject(at.micro === 0 ? [] : [{ estimated: at.estimated === true }]);
-    expect(world.mock.requests.length - before).toBe(at.asked);
-    await expect.poll(world.inFlight).toBe(0);
-  });
+  it.each(Object.entries(LEAVING))(
+    "resolves the hold, charges once and ends the upstream: %s",
+    async (_, at) => {
+      left = Promise.withResolvers();
+      const { key, orgId } = await world.organization();
+      const before = world.mock.requests.length;
+      const client = await world.open(key, at.model, { stream: at.stream });
+      await expect.poll(() => world.mock.requests.length - before).toBe(at.asked);
+      await client.readUntil((received) => received.includes(at.seen ?? ""));
+      await client.reset();
+      left.resolve();
+      const { micro, held, records } = await world.spent(orgId);
+      const output = at.byTime === true ? (records[0]?.usage.output ?? 0) : 0;
+      expect(output > 0).toBe(at.byTime === true);
+      expect({ micro, held }).toEqual({ micro: at.micro + 2 * output, held: 0 });
+      expect(records).toMatchObject(at.micro === 0 ? [] : [{ estimated: at.estimated === true }]);
+      expect(world.mock.requests.length - before).toBe(at.asked);
+      await expect.poll(world.inFlight).toBe(0);
+    },
+  );
 });

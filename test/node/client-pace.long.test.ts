@@ -63,7 +63,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
-it("a client that leaves at every byte of a stream in small pieces: as the whole of it", async () => {
+it("charges a client that disconnects at any byte of a stream in small pieces like a complete one", async () => {
   // So few that their end is near at a busy machine's pace too: what is far is not drained.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 16, stream: true };
   const cuts = { atOnce: 24, every: 1 };
@@ -73,7 +73,7 @@ it("a client that leaves at every byte of a stream in small pieces: as the whole
 });
 
 describe("a client that stops reading", () => {
-  it("holds its upstream back for a moment and loses nothing", async () => {
+  it("pauses its upstream, and loses nothing", async () => {
     const { key, orgId } = await world.organization(FLOOD_CREDITS);
     flooded = 0;
     floodChunks = FLOOD;
@@ -90,7 +90,7 @@ describe("a client that stops reading", () => {
     expect((await world.spent(orgId)).micro).toBe(EXACT);
   });
 
-  it("counts as gone for good: the rest is drained, the exact usage charged", async () => {
+  it("counts as disconnected after a while, is drained, and is charged its exact usage", async () => {
     const { key, orgId } = await hurried.organization(FLOOD_CREDITS);
     floodChunks = FLOOD_DRAINED;
     const client = await hurried.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
@@ -103,7 +103,7 @@ describe("a client that stops reading", () => {
     await client.reset();
   });
 
-  it("differs from one that closes only its sending side, which gets everything, charged once", async () => {
+  it("differs from one that closes only its sending side, which gets everything", async () => {
     const { key, orgId } = await world.organization();
     const client = await world.open(key, "late-usage", { stream: true });
     await client.readUntil((received) => received.includes("Hello"));

@@ -29,8 +29,8 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
   expect([{ 200: 1 }, { 503: 1 }]).toContainEqual(others);
 }
 
-describe("a key with a limit of 1 that many callers use at once where it was never used", () => {
-  it("one is admitted, and home is asked once for all of them, not by each", async () => {
+describe("concurrent first uses of a key with a limit of 1 in another region", () => {
+  it("admit one, and ask home once for all", async () => {
     const account = await openFar(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
@@ -41,7 +41,7 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
   });
 
   it.each(["5xx", "drop", "reset-after"] as const)(
-    "while home does not say who it is (%s): 503 for all, and one is admitted when it does",
+    "return 503 for all while home can't identify the key (%s), and admit one afterwards",
     async (fault) => {
       const account = await openFar(regions, 1);
       await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
@@ -55,7 +55,7 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
     },
   );
 
-  it("while home is slow to say so: one is admitted, after one question and its repeat at most", async () => {
+  it("admit one after at most one call and its retry while home is slow", async () => {
     const account = await openFar(regions, 1);
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
@@ -67,7 +67,7 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
     expectOneAdmitted(counts);
   });
 
-  it("while home knows it and authorizes nothing: one 503, and the minute is used up", async () => {
+  it("return one 503 and use up the minute if home identifies the key but authorizes nothing", async () => {
     const account = await openFar(regions, 1);
     await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
     expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });
@@ -76,7 +76,7 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
   });
 });
 
-it("a key that is revoked while home's answer of who it is is on its way stays dead", async () => {
+it("keeps a key revoked that is revoked during home's response", async () => {
   // On a busy machine home's answer may come before the revocation: then another key is tried.
   let isOverlapped = false;
   for (let tries = 0; !isOverlapped; tries++) {

@@ -31,14 +31,14 @@ const { packages } = read("package-lock.json") as {
 const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_modules/") + 13);
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
-describe("what npm ci installs", () => {
-  it("three packages come to stand in the Worker; everything else is for development", () => {
+describe("dependencies", () => {
+  it("put only three packages into the Worker; all others are for development", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
     expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 
-  it("contains one version of each requested package, to the letter", () => {
+  it("contain exactly the requested version of each package", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
     for (const [name, version] of Object.entries(wanted)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);
@@ -46,7 +46,7 @@ describe("what npm ci installs", () => {
     }
   });
 
-  it("runs scripts of three packages and of no other", () => {
+  it("run install scripts of three packages only", () => {
     const scripted = installed.filter(([, one]) => one.hasInstallScript === true);
     const names = scripted.map(([place]) => nameOf(place)).toSorted();
     expect(names).toEqual(["esbuild", "node", "workerd"]);
@@ -54,7 +54,7 @@ describe("what npm ci installs", () => {
   });
 
   it.each(["", "test/clients/", "test/browser/"])(
-    "runs no script that is not allowed in %s, where tests and CI install it",
+    "run no other script in %s, where tests and CI install them",
     (folder) => {
       const own = read(`${folder}package.json`) as Partial<Manifest>;
       const locked = read(`${folder}package-lock.json`) as { packages: Record<string, Locked> };
@@ -70,7 +70,7 @@ describe("what npm ci installs", () => {
     },
   );
 
-  it("carries a SHA-512 for everything but binaries of platforms that are not Linux on x64 with glibc", () => {
+  it("have a SHA-512, except binaries of platforms other than Linux x64 with glibc", () => {
     const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
     for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {
       const isHere =

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { aliasChanges } from "../../scripts/deploy/alias-changes.ts";
 
-describe("what an alias comes to mean", () => {
+describe("a changed alias in deploy:check", () => {
   const kinds = new Map([
     ["smart", "chat"],
     ["embeddings/cheapest", "embeddings"],
@@ -31,7 +31,7 @@ describe("what an alias comes to mean", () => {
     ["a pin of other embeddings", { mine: "a" }, { mine: "embed/b" }, ["error mine"]],
     ["a pin of other chat", { mine: "chat/b" }, { mine: "c" }, ["note mine"]],
     ["a pin that is gone, of nobody knows what", { mine: "a" }, {}, ["error mine"]],
-  ])("%s", (_name, now, after, expected) => {
+  ])("is reported as expected: %s", (_name, now, after, expected) => {
     expect(changes(now, after)).toEqual(expected);
     const accepted = expected.map((line) => line.replace("error", "warning"));
     expect(changes(now, after, true)).toEqual(accepted);

@@ -9,7 +9,7 @@ const REQUIRED = EU_SECRETS.slice(0, 4);
 const files = new DeployFiles();
 afterAll(() => files.remove());
 
-describe("--live: what the running region's aliases would become", () => {
+describe("deploy:check --live", () => {
   let kept: KeptRegion;
   let file: string;
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describe("--live: what the running region's aliases would become", () => {
     expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
   });
 
-  it("other embeddings: an error, until it is accepted", async () => {
+  it("reports other embeddings as an error until it is accepted", async () => {
     const change =
       "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
     const refused = await live(EU_SECRETS);
@@ -41,7 +41,7 @@ describe("--live: what the running region's aliases would become", () => {
     expect(changed(accepted)).toContain(`warning ${change}`);
   });
 
-  it("works from the command line, with the token of the environment", async () => {
+  it("works from the command line with the environment's token", async () => {
     const token = { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
     const given = [
       "--env",
@@ -57,7 +57,7 @@ describe("--live: what the running region's aliases would become", () => {
     expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
   });
 
-  it("gives an error, never a comparison, for another token, nobody there, or another region", async () => {
+  it("reports an error without comparison for a wrong token, no response or another region", async () => {
     for (const [more, problem] of [
       [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
       [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
@@ -70,7 +70,7 @@ describe("--live: what the running region's aliases would become", () => {
     }
   });
 
-  it("compares nothing with a configuration that would not serve", async () => {
+  it("compares nothing with a configuration that would not work", async () => {
     const running = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
     const wrong = files.write(euVars('MARKUP_PERCENT = "-1"'));
     const said = await checked(wrong, { names: new Set(EU_SECRETS), running });

@@ -28,8 +28,8 @@ const prices = async (checking: Checking): Promise<string[]> => {
 const lines = (findings: readonly Finding[]): string[] =>
   findings.map(({ where, problem }) => `${where} ${problem}`);
 
-describe("a region that is ready", () => {
-  it("gives no error and no warning, and every alias means a model", async () => {
+describe("deploy:check of a ready region", () => {
+  it("reports no error or warning, and a model for every alias", async () => {
     const report = await checked(files.write());
     expect(errors(report)).toEqual([]);
     expect(warnings(report)).toEqual([]);
@@ -41,7 +41,7 @@ describe("a region that is ready", () => {
     expect(wordsOf(report)).toContain("Next: npx wrangler deploy --env eu");
   });
 
-  it("reports that KEY_SECRETS must be equal, and how to make sure", async () => {
+  it("reports that KEY_SECRETS must be equal, and how to verify it", async () => {
     const { findings } = await checked(files.write());
     const note = findings.find((one) => one.level === "note");
     expect(note).toMatchObject({ where: "KEY_SECRETS" });
@@ -49,8 +49,8 @@ describe("a region that is ready", () => {
   });
 });
 
-describe("one fault is one error, with what to do:", () => {
-  it.each(FAULTS)("%s", async (_name, changes, expected) => {
+describe("deploy:check of a faulty region", () => {
+  it.each(FAULTS)("reports one error with its remedy: %s", async (_name, changes, expected) => {
     const report = await checked(files.write(...changes));
     expect(lines(errors(report))).toEqual([expect.stringMatching(expected)]);
     expect(errors(report)[0]?.remedy).not.toBe("");
@@ -59,7 +59,7 @@ describe("one fault is one error, with what to do:", () => {
     expect(wordsOf(report)).toContain("Do not deploy eu yet.");
   });
 
-  it("a file that is no TOML, and one without the region", async () => {
+  it("reports an invalid TOML file, and one without the region", async () => {
     for (const change of [
       ["[env.eu]", "[env.eu"],
       [/env\.eu\b/g, "env.fr"],
@@ -70,12 +70,12 @@ describe("one fault is one error, with what to do:", () => {
   });
 });
 
-describe("what may be meant is a warning:", () => {
+describe("a deploy:check warning", () => {
   it.each([
     ["the sandbox", euVars('SANDBOX = "on"'), /SANDBOX is on/],
-    ["a misspelt var", euVars('MARKUP = "5"'), /MARKUP is a var that nothing reads/],
+    ["a misspelled var", euVars('MARKUP = "5"'), /MARKUP is a var that nothing reads/],
     ["no version", ['binding = "CF_VERSION"', 'binding = "VERSION"'], /does not bind CF_VERSION/],
-    ["no documents", [/\[assets\]\n.*\n.*\n/, ""], /\[assets\] is not there: no documents/],
+    ["no docs", [/\[assets\]\n.*\n.*\n/, ""], /\[assets\] is not there: no documents/],
     ["no peer", [/, PEERS = '[^']*eu?[^']*'/, ""], /PEERS names no region/],
     [
       "a provider whose secret is not set",
@@ -83,27 +83,27 @@ describe("what may be meant is a warning:", () => {
       /PROVIDERS has "own", which is not live: OWN_KEY is not set/,
     ],
     [
-      "a provider by plain http",
+      "a provider over plain http",
       euVars(`${provider("").replace("https://own", "HTTP://own")}, ${model()}`),
       /PROVIDERS has "own" by http, where its key and every prompt can be read/,
     ],
     [
-      "an alias of what is not live",
+      "an alias of an unavailable model",
       euVars(`${provider('"secret":"OPENAI_API_KEY",')}, ALIASES = '{"mine":"sandbox/echo"}'`),
       /ALIASES has "mine" for "sandbox\/echo", which is not live/,
     ],
     [
-      "a model that residency keeps out",
+      "a model that residency excludes",
       euVars(`${provider("").replace('["eu"]', '["us"]')}, ${model()}`),
       /MODELS has "own\/m", which is not sold/,
     ],
-  ] as const)("%s", async (_name, change, expected) => {
+  ] as const)("occurs for %s", async (_name, change, expected) => {
     const report = await checked(files.write(change));
     expect(errors(report)).toEqual([]);
     expect(lines(warnings(report))).toEqual([expect.stringMatching(expected)]);
   });
 
-  it("a compatibility date of more than a year ago", async () => {
+  it("occurs for a compatibility date more than a year old", async () => {
     const file = files.write();
     expect(warnings(await checked(file, { days: 365 - 19 }))).toEqual([]);
     const late = await checked(file, { days: 365 - 18 });
@@ -112,7 +112,7 @@ describe("what may be meant is a warning:", () => {
     ]);
   });
 
-  it("reports nothing to sell", async () => {
+  it("occurs if no model can be sold", async () => {
     const report = await checked(files.write(), { names: EU_SECRETS.slice(0, 4) });
     expect(lines(warnings(report))).toEqual([
       "providers are not live, so there is no real model to buy",
@@ -120,7 +120,7 @@ describe("what may be meant is a warning:", () => {
     expect(report.aliases.size).toBe(0);
   });
 
-  it("prices of more than 60 days ago, of what is sold at them", async () => {
+  it("occurs for prices of sold models more than 60 days old", async () => {
     expect(await prices({ days: -108 })).toEqual([]); // 2026-08-05: the day of the first ones
     expect(await prices({ days: 400 })).toEqual([
       expect.stringContaining("openai/gpt-5.4 (openai)"),
@@ -130,30 +130,30 @@ describe("what may be meant is a warning:", () => {
   });
 });
 
-describe("taking money is set up whole, or said:", () => {
+describe("deploy:check of payments", () => {
   const BOTH = [...EU_SECRETS, "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS"];
   it.each([
-    ["both secrets and a tax that is said", euVars('STRIPE_TAX = "on"'), BOTH, []],
-    ["no word of tax", null, BOTH, ["STRIPE_TAX is not said, so no tax is added to what is sold"]],
+    ["both secrets and a tax setting", euVars('STRIPE_TAX = "on"'), BOTH, []],
+    ["no tax setting", null, BOTH, ["STRIPE_TAX is not said, so no tax is added to what is sold"]],
     [
-      "secrets of webhooks alone",
+      "webhook secrets only",
       null,
       [...EU_SECRETS, "STRIPE_WEBHOOK_SECRETS"],
       ["STRIPE_WEBHOOK_SECRETS is set, and STRIPE_SECRET_KEY is not: no credits are sold"],
     ],
     [
-      "a tax on nothing",
+      "a tax without sales",
       euVars('STRIPE_TAX = "on"'),
       EU_SECRETS,
       ["STRIPE_TAX is on, and STRIPE_SECRET_KEY is not set: no credits are sold"],
     ],
-  ] as const)("%s", async (_what, change, names, expected) => {
+  ] as const)("reports as expected: %s", async (_what, change, names, expected) => {
     const report = await checked(change === null ? files.write() : files.write(change), { names });
     expect(errors(report)).toEqual([]);
     expect(lines(warnings(report))).toEqual(expected);
   });
 
-  it("a key without the endpoint's secret is an error, and a key in the file one that is not shown", async () => {
+  it("reports a key without its endpoint's secret, and a key in the file without showing it", async () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([
@@ -166,7 +166,7 @@ describe("taking money is set up whole, or said:", () => {
     expect(JSON.stringify(open.findings)).not.toContain("0123456789");
   });
 
-  it("says which mode the key must have beside the sandbox and without it", async () => {
+  it("reports the mode that the key must have, with and without the sandbox", async () => {
     const modes = [];
     for (const vars of ['STRIPE_TAX = "off"', 'STRIPE_TAX = "off", SANDBOX = "on"']) {
       const { findings } = await checked(files.write(euVars(vars)), { names: BOTH });

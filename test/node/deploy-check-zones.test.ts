@@ -22,7 +22,7 @@ async function zone(answers: Readonly<Record<string, unknown>> | null) {
     .map(({ level, problem }) => `${level} ${problem}`);
 }
 
-it("says nothing of a zone that challenges no program", async () => {
+it("reports nothing for a zone without challenges", async () => {
   expect(await zone(CALM)).toEqual([]);
 });
 
@@ -30,13 +30,13 @@ it.each([
   ["/zones/z1/settings/browser_check", { value: "on" }, /^warning has Browser Integrity Check on/],
   ["/zones/z1/settings/security_level", { value: "under_attack" }, /^error is in Under Attack/],
   ["/zones/z1/bot_management", { fight_mode: true }, /^error has Bot Fight Mode on/],
-])("%s: %j is said", async (path, value, words) => {
+])("reports %s: %j", async (path, value, words) => {
   const said = await zone({ ...CALM, [path]: value });
   expect(said).toHaveLength(1);
   expect(said[0]).toMatch(words);
 });
 
-it("notes what the token may not read, and where to look", async () => {
+it("reports what the token may not read, and where to look", async () => {
   expect(await zone({ ...CALM, "/zones/z1/bot_management": null })).toEqual([
     expect.stringMatching(/^note of eu\.gateway\.test could not be read \(Bot Fight Mode:/),
   ]);

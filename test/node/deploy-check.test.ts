@@ -47,8 +47,8 @@ function applied(names: readonly string[]): string {
   return `echo '${JSON.stringify([{ results: names.map((name) => ({ name })), success: true }])}'`;
 }
 
-describe("ends with", () => {
-  it("0 when the region is ready, in words and as JSON", async () => {
+describe("the exit code of deploy:check", () => {
+  it("equals 0 for a ready region, with text and JSON", async () => {
     const file = files.write();
     const words = await run(["--env", "eu", "--config", file, "--set", NAMES]);
     expect(words).toMatchObject({ code: 0 });
@@ -63,13 +63,13 @@ describe("ends with", () => {
     });
   });
 
-  it("0 for the US too, which has secrets of other names", async () => {
+  it("equals 0 for the US, whose secrets have different names", async () => {
     const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
     const given = ["--env", "us", "--config", files.write(), "--set", names];
     expect(await run(given)).toMatchObject({ code: 0 });
   });
 
-  it("1 for the repository's own file, which names what is to be filled in", async () => {
+  it("equals 1 for the repository's own file, with the values to fill in", async () => {
     const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
     const { code, said } = await run(given);
     expect(code).toBe(1);
@@ -81,24 +81,24 @@ describe("ends with", () => {
 
   it.each([
     ["no region", []],
-    ["a region that is none", ["--env", "fr"]],
+    ["an unknown region", ["--env", "fr"]],
     ["an unknown option", ["--env", "eu", "--force"]],
     ["values for names", ["--env", "eu", "--set", `KEY_SECRETS=${CANARY}`]],
-    ["a live region without its token", ["--env", "eu", "--live", "https://eu.gateway.test"]],
-    ["a live region over http", ["--env", "eu", "--live", "http://eu.gateway.test"]],
+    ["--live without its token", ["--env", "eu", "--live", "https://eu.gateway.test"]],
+    ["--live over http", ["--env", "eu", "--live", "http://eu.gateway.test"]],
     ["a secret as an argument", ["--env", "eu", CANARY]],
-  ])("2 for %s", async (_name, given) => {
+  ])("equals 2 for %s", async (_name, given) => {
     expect(await run(given)).toMatchObject({ code: 2 });
   });
 
-  it("0 for --help, which names the exit codes", async () => {
+  it("equals 0 for --help, which lists the exit codes", async () => {
     const { code, said } = await run(["--help"]);
     expect(code).toBe(0);
     expect(said).toContain("Ends with 0; 1 when something must be put right first; 2");
   });
 });
 
-describe("which secrets are set", () => {
+describe("the check of secrets", () => {
   it("asks wrangler for names only, for this region and file", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
@@ -108,7 +108,7 @@ describe("which secrets are set", () => {
     );
   });
 
-  it("each missing one is an error with the command that sets it", async () => {
+  it("reports each missing one as an error with the command that sets it", async () => {
     const said = await asked(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
     expect(said.ready).toBe(false);
     const missing = unset(said);
@@ -123,17 +123,17 @@ describe("which secrets are set", () => {
     );
   });
 
-  it("a Worker that does not exist yet has none", async () => {
+  it("treats a missing Worker as one without secrets", async () => {
     const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
     expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
   });
 
   it.each([
     ["fails", `echo ${CANARY}; echo ${CANARY} >&2; exit 1`],
-    ["says something else", `echo 'You are logged in: ${CANARY}'`],
+    ["prints something else", `echo 'You are logged in: ${CANARY}'`],
     ["lists no names", `echo '[{"value":"${CANARY}"}]'`],
     ["is killed", "kill -9 $$"],
-  ])("wrangler %s: a warning, what to run, and what was assumed", async (_name, script) => {
+  ])("warns with a remedy and its assumption if wrangler %s", async (_name, script) => {
     const said = await asked(script);
     expect(said).toMatchObject({ ready: true, assumed: PROVIDER_SECRETS });
     const unknown = said.findings.find(({ where }) => where === "secrets");
@@ -154,10 +154,10 @@ describe("which secrets are set", () => {
   });
 });
 
-describe("the book's migrations", () => {
+describe("the check of migrations", () => {
   const own = readMigrations().map(({ name }) => name);
 
-  it("reports nothing when all are applied, and asked the database itself", async () => {
+  it("reports nothing when all are applied, according to the database", async () => {
     expect(await saidOfMigrations(applied(own))).toEqual({ ready: true, found: [] });
     expect(readFileSync(path.join(files.directory, "d1"), "utf8")).toMatch(
       /^d1 execute DB --env eu --remote --json --config \S+ --command SELECT name FROM d1_migrations/,
@@ -165,16 +165,16 @@ describe("the book's migrations", () => {
   });
 
   it.each([
-    ["one that it lacks", applied(own.slice(1))],
-    ["a book that was never given any", "echo 'no such table: d1_migrations' >&2; exit 1"],
-  ])("%s: an error with the command that applies it", async (_name, answer) => {
+    ["a missing one", applied(own.slice(1))],
+    ["a new database", "echo 'no such table: d1_migrations' >&2; exit 1"],
+  ])("reports an error with the command that applies it: %s", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(false);
     expect(found[0]).toMatchObject({ level: "error", problem: `the database lacks ${own[0]}` });
     expect(found[0]?.remedy).toContain("npx wrangler d1 migrations apply turnpike-eu --env eu");
   });
 
-  it("one of a newer release: a note, since this one works with it", async () => {
+  it("notes one of a newer release, which this release works with", async () => {
     const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "note" }]);
@@ -182,9 +182,9 @@ describe("the book's migrations", () => {
   });
 
   it.each([
-    ["cannot be asked", "exit 1"],
-    ["answers something else", "echo '{}'"],
-  ])("warns of a database that %s, and says what to run", async (_name, answer) => {
+    ["is unavailable", "exit 1"],
+    ["returns something else", "echo '{}'"],
+  ])("warns of a database that %s, with a remedy", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "warning" }]);
@@ -192,20 +192,20 @@ describe("the book's migrations", () => {
   });
 });
 
-describe("a value of a secret is never said, wherever it stands:", () => {
+describe("a secret's value in a configuration", () => {
   it.each([
     ["among the vars", euVars(`PEER_IN_US_NEXT = "${CANARY}"`)],
-    ["under a name of its own", euVars(`MY_KEY = "${CANARY}"`)],
+    ["under its own name", euVars(`MY_KEY = "${CANARY}"`)],
     [
-      "where its name should",
+      "instead of its name",
       euVars(
         `PROVIDERS = '[{"id":"a","base_url":"https://a.test","secret":"${CANARY}","regions":["eu"]}]'`,
       ),
     ],
     ["in an address", ["https://us.gateway.test", `https://user:${CANARY}@us.gateway.test`]],
-    ["on a line that is no TOML", ["[env.eu]", `ADMIN_TOKEN = "${CANARY}\n[env.eu]`]],
-    ["in JSON that is none", euVars(`MODELS = '[{"key":"${CANARY}'`)],
-  ] as const)("%s", async (_name, change) => {
+    ["on a line that isn't TOML", ["[env.eu]", `ADMIN_TOKEN = "${CANARY}\n[env.eu]`]],
+    ["in invalid JSON", euVars(`MODELS = '[{"key":"${CANARY}'`)],
+  ] as const)("never appears in a finding: %s", async (_name, change) => {
     const said = await checked(files.write(change), { names: new Set(EU_SECRETS) });
     expect(said.findings[0]?.level).not.toBe("note");
   });

@@ -87,7 +87,7 @@ function oneRegionText(): string {
     .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
 }
 
-it("one region and its staging environment are ready without the secrets of a link", async () => {
+it("finds one region and its staging environment ready without link secrets", async () => {
   const place = mkdtempSync(path.join(tmpdir(), "turnpike-one-"));
   writeFileSync(path.join(place, SHARED_FILE), readPage("wrangler.toml"));
   writeFileSync(path.join(place, OWN_FILE), oneRegionText());
@@ -112,7 +112,7 @@ it("one region and its staging environment are ready without the secrets of a li
   removeDirectory(place);
 });
 
-it("wrangler's own check asks one region for no secret of a link", async () => {
+it("passes wrangler's own check for one region without link secrets", async () => {
   const place = mkdtempSync(path.join(tmpdir(), "turnpike-wrangler-"));
   writeFileSync(path.join(place, SHARED_FILE), readPage("wrangler.toml"));
   writeFileSync(path.join(place, OWN_FILE), oneRegionText());
@@ -132,7 +132,7 @@ it("wrangler's own check asks one region for no secret of a link", async () => {
   removeDirectory(place);
 });
 
-it("after a new release wrangler.json is refused until it is made again: by deploy:check and by each deploy's build", async () => {
+it("rejects wrangler.json after a release, in deploy:check and each build, until it is rebuilt", async () => {
   writeFileSync(
     at(SHARED_FILE),
     readPage("wrangler.toml").replace("max_delay = 300", "max_delay = 60"),
@@ -143,7 +143,7 @@ it("after a new release wrangler.json is refused until it is made again: by depl
   expect(await stale()).toEqual([]);
 });
 
-it("laying values over a configuration keeps all others, and twice is once", () => {
+it("merges values over a configuration, keeps all others, and is idempotent", () => {
   const leaf = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string()));
   const binding = fc.record({ binding: fc.constantFrom("A", "B", "C"), id: fc.string() });
   const bindings = fc.uniqueArray(binding, { selector: (one) => one.binding });
@@ -161,7 +161,7 @@ it("laying values over a configuration keeps all others, and twice is once", () 
   );
 });
 
-it("the sandbox switched on by a secret is a warning with the command that switches it off", async () => {
+it("warns of a sandbox enabled by a secret, with the command that disables it", async () => {
   const names = new Set([...EU_SECRETS, "SANDBOX"]);
   const { ready, findings } = await checked(files.write(), { names });
   const found = findings.filter(({ where }) => where === "SANDBOX");
@@ -195,7 +195,7 @@ function wrongIn(line: string): string[] {
     .map((word) => `${word} of: ${line}`);
 }
 
-it("every wrangler command that a page or a finding names is one of wrangler's, with its options", () => {
+it("names only wrangler commands and options that exist", () => {
   const scripts = readdirSync(path.join(ROOT, "scripts"), { recursive: true, encoding: "utf8" });
   const sources = [
     ...pagePaths(),

@@ -29,32 +29,29 @@ function variablesRead(region: RegionName, value: (name: string) => string | und
   return [...names];
 }
 
-it.each(REGION_NAMES)(
-  "npm start hands %s every variable that a built-in provider reads",
-  (region) => {
-    const read = new Set([
-      ...variablesRead(region, () => undefined),
-      ...variablesRead(region, () => "x"),
-      // Only without an API key does Bedrock look at the access key, and at its session.
-      ...variablesRead(region, (name) => (name === "AWS_BEARER_TOKEN_BEDROCK" ? undefined : "x")),
-    ]);
-    for (const name of [
-      "OPENAI_API_KEY",
-      "XAI_US_BASE_URL",
-      "GEMINI_BASE_URL",
-      "AWS_SESSION_TOKEN",
-    ]) {
-      expect(read).toContain(name);
-    }
-    for (const name of read) vi.stubEnv(name, `${region}-value of ${name}`);
-    expect(developerBindings(region)).toMatchObject(
-      Object.fromEntries([...read].map((name) => [name, `${region}-value of ${name}`])),
-    );
-  },
-);
+it.each(REGION_NAMES)("passes npm start's variables of every built-in provider to %s", (region) => {
+  const read = new Set([
+    ...variablesRead(region, () => undefined),
+    ...variablesRead(region, () => "x"),
+    // Only without an API key does Bedrock look at the access key, and at its session.
+    ...variablesRead(region, (name) => (name === "AWS_BEARER_TOKEN_BEDROCK" ? undefined : "x")),
+  ]);
+  for (const name of [
+    "OPENAI_API_KEY",
+    "XAI_US_BASE_URL",
+    "GEMINI_BASE_URL",
+    "AWS_SESSION_TOKEN",
+  ]) {
+    expect(read).toContain(name);
+  }
+  for (const name of read) vi.stubEnv(name, `${region}-value of ${name}`);
+  expect(developerBindings(region)).toMatchObject(
+    Object.fromEntries([...read].map((name) => [name, `${region}-value of ${name}`])),
+  );
+});
 
 it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
-  "npm start passes on the secret that an entry of %s names",
+  "passes the secret that an entry of %s names",
   (variable) => {
     vi.stubEnv(variable, '[{"id":"own","secret":"OWN_SECRET"}]');
     vi.stubEnv("OWN_SECRET", "a value");
@@ -62,7 +59,7 @@ it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
   },
 );
 
-it("an AWS_REGION goes to the region that may call it, the other keeps its usual one", () => {
+it("passes an AWS_REGION only to the region that may call it", () => {
   vi.stubEnv("AWS_REGION", "eu-west-1");
   expect(developerBindings("eu")).toHaveProperty("AWS_REGION", "eu-west-1");
   expect(developerBindings("us")).not.toHaveProperty("AWS_REGION");
@@ -71,7 +68,7 @@ it("an AWS_REGION goes to the region that may call it, the other keeps its usual
   expect(developerBindings("us")).toHaveProperty("AWS_REGION", "us-west-2");
 });
 
-it("the secrets that PROVIDERS names are handed over, an empty variable is none", () => {
+it("passes secrets that PROVIDERS names, and ignores empty variables", () => {
   vi.stubEnv("PROVIDERS", '[{"id":"vllm","secret":"VLLM_KEY"}]');
   vi.stubEnv("VLLM_KEY", "one of vLLM's");
   expect(developerBindings("eu")).toHaveProperty("VLLM_KEY", "one of vLLM's");

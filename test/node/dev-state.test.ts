@@ -24,7 +24,7 @@ async function started(directory: string) {
   return { code: await program.ended, said: program.output() };
 }
 
-it("a second npm start on one state says so and stops, and touches nothing", async () => {
+it("stops a second npm start on one state, which changes nothing", async () => {
   const directory = folder("taken");
   lockState(directory);
   const lock = readFileSync(path.join(directory, "lock.json"), "utf8");
@@ -35,7 +35,7 @@ it("a second npm start on one state says so and stops, and touches nothing", asy
   expect(existsSync(path.join(directory, "secrets.json"))).toBe(false);
 });
 
-it("a lock whose process is gone, or is another one by now, is taken over", async () => {
+it("replaces a lock whose process is gone or another one", async () => {
   const child = spawn(process.execPath, ["-e", ""]);
   await once(child, "exit");
   for (const owner of [
@@ -49,7 +49,7 @@ it("a lock whose process is gone, or is another one by now, is taken over", asyn
   }
 });
 
-it("refuses a state whose owner is gone while workerd processes of its group still run", async () => {
+it("rejects a state whose owner is gone while workerd processes of its group still run", async () => {
   const leader = spawn(
     process.execPath,
     [
@@ -67,7 +67,7 @@ it("refuses a state whose owner is gone while workerd processes of its group sti
   await vi.waitFor(() => lockState(directory), { timeout: 60_000 }); // once init has reaped it
 });
 
-it("each pair of ports has a state of its own, and DEV_DIR goes before it", () => {
+it("uses one state per pair of ports, unless DEV_DIR is set", () => {
   vi.stubEnv("DEV_DIR", undefined);
   const usual = stateDirectory();
   expect(path.basename(usual)).toBe(".dev");
@@ -81,7 +81,7 @@ it("each pair of ports has a state of its own, and DEV_DIR goes before it", () =
 });
 
 it.each(["demo.json", "secrets.json"])(
-  "a state whose %s cannot be read is given nothing new: npm start says so and stops",
+  "stops npm start for a state whose %s can't be read, and changes nothing",
   async (file) => {
     const directory = folder(`cut-${file}`);
     mkdirSync(directory);
@@ -93,7 +93,7 @@ it.each(["demo.json", "secrets.json"])(
   },
 );
 
-it("regions without the secrets that made their keys are not started with others", () => {
+it("rejects regions whose secrets are lost", () => {
   const directory = folder("lost");
   mkdirSync(path.join(directory, "eu"), { recursive: true });
   expect(() => localSecrets(directory)).toThrow(/has lost its secrets\.json/);

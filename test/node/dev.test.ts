@@ -59,7 +59,7 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-it("npm start sells completions in both regions, and a restart keeps balance and keys", async () => {
+it("sells completions in both regions with npm start, and keeps balance and keys across a restart", async () => {
   const demo = await start();
   const left: number[] = [];
   for (const region of [demo.eu, demo.us]) {
@@ -86,7 +86,7 @@ it("npm start sells completions in both regions, and a restart keeps balance and
 });
 
 it.each(["npm start's own process", "the process that runs the regions"])(
-  "kill -9 of %s leaves no process behind, and the next start has the state",
+  "leaves no process after kill -9 of %s, and keeps its state",
   async (killed) => {
     const [leader] = childPids(dev.child.pid);
     const running = childPids(leader);
@@ -98,7 +98,7 @@ it.each(["npm start's own process", "the process that runs the regions"])(
   },
 );
 
-it("the login that npm start prints ends in an account", async () => {
+it("creates an account with the login that npm start prints", async () => {
   const printed = /log in as a person: (\S+) \(Continue with this machine, as (\w+)\)/;
   const [, url = "", name] = printed.exec(dev.output()) ?? [];
   const account = ACCOUNTS.find((one) => one.name === name);
@@ -106,13 +106,13 @@ it("the login that npm start prints ends in an account", async () => {
   expect(await enterLocally(url, account, "log_in")).toBe("/console/#/");
 });
 
-it("the demo's secrets are readable for their owner alone", () => {
+it("makes the demo's secrets readable for their owner only", () => {
   for (const file of ["demo.json", "secrets.json"]) {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
   }
 });
 
-it("secrets from before the regions were linked are completed, kept, and the same next time", () => {
+it("completes an older state's secrets, and keeps them", () => {
   const older = path.join(directory, "older");
   mkdirSync(older);
   const kept = { KEY_SECRETS: `a:${"k".repeat(64)}`, ADMIN_TOKEN: "t".repeat(64) };

@@ -28,11 +28,11 @@ const SHAPES = [
 ];
 
 describe.each([...DOOR_ROWS, ...NATIVE_ROWS])(
-  "a client of the door $title that resets its connection",
+  "a client of $title that resets its connection",
   (row) => {
     const { good: model } = row.models;
     for (const { shape, stream, text } of SHAPES.filter((one) => row.streams || !one.stream)) {
-      it(`resolves every hold and charges what was generated once, at every byte, by ${EVERY}, of ${shape}`, async () => {
+      it(`charges the generated output once, at every byte, by ${EVERY}, of ${shape}`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
         const points = await leaveAtEveryByte(regions.eu, body, cuts);

@@ -13,14 +13,14 @@ const STATEMENTS = BLOCKS.flatMap(({ page, text }) =>
   [...text.matchAll(/--command\s+(?:\\\n\s*)?"([^"]+)"/g)].map(([, sql = ""]) => ({ page, sql })),
 );
 
-it("the pages' shell blocks have valid syntax", () => {
+it("finds valid syntax in every shell block of the pages", () => {
   for (const { page, text } of BLOCKS) {
     const { status, stderr } = spawnSync("bash", ["-n"], { input: text, encoding: "utf8" });
     expect([page, text, stderr, status]).toEqual([page, text, "", 0]);
   }
 });
 
-it("the pages run only npm scripts that exist", () => {
+it("finds only existing npm scripts in the pages", () => {
   const { scripts } = JSON.parse(readPage("package.json")) as { scripts: Record<string, string> };
   const run = BLOCKS.flatMap(({ text }) =>
     [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name = ""]) => name),
@@ -29,7 +29,7 @@ it("the pages run only npm scripts that exist", () => {
   expect(run.filter((name) => scripts[name] === undefined)).toEqual([]);
 });
 
-it("each SQL statement of the pages runs on a database with all migrations", () => {
+it("runs each SQL statement of the pages on a migrated database", () => {
   const database = new DatabaseSync(":memory:");
   for (const query of readMigrations().flatMap(({ queries }) => queries)) database.exec(query);
   expect(STATEMENTS.length).toBeGreaterThan(0);

@@ -62,7 +62,7 @@ async function get(
   return { status, type, text: await response.text(), csp };
 }
 
-it("every page is served below /docs as HTML and as Markdown, with links that lead somewhere", async () => {
+it("serves every page below /docs as HTML and Markdown, without broken links", async () => {
   const served = new Set(["/docs/"]);
   const broken: string[] = [];
   for (const at of served) {
@@ -86,7 +86,7 @@ it("every page is served below /docs as HTML and as Markdown, with links that le
   expect((await get("/docs/errors")).text).toContain('id="insufficient_balance"');
 });
 
-it("tells browsers to stay on https, also without the Worker", async () => {
+it("sets strict-transport-security, also without the Worker", async () => {
   for (const at of ["/console/", "/docs/", "/docs/start", "/openapi.json", "/llms.txt"]) {
     // oxlint-disable-next-line no-await-in-loop -- five in all
     const { headers } = await fetch(new URL(at, places.eu.url));
@@ -94,7 +94,7 @@ it("tells browsers to stay on https, also without the Worker", async () => {
   }
 });
 
-it("/openapi.json and /llms.txt are served, and the API answers its own paths", async () => {
+it("serves /openapi.json and /llms.txt, and the API its own paths", async () => {
   const { openapi, paths } = JSON.parse((await get("/openapi.json")).text) as {
     openapi: string;
     paths: object;
@@ -109,7 +109,7 @@ it("/openapi.json and /llms.txt are served, and the API answers its own paths", 
   }
 });
 
-it("browsers get a page at / and at unknown addresses, and programs get JSON", async () => {
+it("returns a page to browsers at / and unknown addresses, and JSON to programs", async () => {
   const accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
   const ask = async (at: string) => fetch(new URL(at, places.eu.url), { headers: { accept } });
   for (const [at, status, words] of [
@@ -136,7 +136,7 @@ it("browsers get a page at / and at unknown addresses, and programs get JSON", a
   expect(await (await fetch(new URL("/", places.eu.url))).json()).toHaveProperty("error");
 });
 
-it("an address from before pages had an audience leads to where the page is now", async () => {
+it("redirects old addresses of pages", async () => {
   for (const [old, now] of [
     ["/docs/errors", "/docs/use/errors"],
     ["/docs/internals/decisions/", "/docs/develop/decisions/"],
@@ -149,7 +149,7 @@ it("an address from before pages had an audience leads to where the page is now"
 });
 
 it.each(pages)(
-  "shows for each command of %s the answer that it gives",
+  "shows the actual response of each command of %s",
   async (page) => {
     const own = path.join(directory, page.replaceAll("/", "-"));
     mkdirSync(own);

@@ -76,7 +76,7 @@ function expectId({ idPrefix }: DoorRow, { headers, text }: Told): void {
   if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
 }
 
-it("every door has its row", () => {
+it("covers every endpoint", () => {
   expect(DOOR_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
     ENDPOINTS.map(({ name, path }) => [name, path]),
   );
@@ -84,7 +84,7 @@ it("every door has its row", () => {
 
 const ROWS = [...DOOR_ROWS, ...NATIVE_ROWS];
 
-describe.each(ROWS)("the door $title", (row: DoorRow) => {
+describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
   const { good, failing, second, breaking, routes } = row.models;
   const { path } = row;
   const shapes = row.streams ? [false, true] : [false];
@@ -93,7 +93,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 
   it.each(cases)(
-    "answers, with its receipt, and charges once what it says: $place, streamed $stream",
+    "returns its receipt, and charges the reported cost once: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const { status, headers, text } = await ask(place, account.key, {
@@ -113,7 +113,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
   );
 
   it.each(cases)(
-    "goes on at the next route before the first byte: $place, streamed $stream",
+    "fails over before the first byte: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const body = bodyOf(second, stream);
@@ -125,7 +125,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
   );
 
   it.each(cases)(
-    "refuses in its own shape when no route answers, and charges nothing: $place, streamed $stream",
+    "returns its own error format if no route works, without a charge: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const body = bodyOf(failing, stream);
@@ -137,7 +137,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
   );
 
   it.runIf(row.streams).each(PLACES)(
-    "says in its own shape that a stream broke off, and charges nothing for it: %s",
+    "reports a broken stream in its own format, without a charge: %s",
     async (place) => {
       const account = await open();
       const body = bodyOf(breaking, true);
@@ -151,7 +151,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
   );
 
   it.each(cases)(
-    "runs once for an Idempotency-Key, and refuses its repeat in its own shape: $place, streamed $stream",
+    "runs once per Idempotency-Key, and rejects a repeat in its own format: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };
@@ -165,7 +165,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     },
   );
 
-  it.each(PLACES)("meters the end user that x-end-user names: %s", async (place) => {
+  it.each(PLACES)("meters the end user of x-end-user: %s", async (place) => {
     const account = await open();
     const user = `u-${randomUUID()}`;
     const headers = { "x-end-user": user };
@@ -181,7 +181,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     expect(await charged(account)).toEqual([cost]);
   });
 
-  it("takes one end user, in the header, in the body or in both, and not two", async () => {
+  it("accepts one end user, in the header, the body or both, but not two", async () => {
     const account = await open();
     const headers = { "x-end-user": "one" };
     const both = await ask("home", account.key, {
@@ -200,7 +200,7 @@ describe.each(ROWS)("the door $title", (row: DoorRow) => {
     expect(await charged(account)).toHaveLength(1);
   });
 
-  it.each(PLACES)("refuses in its own shape, and holds nothing: %s", async (place) => {
+  it.each(PLACES)("returns its own error format, and holds nothing: %s", async (place) => {
     const account = await open();
     const { key } = account;
     const { types } = row;

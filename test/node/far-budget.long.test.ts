@@ -62,7 +62,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 }
 
 it.each([false, true])(
-  "a completion away from home (stream %s): two object calls here, two at home and the register's once in 15 s, no D1",
+  "calls two objects here, two at home and a register once in 15 s, no D1 (stream %s)",
   async (stream) => {
     const { key } = await openFar(regions);
     const { us, eu, tookMs } = await costOf(key, stream);
@@ -75,7 +75,7 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  "a completion with a regional key (stream %s): two object calls, and the other region does not hear of it",
+  "calls two objects for a regional key, and not the other region (stream %s)",
   async (stream) => {
     const { key } = await Account.open(() => regions.us);
     const { us, eu } = await costOf(key, stream);
@@ -94,7 +94,7 @@ async function countsAtHome(key: string): Promise<Counts> {
   return countsOf(regions.us);
 }
 
-it("a key with a budget and a token limit costs no call more than one without, and at most a row", async () => {
+it("costs no more calls for a key with budget and token limit, and at most one more row", async () => {
   const { key } = await Account.open(() => regions.us);
   const terms = { budget_dollars: 1, budget_period: "day", tpm_limit: 100_000 };
   const made = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });
@@ -106,7 +106,7 @@ it("a key with a budget and a token limit costs no call more than one without, a
   expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
 });
 
-it("a call that the book answers is counted: none above is no counter that sleeps", async () => {
+it("counts database calls where they occur, so that zero is meaningful", async () => {
   const { key } = await Account.open(() => regions.us);
   await countsOf(regions.us);
   const answer = await call(regions.us, key, "/keys");

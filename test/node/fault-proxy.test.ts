@@ -71,7 +71,7 @@ async function fateOf(tag: string): Promise<string> {
   }
 }
 
-it("passes host, headers, body and reply as they are", async () => {
+it("passes host, headers, body and reply unchanged", async () => {
   const response = await post("a");
   expect([response.status, response.headers.get("x-from")]).toEqual([201, "target"]);
   expect(await response.text()).toBe(REPLY);
@@ -90,7 +90,7 @@ it.each<[Fault, string, number]>([
   ["resend", `answered 201 ${REPLY}`, 2],
   ["garbage", "answered 200 <html>", 0],
   ["5xx", "answered 503 {}", 0],
-])("%j: the client sees %s, the target %i requests", async (fault, fate, reached) => {
+])("applies %j: the client gets %s, the target %i requests", async (fault, fate, reached) => {
   await proxy.set(fault);
   expect(await fateOf("a")).toBe(fate);
   await expect.poll(() => heard.length).toBe(reached);
@@ -99,7 +99,7 @@ it.each<[Fault, string, number]>([
   expect(await fateOf("b")).toBe(`answered 201 ${REPLY}`);
 });
 
-it("redirects to the target, which a client that follows would reach", async () => {
+it("redirects to the target", async () => {
   await proxy.set("redirect");
   expect((await post("a")).status).toBe(201);
   expect(heard).toMatchObject([
@@ -108,7 +108,7 @@ it("redirects to the target, which a client that follows would reach", async () 
   expect(proxy.counts).toMatchObject({ received: 1, forwarded: 0 });
 });
 
-it("does to each request what is chosen for it, and counts by path", async () => {
+it("applies the chosen fault per request, and counts by path", async () => {
   await proxy.set((operation, body) =>
     operation === "path?q=1" && body === "body of b" ? "garbage" : "pass",
   );
@@ -119,7 +119,7 @@ it("does to each request what is chosen for it, and counts by path", async () =>
   expect(proxy.counts.operations).toEqual({ "path?q=1": 2 });
 });
 
-it("delays a request, and forwards it then; others pass meanwhile", async () => {
+it("delays a request while others pass", async () => {
   proxy.delayMs = 200;
   await proxy.set("delay");
   const sentMs = performance.now();
@@ -133,7 +133,7 @@ it("delays a request, and forwards it then; others pass meanwhile", async () => 
   expect(heard).toHaveLength(2);
 });
 
-it("delays a reply, after a request that was forwarded at once", async () => {
+it("delays a reply after forwarding its request immediately", async () => {
   proxy.delayMs = 200;
   await proxy.set("delay-reply");
   const response = await post("late");
@@ -143,7 +143,7 @@ it("delays a reply, after a request that was forwarded at once", async () => {
   expect(heard[0]?.atMs).toBeLessThanOrEqual(repliedMs - 200 + EARLY_MS);
 });
 
-it("forwards a held request after a later one has passed, or alone after a while", async () => {
+it("forwards a held request after a later one, or after a while", async () => {
   proxy.reorderMaxMs = 100_000;
   await proxy.set("reorder");
   const first = post("first");
@@ -157,7 +157,7 @@ it("forwards a held request after a later one has passed, or alone after a while
   expect(heard.map(({ tag }) => tag)).toEqual(["second", "first", "alone"]);
 });
 
-it("draws the same faults from the same seed, about as often as told", async () => {
+it("draws the same faults from a seed, at about the configured rate", async () => {
   const odds = { garbage: 0.3, "5xx": 0.2 } as const;
   const drawn = async (seed: number): Promise<number[]> => {
     await proxy.set({ seed, odds });

@@ -38,13 +38,13 @@ function told(region: TestRegion, id: string): readonly unknown[] {
     .map(({ route, status, failure }) => [route, status, failure]);
 }
 
-describe("a write that is forwarded", () => {
+describe("a forwarded write", () => {
   it.each([
     ["duplicate", 201],
     ["resend", 503],
     ["lose-reply", 503],
     ["reset-after", 503],
-  ] as const)("%s on its way: %i, and one key is made", async (fault, status) => {
+  ] as const)("creates one key when its message is %s: %i", async (fault, status) => {
     const account = await openFar(regions);
     expect(await statusOf(regions.us, account.key)).toBe(200);
     const before = (await keysOf(account)).length;
@@ -67,7 +67,7 @@ describe("a write that is forwarded", () => {
     expect(await keysOf(account)).toHaveLength(before + 1);
   });
 
-  it("duplicated: a DELETE is answered as one", async () => {
+  it("returns one result for a duplicated DELETE", async () => {
     const account = await openFar(regions);
     const { id } = await makeKey(regions, account.key);
     await regions.toEu.set("duplicate");
@@ -75,7 +75,7 @@ describe("a write that is forwarded", () => {
     expect([gone.status, await gone.json()]).toMatchObject([200, { id, revoked: true }]);
   });
 
-  it("20 keys made and revoked through both regions at once: home alone has them, each once", async () => {
+  it("stores 20 keys created and revoked concurrently in both regions only at home, once", async () => {
     const account = await openFar(regions);
     const through = (i: number) => (i % 2 === 0 ? regions.eu : regions.us);
     const made = await Promise.all(
@@ -109,8 +109,8 @@ describe("a write that is forwarded", () => {
   });
 });
 
-describe("a read with a global key away from home", () => {
-  it("shows what was spent here though it could not be told before", async () => {
+describe("a read with a global key in another region", () => {
+  it("includes spend here that could not be reported before", async () => {
     const account = await openFar(regions);
     await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
     const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
@@ -125,11 +125,11 @@ describe("a read with a global key away from home", () => {
   });
 });
 
-describe("a request that is forwarded", () => {
+describe("a forwarded request", () => {
   it.each([
     ["/users/nobody", 404, "/v1/users/:external_id{.+}", "not_found"],
     ["/balance", 200, "/v1/balance", null],
-  ])("%s is found in both logs by the id that its client was told", async (path, ...expected) => {
+  ])("appears in both logs under the client's request ID: %s", async (path, ...expected) => {
     const [status, route, failure] = expected;
     const account = await openFar(regions);
     const answer = await call(regions.us, account.key, path, {
@@ -150,10 +150,10 @@ describe("a request that is forwarded", () => {
   });
 });
 
-describe("what is not forwarded", () => {
+describe("a request that is never forwarded", () => {
   const CREDITS = { amount_micro: 5, reference: "never" };
 
-  it("an operator's calls: a key opens none of them, and nothing of it crosses the link", async () => {
+  it("includes operators' calls, which a key can't make", async () => {
     const { key, orgId } = await openFar(regions);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
@@ -181,7 +181,7 @@ describe("what is not forwarded", () => {
     ["/v1/messages/count_tokens"],
     ["/internal/v1/lookup"],
     ["/healthz"],
-  ])("%s, though a peer signs it: home carries nothing out", async (path) => {
+  ])("includes %s, even if a peer signs it", async (path) => {
     const account = await openFar(regions);
     const isRead = path.startsWith("/v1/models") || path === "/healthz";
     const text = path.includes("completion") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);

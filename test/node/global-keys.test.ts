@@ -52,7 +52,7 @@ async function both(account: Account, path: string) {
 }
 
 describe("a global key in the other region", () => {
-  it("completes, streams and embeds with the SDK; home's balance falls by exactly the cost", async () => {
+  it("completes, streams and embeds with the SDK, and is charged exactly at home", async () => {
     const account = await open();
     const client = new OpenAI({ apiKey: account.key, baseURL: regions.us.baseUrl, maxRetries: 0 });
     const json = await client.chat.completions
@@ -83,7 +83,7 @@ describe("a global key in the other region", () => {
     expect(await account.standing()).toMatchObject({ open_holds: 0, held_micro: 0 });
   });
 
-  it("the generation at home names the region that served, the key and the end user", async () => {
+  it("stores at home the serving region, key and end user of a request", async () => {
     const account = await open();
     const answer = await inUs(account, "/chat/completions", {
       body: { model: "sandbox/echo", messages: HELLO, user: "far-ann" },
@@ -104,7 +104,7 @@ describe("a global key in the other region", () => {
   });
 
   it.each(["/balance", "/keys", "/users", "/usage", "/alerts", "/users/nobody", "/nothing"])(
-    "%s is what home answers",
+    "returns home's response for %s",
     async (path) => {
       const account = await open();
       const [home, away] = await both(account, path);
@@ -112,7 +112,7 @@ describe("a global key in the other region", () => {
     },
   );
 
-  it("writes are home's: an end user, a key, its revocation", async () => {
+  it("writes at home: an end user, a key and its revocation", async () => {
     const account = await open();
     const created = await inUs(account, "/users", {
       body: { external_id: "a/b %41 ü", daily_quota_dollars: 8.2 },
@@ -134,7 +134,7 @@ describe("a global key in the other region", () => {
     expect(await gone.json()).toMatchObject({ id: key.id, revoked: true });
   });
 
-  it("request id and rate limit are this region's; each region counts its own minute", async () => {
+  it("has each region's own request ID and rate limit", async () => {
     const account = await open(3);
     for (const left of ["2", "1", "0"]) {
       const answers = [await account.call("/balance"), await inUs(account, "/balance")];
@@ -151,7 +151,7 @@ describe("a global key in the other region", () => {
     expect((await inUs(account, "/balance")).status).toBe(429);
   });
 
-  it("a limit of 1 admits one of 200 at once where the key was never used", async () => {
+  it("admits one of 200 concurrent first uses at a limit of 1", async () => {
     const account = await open(1);
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => inUs(account, "/models").then((answer) => answer.status)),
@@ -160,13 +160,13 @@ describe("a global key in the other region", () => {
     expect(answers.filter((status) => status === 429)).toHaveLength(199);
   });
 
-  it("models are this region's own, for a key that lives", async () => {
+  it("lists this region's own models", async () => {
     const account = await open();
     const answer = await inUs(account, "/models/sandbox/echo");
     expect([answer.status, await answer.json()]).toMatchObject([200, { id: "sandbox/echo" }]);
   });
 
-  it("refusals are home's: 402 with integers, 429 for a quota", async () => {
+  it("returns home's errors: 402 with integers, 429 for a quota", async () => {
     const poor = await Account.open(() => regions.eu, { keyScope: "global", credits: 0 });
     const body = { model: "sandbox/echo", messages: HELLO };
     const refused = await inUs(poor, "/chat/completions", { body });
@@ -182,8 +182,8 @@ describe("a global key in the other region", () => {
   });
 });
 
-describe("a global key whose home is away", () => {
-  it("503 home_region_unreachable for everything, never 401; a regional key does not notice", async () => {
+describe("a global key whose home is unavailable", () => {
+  it("gets 503 home_region_unreachable for every call, never 401, unlike a regional key", async () => {
     const alone = await startKeptRegion(); // the EU; nothing listens where it looks for the US
     const { key } = await Account.open(() => regions.us, { keyScope: "global" });
     const { baseUrl: baseURL } = alone.region();

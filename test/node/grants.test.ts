@@ -56,8 +56,8 @@ function capSent(): unknown {
   return mock.requests.at(-1)?.json["max_tokens"];
 }
 
-describe("a request whose whole output is not affordable", () => {
-  it("gets what half of the balance pays for, says so, and the upstream sees that cap", async () => {
+describe("a request whose whole output exceeds the balance", () => {
+  it("gets a cap for half of the balance, reported to client and upstream", async () => {
     const credits = twice(promptBound + 500 * OUTPUT + 1) + 1;
     const account = await open(credits);
     const response = await account.chat(request);
@@ -68,7 +68,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(await account.balance()).toBe(credits - cost);
   });
 
-  it("gets all that is free with a cap of its own, streamed too", async () => {
+  it("gets all of the balance with its own cap, also streamed", async () => {
     const account = await open(promptBound + 700 * OUTPUT);
     const response = await account.chat({ ...request, stream: true, max_completion_tokens: 5000 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("700");
@@ -76,7 +76,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(capSent()).toBe(700);
   });
 
-  it("gets a third each with three choices", async () => {
+  it("gets a third per choice with three choices", async () => {
     const account = await open(twice(promptBound + 3 * 200 * OUTPUT + 5) + 1);
     const response = await account.chat({ ...request, n: 3 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("200");
@@ -84,7 +84,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(mock.requests.at(-1)?.json["n"]).toBe(3);
   });
 
-  it("gets down to the least output, and is rejected one micro-credit below", async () => {
+  it("gets at least the minimum output, and is rejected one micro-credit below", async () => {
     const least = promptBound + LEAST_OUTPUT * OUTPUT;
     const fits = await (await open(least)).chat(request);
     expect([fits.status, fits.headers.get("x-granted-max-tokens")]).toEqual([200, "64"]);
@@ -98,7 +98,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(mock.requests).toHaveLength(calls);
   });
 
-  it("says nothing when all of it was affordable, and still names a cap upstream", async () => {
+  it("has no granted-cap header if all is affordable, but an explicit cap upstream", async () => {
     const whole = promptBound + DEFAULT_OUTPUT * OUTPUT;
     const account = await open(twice(whole));
     const response = await account.chat(request);
@@ -115,7 +115,7 @@ describe("a request whose whole output is not affordable", () => {
     expect(capSent()).toBe(DEFAULT_OUTPUT);
   });
 
-  it("never answers below 0, though the upstream reports more than it was allowed", async () => {
+  it("leaves no balance below 0, even if the upstream exceeds the cap", async () => {
     mock.script((_, response) => {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(
@@ -141,7 +141,7 @@ describe("a request whose whole output is not affordable", () => {
 describe("an end user's nearly used quota", () => {
   const withUser = { ...request, user: "ann" };
 
-  it("grants half of what is left, all of it to a cap, says so, and the upstream sees that cap", async () => {
+  it("grants half of the rest, or all to an explicit cap, reported to client and upstream", async () => {
     const account = await open(1_000_000);
     const quota = twice(promptBound + 300 * OUTPUT);
     await account.settings({ defaultUserDailyQuotaMicro: quota });
@@ -159,7 +159,7 @@ describe("an end user's nearly used quota", () => {
     ["daily", "defaultUserDailyQuotaMicro"],
     ["monthly", "defaultUserMonthlyQuotaMicro"],
   ] as const)(
-    "%s: grants while the least fits, then is a 429 that says do not retry",
+    "grants while the minimum fits, then returns 429 without a retry: %s",
     async (name, field) => {
       const account = await open(1_000_000);
       const least = promptBound + LEAST_OUTPUT * OUTPUT;

@@ -47,8 +47,8 @@ function leave(connections: readonly RawConnection[]): Promise<unknown> {
   return Promise.all(connections.map((one) => one.reset()));
 }
 
-describe("requests at once, decided before any settles", () => {
-  it("hold exactly what the balance has: 100 of 200; the others are told what is free and needed, and to come back", async () => {
+describe("concurrent requests before any settlement", () => {
+  it("hold exactly the balance: 100 of 200; the others get a retryable 402 with amounts", async () => {
     const least = await leastOf(request);
     const account = await open(ADMITTED * least);
     const connections = await flood(account, ASKED, request);
@@ -85,7 +85,7 @@ describe("requests at once, decided before any settles", () => {
     expect(await account.differences()).toEqual([]);
   });
 
-  it("hold a new user's default quota and no more: 10 of 100", async () => {
+  it("hold exactly a new user's default quota: 10 of 100", async () => {
     const least = await leastOf(request);
     const account = await open(1_000_000);
     const quota = 10 * least;
@@ -109,7 +109,7 @@ describe("requests at once, decided before any settles", () => {
     expect(1_000_000 - credits_micro).toBeLessThanOrEqual(quota);
   });
 
-  it("never spend more than the default quota of a new user while others settle", async () => {
+  it("never exceed a new user's default quota while others settle", async () => {
     const quick = { ...request, model: "sandbox/echo", stream: false, user: "never seen" };
     const account = await open(1_000_000);
     const quota = 10 * (await leastOf(quick));
@@ -131,8 +131,8 @@ describe("requests at once, decided before any settles", () => {
   });
 });
 
-describe("a refusal that no open hold causes", () => {
-  it("says do not retry: the balance is too low", async () => {
+describe("a rejection without open holds", () => {
+  it("has x-should-retry: false for an insufficient balance", async () => {
     const response = await (await open(1)).chat(request);
     expect(response.status).toBe(402);
     expect(await response.json()).toMatchObject({
@@ -142,7 +142,7 @@ describe("a refusal that no open hold causes", () => {
     expect(response.headers.get("x-should-retry")).toBe("false");
   });
 
-  it("still answers every read at a balance of 0", async () => {
+  it("leaves every read available at a balance of 0", async () => {
     const account = await open(0);
     expect((await account.chat(request)).status).toBe(402);
     for (const path of ["/balance", "/models", "/models/sandbox/echo"]) {
@@ -151,7 +151,7 @@ describe("a refusal that no open hold causes", () => {
     expect(await account.balance()).toBe(0);
   });
 
-  it("a credit past what a whole number holds is refused, and the balance stays", async () => {
+  it("leaves the balance unchanged for a credit beyond the safe integers", async () => {
     const account = await open(0);
     const credit = (amountMicro: number, reference: string) =>
       postCredits({ url: regions.eu.adminUrl, token: ADMIN_TOKEN }, account.orgId, {

@@ -89,7 +89,7 @@ const LOUD: readonly RequestFault[] = ["reset-before", "reset-after", "garbage",
 /** Home has done what was asked, and its answer was lost. */
 const DONE_AT_HOME: ReadonlySet<RequestFault> = new Set(["lose-reply", "half-open", "reset-after"]);
 
-it("a home that is silent, slow, broken or garbled: 503 home_region_unreachable in time for every kind of call, nothing charged, no hold left", async () => {
+it("returns 503 home_region_unreachable in time for each failure of home, without charge or hold", async () => {
   const faults = [...SILENT, ...LOUD];
   const victims = await Promise.all(
     faults.flatMap((fault) => [victimOf(fault, true), victimOf(fault, false)]),
@@ -122,7 +122,7 @@ it("a home that is silent, slow, broken or garbled: 503 home_region_unreachable 
 const farChat = ({ key }: Account): Promise<number> =>
   statusOf(regions.us, key, "/chat/completions", CHAT);
 
-it("a key that dies between home's grant, whose answer is lost, and its repeat: 401, and the hold is given back", async () => {
+it("returns 401 and releases the hold for a key revoked between a lost grant and its retry", async () => {
   const account = await openFar(regions);
   const key = await makeKey(regions, account.key);
   expect(await chat(regions.us, key)).toBe(200);
@@ -143,7 +143,7 @@ it("a key that dies between home's grant, whose answer is lost, and its repeat: 
   await regions.toUs.set("pass");
 });
 
-it("home holds after the peer gave up: the void wins, whichever came first", async () => {
+it("lets the void win if home holds after the peer gave up, in either order", async () => {
   const [early, late] = await Promise.all([victimOf("delay", true), victimOf("lose-reply", true)]);
   const choose = faultFor([early, late]);
   const voids: string[] = [];
@@ -162,7 +162,7 @@ it("home holds after the peer gave up: the void wins, whichever came first", asy
   await Promise.all([early, late].map(({ account }) => expectUntouched(account)));
 });
 
-it("connections refused: 503 for a global key; a regional key of either region does not notice", async () => {
+it("returns 503 for a global key if home refuses connections, without effect on regional keys", async () => {
   const account = await openFar(regions);
   const near = {
     eu: await Account.open(() => regions.eu),

@@ -43,11 +43,11 @@ const messages = [{ role: "user", content: "one two" }];
 const CHAT: Asked = ["/chat/completions", { model: "sandbox/echo", messages }];
 const KEYS: Asked = ["/keys", { name: "ci" }];
 
-describe("an Idempotency-Key of a global key means the same in both regions:", () => {
+describe("an Idempotency-Key of a global key", () => {
   it.each([
     ["home-first", "eu", "us"],
     ["away-first", "us", "eu"],
-  ] as const)("a completion, %s", async (how, one, other) => {
+  ] as const)("works the same in both regions for a completion, %s", async (how, one, other) => {
     const before = await charged(account);
     const first = await send(regions[one], how, CHAT);
     expect(first.status).toBe(200);
@@ -63,7 +63,7 @@ describe("an Idempotency-Key of a global key means the same in both regions:", (
     expect(await charged(account)).toEqual([...before, first.id]);
   });
 
-  it("30 completions at once, half of them away: one runs", async () => {
+  it("runs one of 30 concurrent completions, half of them in another region", async () => {
     const before = await charged(account);
     const asked = Array.from({ length: 30 }, (_, i) =>
       send(i % 2 === 0 ? regions.eu : regions.us, "at-once", CHAT),
@@ -74,7 +74,7 @@ describe("an Idempotency-Key of a global key means the same in both regions:", (
     expect(await charged(account)).toHaveLength(before.length + 1);
   });
 
-  it("a key is made once, whichever region is asked", async () => {
+  it("creates one key, whichever region is called", async () => {
     const first = await send(regions.us, "a-key", KEYS);
     expect(first.status).toBe(201);
     for (const region of [regions.eu, regions.us]) {

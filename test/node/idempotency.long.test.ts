@@ -38,7 +38,7 @@ function open(body: object): Promise<RawConnection> {
 
 describe("one Idempotency-Key", () => {
   it.each([false, true])(
-    "runs one of 50 requests at once, streamed %s; 49 learn to wait or that it ran",
+    "runs one of 50 concurrent requests, streamed %s; 49 get a 409",
     async (stream) => {
       const before = world.mock.requests.length;
       const body = { ...BODY, stream };
@@ -58,7 +58,7 @@ describe("one Idempotency-Key", () => {
     },
   );
 
-  it("works again after a 502, and then is used up", async () => {
+  it("works again after a 502, and is then used", async () => {
     world.next("fail", "fail"); // the gateway itself asks twice
     expect((await send()).status).toBe(502);
     const second = await send();
@@ -76,7 +76,7 @@ describe("one Idempotency-Key", () => {
     },
   );
 
-  it("names what a client that left in mid-stream paid for", async () => {
+  it("returns the charged request of a client that disconnected mid-stream", async () => {
     const body = { model: "sandbox/slow-stream", messages, stream: true };
     const client = await open(body);
     expect(await client.readUntil((received) => received.includes("data: {"))).toBe(true);
@@ -86,7 +86,7 @@ describe("one Idempotency-Key", () => {
     expect(await paid()).toEqual([id]);
   });
 
-  it("survives a region that was killed or restarted since", async () => {
+  it("survives a kill or restart of the region", async () => {
     const first = await send();
     const replay = { status: 409, code: "idempotency_replay", made: first.made };
     await killRegion(world.kept.region());
@@ -100,7 +100,7 @@ describe("one Idempotency-Key", () => {
     expect(await paid()).toEqual([first.made]);
   });
 
-  it("stays in progress until the hold of a dead region's request ends, then is free", async () => {
+  it("stays in progress until the hold of a killed region's request expires", async () => {
     const never = Promise.withResolvers<void>();
     world.next(never.promise);
     const before = world.mock.requests.length;
@@ -116,7 +116,7 @@ describe("one Idempotency-Key", () => {
     never.resolve();
   });
 
-  it("makes one key for POST /v1/keys, though the region was killed after it", async () => {
+  it("creates one key for POST /v1/keys, even if the region is killed after it", async () => {
     const first = await createKey();
     const { id } = (await first.json()) as { id: string };
     expect(first.status).toBe(201);

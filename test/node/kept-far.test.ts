@@ -73,7 +73,7 @@ const kept = (region: TestRegion): readonly string[] =>
     /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),
   );
 
-it("a conversation goes on in either region as if it had been sent whole, and lies at home alone", async () => {
+it("continues a conversation in either region as if sent in full, and stores it at home only", async () => {
   const { eu, us } = regions;
   for (const [here, there] of [
     [eu, us],
@@ -117,7 +117,7 @@ it("a conversation goes on in either region as if it had been sent whole, and li
   expect(kept(us)).toEqual([]);
 });
 
-it("home away: to go on is 503, and an answer that was begun is given, though it cannot be kept", async () => {
+it("returns 503 for a continuation without home, but completes a started response", async () => {
   const { us, toEu } = regions;
   const first = await say(us, { input: "one" });
   await vi.waitFor(async () => {

@@ -29,7 +29,7 @@ async function kept(): Promise<Kept> {
   return JSON.parse(text) as Kept;
 }
 
-it("keeps nothing of ended requests, nor of an open stream its prompt", async () => {
+it("retains nothing of ended requests, nor an open stream's prompt", async () => {
   const { key } = await world.organization();
   expect((await world.ask(key, "good")).status).toBe(200);
   expect((await world.ask(key, "good", { stream: true })).status).toBe(200);

@@ -90,7 +90,7 @@ const PLACES = [
 ] as const;
 
 describe.each(PLACES)(
-  "a key whose budget pays for 20 worst cases, 200 requests at once at %s: %s %s",
+  "a key whose budget covers 20 maximum costs, with 200 concurrent requests at %s: %s %s",
   (_name, where, _kind, stream) => {
     /** A new organization's key with that budget, which the region has met. */
     async function world() {
@@ -135,7 +135,7 @@ describe.each(PLACES)(
       expect(await owner.differences()).toEqual([]);
     }
 
-    it("gives its secret rotated midway exactly 20 together with the old one", async () => {
+    it("admits exactly 20 together with a secret rotated midway", async () => {
       const made = await world();
       const { owner, one, open } = made;
       let fresh = "";
@@ -151,7 +151,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("gives exactly 20 with its register and its organization's wallet aborted midway", async () => {
+    it("admits exactly 20 with its register and wallet aborted midway", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

@@ -80,45 +80,40 @@ describe.each([
   { kind: "a key", name: "a peer", where: "us", make: limited },
   { kind: "a session", name: "home", where: "eu", make: session },
   { kind: "a session", name: "a peer", where: "us", make: session },
-] as const)("$kind whose budget pays for 20 worst cases, at $name", ({ where, make }) => {
-  it.each(FORMS)(
-    "gives 200 requests at once exactly 20 of them, and never a micro more: %s",
-    async (_, stream) => {
-      const body = { ...STALL, stream };
-      const each = await worstCase(body);
-      const micros = AFFORDABLE * each;
-      const { owner, one } = await make({ budget_dollars: micros / 1e6 });
-      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
-      const { granted, refused } = await flood(owner, () =>
-        openChat(regions[where], one.key, body),
-      );
-      expect(granted).toHaveLength(AFFORDABLE);
-      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
-      for (const answer of refused) {
-        expect(answer).toMatchObject({
-          status: 402,
-          error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
-        });
-      }
-      expect(await owner.standing()).toMatchObject({
-        held_micro: micros,
-        open_holds: AFFORDABLE,
+] as const)("$kind whose budget covers 20 maximum costs, at $name", ({ where, make }) => {
+  it.each(FORMS)("admits exactly 20 of 200 concurrent requests: %s", async (_, stream) => {
+    const body = { ...STALL, stream };
+    const each = await worstCase(body);
+    const micros = AFFORDABLE * each;
+    const { owner, one } = await make({ budget_dollars: micros / 1e6 });
+    expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
+    const { granted, refused } = await flood(owner, () => openChat(regions[where], one.key, body));
+    expect(granted).toHaveLength(AFFORDABLE);
+    expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+    for (const answer of refused) {
+      expect(answer).toMatchObject({
+        status: 402,
+        error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
       });
-      await Promise.all(granted.map((connection) => connection.reset()));
-      await owner.resolved();
+    }
+    expect(await owner.standing()).toMatchObject({
+      held_micro: micros,
+      open_holds: AFFORDABLE,
+    });
+    await Promise.all(granted.map((connection) => connection.reset()));
+    await owner.resolved();
 
-      // What is left of it is spent to its end, by answers that are charged.
-      const answered = await untilRefused(where, one, { ...ECHO, stream });
-      expect(answered).toBeGreaterThan(0);
-      await owner.resolved();
-      const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
-      const spent = -sumOf(charges);
-      expect(spent).toBeGreaterThan(0);
-      expect(spent).toBeLessThanOrEqual(micros);
-      expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
-      expect(await owner.differences()).toEqual([]);
-    },
-  );
+    // What is left of it is spent to its end, by answers that are charged.
+    const answered = await untilRefused(where, one, { ...ECHO, stream });
+    expect(answered).toBeGreaterThan(0);
+    await owner.resolved();
+    const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
+    const spent = -sumOf(charges);
+    expect(spent).toBeGreaterThan(0);
+    expect(spent).toBeLessThanOrEqual(micros);
+    expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+    expect(await owner.differences()).toEqual([]);
+  });
 });
 
 /** Completions one after the other until the budget has no more: how many there were. */
@@ -134,7 +129,7 @@ async function untilRefused(where: Where, one: Limited, body: object): Promise<n
 }
 
 describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
-  it("403 for a model that is not in its list, by name or maker; those that are work", async () => {
+  it("return 403 for a model that isn't allowed by name or author", async () => {
     const { one } = await limited({ allowed_models: ["sandbox/echo"] });
     expect(await refusalOf(where, one, { ...ECHO, model: "sandbox/think" })).toMatchObject({
       status: 403,
@@ -143,7 +138,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect((await pays(where, one, ECHO)).status).toBe(200);
   });
 
-  it("a model in its list is allowed by its names, an alias alone", async () => {
+  it("allow a listed model by all its names, and an alias by itself", async () => {
     for (const [listed, statuses] of [
       ["echo", [200, 200, 200, 403]],
       ["smart", [403, 403, 200, 403]],
@@ -157,7 +152,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     }
   });
 
-  it("400 for another end user than its own, which its requests have without saying so", async () => {
+  it("return 400 for another end user than the key's, which is the default", async () => {
     const { owner, one } = await limited({ end_user: "ann" });
     expect(await refusalOf(where, one, { ...ECHO, user: "bob" })).toMatchObject({
       status: 400,
@@ -169,7 +164,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect(await users.json()).toMatchObject({ external_id: "ann" });
   });
 
-  it("429 with what is left when the tokens of its minute are used up, 400 for what can never fit", async () => {
+  it("return 429 with the rest for used-up tokens, and 400 for what never fits", async () => {
     const { owner, one } = await limited({ tpm_limit: 300 });
     const asked = { ...ECHO, max_tokens: 150 };
     const first = await pays(where, one, asked);
@@ -194,7 +189,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     await held.reset();
   });
 
-  it("403 for whatever would lift them: keys, quotas, settings, its own terms", async () => {
+  it("return 403 for changes of keys, quotas, settings and the terms themselves", async () => {
     const { owner, one } = await limited({ budget_dollars: 0.01 });
     const { orgId } = owner;
     const attempts = [
@@ -221,7 +216,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
   });
 
-  it("a change holds everywhere from its answer on, wherever it was asked", async () => {
+  it("change everywhere with the response, whichever region is called", async () => {
     const { owner, one } = await limited({ allowed_models: ["sandbox/echo"] });
     for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const patch = (body: object) =>
@@ -236,7 +231,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     }
   });
 
-  it("401 from the moment that it expires, for paid requests and for reads", async () => {
+  it("return 401 after expiry, for paid requests and reads", async () => {
     const { owner, one } = await limited({});
     for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const expires = new Date(Date.now() + 2500).toISOString();

@@ -60,7 +60,7 @@ async function cost(key: string): Promise<number> {
   return micro;
 }
 
-describe("a region that dies at the moment an answer is complete", () => {
+describe("a region that is killed when a response is complete", () => {
   it(`charged every stream whose [DONE] was read, ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
@@ -88,8 +88,8 @@ describe("a region that dies at the moment an answer is complete", () => {
   });
 });
 
-describe("a balance read right after an answer", () => {
-  it(`shows a current balance, JSON and stream, ${READS} of ${READS}`, async () => {
+describe("the balance right after a response", () => {
+  it(`includes the charge, JSON and stream, ${READS} of ${READS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,

@@ -95,7 +95,7 @@ function nearest(value: number, least: number, most: number): number {
 
 type Left = { readonly id: string; readonly text: string; readonly passedOn: number };
 
-it(`charges ${CLIENTS} clients that leave paced streams, by usage or by what arrived until the end`, async () => {
+it(`charges ${CLIENTS} clients that disconnect from paced streams by usage or received output`, async () => {
   const account = await Account.open(() => regions.eu, { credits: 1_000_000_000 });
   const flights: Left[] = [];
   let next = 0;

@@ -37,7 +37,7 @@ async function evictWallets({ eu }: TwoRegions): Promise<void> {
   }
 }
 
-it(`a key pressed for ${PRESSED_MS / 1000} s is admitted ${LIMIT} times in its fullest 60 s, and again when they are over`, async () => {
+it(`admits a key under constant load for ${PRESSED_MS / 1000} s ${LIMIT} times in its fullest 60 s, and again later`, async () => {
   const account = await Account.open(() => regions.eu, { credits: 0, rpmLimit: LIMIT });
   const admissions: { from: number; to: number }[] = [];
   let asked = 0;
@@ -59,7 +59,7 @@ it(`a key pressed for ${PRESSED_MS / 1000} s is admitted ${LIMIT} times in its f
   expect(admissions.length).toBeGreaterThan(LIMIT);
 });
 
-it(`a key whose wallet is evicted after each of ${EVICTIONS} floods is admitted ${LIMIT} times in all`, async () => {
+it(`admits a key whose wallet is evicted after each of ${EVICTIONS} floods ${LIMIT} times in total`, async () => {
   const account = await Account.open(() => regions.eu, { credits: 0, rpmLimit: LIMIT });
   let inAll = 0;
   for (let life = 0; life <= EVICTIONS; life++) {

@@ -34,7 +34,7 @@ async function refusal({ method, path }: Path, key: string, id: string) {
   return [`${method} ${path}`, response.status, error?.code];
 }
 
-it("a limited global key and a session away from home: every managed path is 403 key_is_limited, and nothing changes at home", async () => {
+it("returns 403 key_is_limited for management with a limited key or session in another region", async () => {
   const owner = await openFar(regions);
   const { orgId } = owner;
   const made = async <T>(path: string, body: object): Promise<T> => {

@@ -26,7 +26,7 @@ afterEach(() => regions.toEu.set("pass"));
 
 const EVERY = Object.entries(EVERY_CALL);
 
-describe("what crosses the link", () => {
+describe("the link between regions", () => {
   it("carries nothing for a regional key, at home or in the wrong region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
@@ -61,7 +61,7 @@ describe("what crosses the link", () => {
     expect(seen).toEqual({});
   });
 
-  it("carries one call before the answer for a global key, and one after it with the cost", async () => {
+  it("carries one call before a global key's response, and one with the cost after it", async () => {
     const { key } = await openFar(regions);
     expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,

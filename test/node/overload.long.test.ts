@@ -46,7 +46,7 @@ async function untilServed(organization: Organization): Promise<void> {
   }
 }
 
-it("openai-node that is shed tries again and is served once there is a place; others are served meanwhile", async () => {
+it("lets openai-node retry after being shed, and serves others meanwhile", async () => {
   const [organization, other] = await Promise.all([world.organization(), world.organization()]);
   await untilServed(organization);
   const open = await fill(organization);
@@ -72,7 +72,7 @@ it("openai-node that is shed tries again and is served once there is a place; ot
   ]);
 });
 
-it(`frees the slots of ${RESETS} clients that die at any point`, async () => {
+it(`frees the slots of ${RESETS} clients that disconnect at any point`, async () => {
   const organization = await world.organization();
   const body = JSON.stringify({
     model: "silent",

@@ -71,7 +71,7 @@ async function deliver(message: SignedMessage, to: Name, host?: string): Promise
 }
 
 describe("two regions", () => {
-  it("ask each other for a key's record over HTTP", async () => {
+  it("look up each other's keys over HTTP", async () => {
     for (const from of ["eu", "us"] as const) {
       const answer = await lookUp(from, { key: keys[other(from)] });
       expect(answer).toMatchObject({
@@ -87,7 +87,7 @@ describe("two regions", () => {
     }
   });
 
-  it("learn that a key unknown to the other is none", async () => {
+  it("reject each other's unknown keys", async () => {
     for (const from of ["eu", "us"] as const) {
       const answer = await lookUp(from, { key: keys[from] });
       expect(answer).toMatchObject({
@@ -99,7 +99,7 @@ describe("two regions", () => {
 });
 
 describe("a signed message", () => {
-  it("works again within its time, and only in the region it was signed for", async () => {
+  it("works again while valid, and only in the region it was signed for", async () => {
     for (const [sender, secret] of [
       ["eu", linkSecret(LINK, "eu", "us")],
       ["us", linkSecret(LINK, "us", "eu")],
@@ -116,7 +116,7 @@ describe("a signed message", () => {
   });
 });
 
-describe("a peer that is not there", () => {
+describe("a peer that is unavailable", () => {
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
   afterAll(async () => {
@@ -144,14 +144,14 @@ describe("a peer that is not there", () => {
   }
 
   it.each<[string, (socket: Socket) => void]>([
-    ["never answers", () => undefined],
+    ["never responds", () => undefined],
     ["resets", (socket) => socket.once("data", () => socket.resetAndDestroy())],
     [
-      "stops in the middle of its answer",
+      "stops within its response",
       (socket) =>
         socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")),
     ],
-  ])("and %s: no answer, after two attempts", async (_name, behave) => {
+  ])("fails after two attempts: %s", async (_name, behave) => {
     const { url, reached } = await broken(behave);
     await regions.restart("eu", { PEERS: JSON.stringify([{ region: "us", url }]) });
     const answer = await lookUp("eu", { key: keys.us, budgetMs: 1000 });
@@ -162,14 +162,14 @@ describe("a peer that is not there", () => {
     await expect.poll(lines).toHaveLength(1); // a line may come after the answer
   });
 
-  it("gives no answer", async () => {
+  it("sends an empty response", async () => {
     await regions.restart("eu", { PEERS: '[{"region":"us","url":"http://127.0.0.1:1"}]' });
     expect(await lookUp("eu", { key: keys.us })).toMatchObject({ status: null, body: null });
   });
 });
 
-describe("the secrets of the link", () => {
-  it("change step by step, each with a restart, and no call fails between any two", async () => {
+describe("the link's secrets", () => {
+  it("change step by step, each with a restart, without a failed call", async () => {
     const old = linkSecret(LINK, "eu", "us");
     const fresh = "fresh-eu-signs-".padEnd(40, "f");
     const steps: readonly [Name, Record<string, string>][] = [

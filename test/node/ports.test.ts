@@ -14,7 +14,7 @@ console.log(ports.join(" "), "all");
 setInterval(() => undefined, 1000);
 `;
 
-it("a free port is given once, and lies below those that outgoing connections take", async () => {
+it("returns each free port once, below those of outgoing connections", async () => {
   const ports: number[] = [];
   for (let i = 0; i < COUNT; i++) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other, as a test asks
@@ -25,7 +25,7 @@ it("a free port is given once, and lies below those that outgoing connections ta
   expect(Math.max(...ports)).toBeLessThan(32_768);
 });
 
-it.runIf(process.platform === "linux")("a port is given to one process alone", async () => {
+it.runIf(process.platform === "linux")("returns a port to one process only", async () => {
   const programs = Array.from({ length: PROCESSES }, () =>
     startProgram(["--input-type=module", "--eval", TAKES]),
   );
@@ -37,7 +37,7 @@ it.runIf(process.platform === "linux")("a port is given to one process alone", a
   expect(new Set(ports).size).toBe(PROCESSES * COUNT);
 });
 
-it("a port that somebody listens on is taken until they stop", async () => {
+it("treats a port as taken until its listener stops", async () => {
   const port = await freePort();
   expect(await isPortTaken(port)).toBe(false);
   const server = createServer();

@@ -65,7 +65,7 @@ function reply(response: ServerResponse, status: number, body: object): true {
   return true;
 }
 
-it("a provider that answers as its adapter expects passes every check", async () => {
+it("passes every check of a provider that responds as its adapter expects", async () => {
   behaves();
   const { code, said: output } = await check(["openai"]);
   expect(output).toContain("7 passed, 0 failed");
@@ -75,7 +75,7 @@ it("a provider that answers as its adapter expects passes every check", async ()
   expect(code).toBe(0);
 });
 
-it("reports a difference with what went over the wire, without the key", async () => {
+it("reports a difference with the HTTP exchange, without the key", async () => {
   behaves((request, response) => {
     if (request.json["tools"] === undefined) return false;
     return said(response, `I have no tools, ${KEY}`);
@@ -89,9 +89,9 @@ it("reports a difference with what went over the wire, without the key", async (
 });
 
 it.each([
-  ["usage that is missing", { usage: undefined }, "chat", "expected usage, there is none"],
-  ["an answer of another kind", { choices: [] }, "chat", "bad_answer"],
-])("%s fails its check", async (_, over, name, words) => {
+  ["missing usage", { usage: undefined }, "chat", "expected usage, there is none"],
+  ["a response of another kind", { choices: [] }, "chat", "bad_answer"],
+])("fails the check for %s", async (_, over, name, words) => {
   behaves((request, response) => {
     const message = { role: "assistant", content: "ready" };
     const choices = [{ index: 0, message, finish_reason: "stop" }];

@@ -33,7 +33,7 @@ function flood(key: string, count: number): Promise<Seen[]> {
 const remaining = (one: Seen): number => Number(one.headers.get("x-ratelimit-remaining-requests"));
 
 describe("a key of 60 requests a minute", () => {
-  it("under a flood of every kind is admitted exactly 60 times, and counts down to 0", async () => {
+  it("admits exactly 60 requests of every kind under a flood, and counts down to 0", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: LIMIT });
     const answers = await flood(account.key, FLOOD);
     const admitted = answers.filter((one) => one.status === 200);
@@ -62,7 +62,7 @@ describe("a key of 60 requests a minute", () => {
     );
   });
 
-  it("takes nothing from another key of its organization", async () => {
+  it("leaves another key's minute unchanged", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 5 });
     const { orgId, memberId } = account;
     const admin = { url: regions.eu.adminUrl, token: ADMIN_TOKEN };

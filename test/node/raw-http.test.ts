@@ -39,14 +39,14 @@ async function charged(work: () => Promise<unknown>): Promise<number> {
   return before.credits_micro - after.credits_micro;
 }
 
-describe("a body of two lengths", () => {
-  it("reads a body with Content-Length and chunks by its chunks, and nothing after it", async () => {
+describe("a body with two lengths", () => {
+  it("ends by its chunks with Content-Length and chunks", async () => {
     const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
     const { statuses } = await sent(post(both, CHUNKED) + LAST);
     expect(statuses).toEqual([200]);
   });
 
-  it("hides no second request: what stands behind the chunks is never run", async () => {
+  it("hides no second request after its chunks", async () => {
     const hidden = post(`${auth}${LENGTH}`, CHAT);
     const both = `Content-Length: 5\r\nTransfer-Encoding: chunked\r\n${auth}`;
     const cost = await charged(async () => {
@@ -64,12 +64,12 @@ describe("a body of two lengths", () => {
     ["a length in hex", `Content-Length: 0x${CHAT.length.toString(16)}\r\n`],
     ["a length past any number", `Content-Length: ${"9".repeat(40)}\r\n`],
     ["an unknown coding", "Transfer-Encoding: xchunked\r\n"],
-    ["chunks inside of something", "Transfer-Encoding: chunked, identity\r\n"],
+    ["chunks within another coding", "Transfer-Encoding: chunked, identity\r\n"],
     ["a vertical tab before the coding", "Transfer-Encoding: \u000bchunked\r\n"],
     ["a space before the colon", `Content-Length : ${CHAT.length}\r\n`],
     ["a folded line", `X-A: b\r\n c\r\n${LENGTH}`],
     ["a NUL in a header", `X-A: b\u0000c\r\n${LENGTH}`],
-  ])("%s: 400, the connection ends, nothing runs", async (_, headers) => {
+  ])("causes a 400, closes the connection and runs nothing: %s", async (_, headers) => {
     const cost = await charged(async () => {
       const { statuses } = await sent(post(auth + headers, CHAT) + LAST);
       expect(statuses).toEqual([400]);
@@ -79,10 +79,10 @@ describe("a body of two lengths", () => {
 
   it.each([
     ["negative", `-1\r\n${CHAT}\r\n0\r\n\r\n`],
-    ["past any number", `${"F".repeat(20)}\r\n${CHAT}\r\n0\r\n\r\n`],
-    ["no number", `zz\r\n${CHAT}\r\n0\r\n\r\n`],
-    ["longer than it says", `3\r\n${CHAT}\r\n0\r\n\r\n`],
-  ])("a chunk's length that is %s: 400, nothing runs", async (_, body) => {
+    ["too large", `${"F".repeat(20)}\r\n${CHAT}\r\n0\r\n\r\n`],
+    ["not a number", `zz\r\n${CHAT}\r\n0\r\n\r\n`],
+    ["longer than declared", `3\r\n${CHAT}\r\n0\r\n\r\n`],
+  ])("causes a 400 with a chunk length that is %s", async (_, body) => {
     const cost = await charged(async () => {
       const { statuses } = await sent(post(`${auth}Transfer-Encoding: chunked\r\n`, body));
       expect(statuses).toEqual([400]);
@@ -92,7 +92,7 @@ describe("a body of two lengths", () => {
 });
 
 describe("requests on one connection", () => {
-  it("checks each for its own key, and answers in order", async () => {
+  it("authenticate separately, and return in order", async () => {
     const { statuses } = await sent(
       get("/v1/models", "") +
         get("/v1/models/none", auth) +
@@ -104,7 +104,7 @@ describe("requests on one connection", () => {
     expect(statuses).toEqual([401, 404, 401, 401, 200, 200]);
   });
 
-  it("a key in a trailer comes too late", async () => {
+  it("ignore a key in a trailer", async () => {
     const body = CHUNKED.replace(/\r\n$/, `${auth}\r\n`);
     const trailing = "Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n";
     const { statuses } = await sent(post(trailing, body) + LAST);
@@ -112,14 +112,14 @@ describe("requests on one connection", () => {
   });
 });
 
-describe("a body that does not come", () => {
-  it("answers 408 with a key, and ends the connection", async () => {
+describe("a body that does not arrive", () => {
+  it("returns 408 with a key, and closes the connection", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "200" }); // else a busy machine might not read in time what does come
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
   });
 
-  it("keeps nobody waiting without one", async () => {
+  it("returns 401 at once without a key", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "60000" }); // longer than this test may take
     const { statuses } = await sent(
       post("Authorization: Bearer nobody\r\nContent-Length: 20000000\r\n", "{"),
@@ -128,16 +128,16 @@ describe("a body that does not come", () => {
   });
 });
 
-describe("heads that no client writes", () => {
+describe("an unusual request head", () => {
   it.each([
     ["two hosts", "Host: evil.test\r\n"],
     ["200 KB of one header", `X-A: ${"a".repeat(200_000)}\r\n`],
     ["2,000 headers", Array.from({ length: 2000 }, (_, i) => `X-${i}: a\r\n`).join("")],
     [
-      "a websocket",
+      "a websocket upgrade",
       "Upgrade: websocket\r\nSec-WebSocket-Key: AA==\r\nSec-WebSocket-Version: 13\r\n",
     ],
-  ])("%s: answered as without, or refused", async (_, headers) => {
+  ])("changes nothing or causes a rejection: %s", async (_, headers) => {
     const { statuses, text } = await sent(get("/v1/models", auth + headers) + LAST);
     expect([200, 400, 431]).toContain(statuses[0]);
     expect(text).not.toContain("evil.test");
@@ -151,7 +151,7 @@ describe("heads that no client writes", () => {
   });
 
   it.each(["TRACE", "CONNECT", "FOO", "PROPFIND", "get"])(
-    "the method %s does nothing and repeats no key",
+    "does nothing with the method %s, and repeats no key",
     async (method) => {
       const { statuses, text } = await sent(
         get("/v1/keys", `${auth}Connection: close\r\n`, method),
@@ -163,7 +163,7 @@ describe("heads that no client writes", () => {
   );
 
   it.each(["\r\nset-cookie: a=b", "%0d%0aset-cookie:%20a=b", "%E5%98%8A%E5%98%8Dset-cookie: a"])(
-    "a line's end in what is answered makes no header: %j",
+    "adds no response header for a line break in a value: %j",
     async (text) => {
       const inPath = encodeURI(text).replaceAll("%25", "%");
       const asked = get(`/v1/models/x${inPath}`, auth) + LAST;
@@ -174,7 +174,7 @@ describe("heads that no client writes", () => {
     },
   );
 
-  it("bytes that are no text in a preflight do no harm", async () => {
+  it("causes no harm with invalid bytes in a preflight", async () => {
     const bytes = Buffer.from([0xff, 0xfe, 0x80, 0x01, 0x7f]);
     const head = `OPTIONS /v1/keys HTTP/1.1\r\n${HOST}Access-Control-Request-Headers: x`;
     const { statuses } = await sent(
@@ -184,7 +184,7 @@ describe("heads that no client writes", () => {
   });
 });
 
-describe("paths that mean another one", () => {
+describe("an ambiguous path", () => {
   it.each([
     "/v1/../admin/v1/orgs",
     "/v1/%2e%2e/admin/v1/orgs",
@@ -195,7 +195,7 @@ describe("paths that mean another one", () => {
     "/healthz/../admin/v1/orgs",
     "/v1/models/../../internal/v1/lookup",
     "/v1;/../admin/v1/orgs",
-  ])("%s opens no other door than the one it stands before", async (path) => {
+  ])("opens no other endpoint: %s", async (path) => {
     const own = await sent(get(path, auth) + LAST);
     expect([400, 401, 404]).toContain(own.statuses[0]);
     const none = await sent(get(path, "") + LAST);
@@ -203,7 +203,7 @@ describe("paths that mean another one", () => {
     expect(own.text + none.text).not.toContain('"organizations"');
   });
 
-  it("the operator's token opens them on their own path", async () => {
+  it("opens with the operator's token only at the endpoint's own path", async () => {
     const token = `Authorization: Bearer ${ADMIN_TOKEN}\r\n`;
     const { statuses, text } = await sent(get("/admin/v1/orgs", token) + LAST);
     expect(statuses).toEqual([200, 200]);

@@ -153,7 +153,7 @@ it("delivers the US outbox to the EU once in effect, over a line that loses 30 %
   );
 });
 
-it("a partition keeps everything; when it heals, the first new message takes the rest with it", async () => {
+it("keeps everything during a partition, and delivers it with the first later message", async () => {
   const { toEu } = regions;
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const name = shardOf(account);
@@ -175,7 +175,7 @@ it("a partition keeps everything; when it heals, the first new message takes the
   expect(await account.standing()).toMatchObject({ credits_micro: CREDITS - 301, held_micro: 0 });
 });
 
-it("a flush brings what waits home before it answers", async () => {
+it("delivers pending messages before a flush returns", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const outbox = await outboxOfUs(shardOf(account));
   await regions.toEu.set("reset-before");
@@ -186,7 +186,7 @@ it("a flush brings what waits home before it answers", async () => {
   expect(await account.balance()).toBe(CREDITS - 77);
 });
 
-it("revokes the key at once where requests pass and replies are lost, and repeats the notice", async () => {
+it("revokes a key at once when replies are lost, and repeats the notice", async () => {
   const gone = revocation(4321);
   const outbox = await outboxOfUs(revocationsShard("eu"));
   const before = regions.toEu.counts.forwarded;
@@ -200,7 +200,7 @@ it("revokes the key at once where requests pass and replies are lost, and repeat
   expect(await deadSince(gone)).toBe(4321);
 });
 
-it("an outcome for an organization that the EU never had is dead, with an alert, and blocks nothing", async () => {
+it("dead-letters an outcome for an unknown organization with an alert, and blocks nothing", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const outbox = await outboxOfUs(shardOf(account));
   const good = await outcome(account, 9);

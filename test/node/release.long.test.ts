@@ -4,7 +4,7 @@ import { nextProgram, runInTurn } from "./support/releases.ts";
 
 const last = lastProgram();
 
-it("objects' tables that the last release may not read are found out", async () => {
+it("detects objects' tables that the last release can't read", async () => {
   const next = { program: await nextProgram(true), isNewer: true };
   await expect(runInTurn([next, { program: last, isNewer: false }])).rejects.toThrow(
     "storage_unavailable",
@@ -15,8 +15,8 @@ it.each([
   ["renames a column", "ALTER TABLE keys RENAME COLUMN rpm_limit TO limit_a_minute", "to match"],
   ["drops a column", "ALTER TABLE key_terms DROP COLUMN tpm_limit", "to match"],
   ["drops a table", "DROP TABLE webhooks", "to match"],
-  ["refuses what was taken", "CREATE UNIQUE INDEX one ON keys (member_id)", "UNIQUE constraint"],
-])("a migration that %s is found out under the last release", async (_what, query, said) => {
+  ["rejects earlier values", "CREATE UNIQUE INDEX one ON keys (member_id)", "UNIQUE constraint"],
+])("detects a migration that %s under the last release", async (_what, query, said) => {
   const broken = { ...last, migrations: [{ name: "9999_broken.sql", queries: [query] }] };
   await expect(runInTurn([{ program: broken, isNewer: true }])).rejects.toThrow(said);
 });

@@ -8,14 +8,14 @@ import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-it("a release can be taken back: the last one works on what the next one left, and that one again, nothing lost", async () => {
+it("supports rollback: the last release runs on the next one's data and back, without loss", async () => {
   const next = { program: await nextProgram(), isNewer: true };
   const last = { program: lastProgram(), isNewer: false };
   expect(last.program.code.length).toBeGreaterThan(100_000);
   await runInTurn([next, last, next]);
 });
 
-it("while two releases share the traffic, the Worker of either is answered by the objects of the other", async () => {
+it("supports mixed traffic: each release's Worker works with the other's objects", async () => {
   const [last, next] = [lastProgram(), await nextProgram()];
   expect(last.code).not.toBe(next.code);
   const newer = { program: await mixedProgram(next, last), isNewer: true };
@@ -23,13 +23,13 @@ it("while two releases share the traffic, the Worker of either is answered by th
   await runInTurn([newer, older, newer]);
 });
 
-it("answers the last release's calls of its objects", async () => {
+it("accepts the last release's object calls", async () => {
   const before = await objectCalls(lastProgram());
   expect(before).toContain("Wallet.admitAndHold");
   expect(await objectCalls(await nextProgram())).toEqual(expect.arrayContaining([...before]));
 });
 
-it("a migration of the last release is as it was: a book that has it never gets it again", () => {
+it("keeps the last release's migrations unchanged, and never reapplies them", () => {
   const { migrations } = readRecorded();
   expect(migrations.length).toBeGreaterThan(0);
   // Before the first deploy all belongs to the first one: npm run release:record.
@@ -50,7 +50,7 @@ function tags(file: string): string[] {
   return [...text.matchAll(/^tag = "(.+)"$/gm)].map(([, tag = ""]) => tag);
 }
 
-describe("the number of a release", () => {
+describe("the release number", () => {
   const { version } = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8")) as {
     version: string;
   };
@@ -62,19 +62,19 @@ describe("the number of a release", () => {
     expect(version).toBe(RELEASE);
   });
 
-  it("exceeds every number of the changelog while there are unreleased changes, else equals the newest", () => {
+  it("exceeds the changelog's numbers while there are unreleased changes, otherwise equals the newest", () => {
     const known = headings[0] === "Unreleased" ? released : released.slice(1);
     const falling = [RELEASE, ...known];
     expect(falling.slice(1).filter((number, i) => !isAbove(falling[i] ?? "", number))).toEqual([]);
     expect(headings[0] === "Unreleased" || released[0] === RELEASE).toBe(true);
   });
 
-  it("exceeds that of the recorded release once the program differs from it", async () => {
+  it("exceeds the recorded release's number once the program differs", async () => {
     const isSame = (await nextProgram()).code === lastProgram().code;
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });
 
-  it("comes with a changelog that names each Durable Object migration since the recorded release", () => {
+  it("appears in a changelog that names each Durable Object migration since the recorded release", () => {
     const before = tags("test/last-release/wrangler.toml");
     expect(before.length).toBeGreaterThan(0);
     const [, newest = ""] = changelog.split(/^## /m);

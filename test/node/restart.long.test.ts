@@ -90,8 +90,8 @@ async function killedInMidLoad(account: Account, answers: number): Promise<Answe
   return answered;
 }
 
-describe("a region that is stopped and started on the same state", () => {
-  it("keeps balance, keys and what a key used of its minute", async () => {
+describe("a region restarted on its state", () => {
+  it("keeps balance, keys and the used part of a key's minute", async () => {
     const account = await Account.open(kept.region, { credits: 5000, rpmLimit: 10 });
     const body = { model: "sandbox/echo", messages: [{ role: "user", content: "stay" }] };
     const paid = await account.chat(body);
@@ -105,8 +105,8 @@ describe("a region that is stopped and started on the same state", () => {
   });
 });
 
-describe("a region killed again and again in mid-load", () => {
-  it(`loses no charge of an answered request, and ends every hold: ${ROUNDS} x ${REQUESTS} mixed requests`, async () => {
+describe("a region killed repeatedly under load", () => {
+  it(`loses no charge of an answered request, and ends every hold: ${ROUNDS} x ${REQUESTS} requests`, async () => {
     const account = await Account.open(kept.region, { credits: CREDITS });
     const answered: Answered[] = [];
     let lost = 0;

@@ -15,7 +15,7 @@ import { startProgram } from "./support/program.ts";
 
 const PRINT_AND_FAIL = "process.stdout.write(process.env.TMPDIR); process.exit(7)";
 
-it("npm start names a taken port and the variable that moves it, and starts nothing", async () => {
+it("names a taken port and its variable in npm start, and starts nothing", async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -33,7 +33,7 @@ it("npm start names a taken port and the variable that moves it, and starts noth
   await new Promise((resolve) => server.close(resolve));
 });
 
-it("npm start suggests a port only if that port and its identity provider's are free", async () => {
+it("suggests a port only if it and its identity provider's port are free", async () => {
   const { ports, variables } = await devPorts();
   const taken = [0, 10, 20, 30].map((offset) => createServer().listen(ports.eu + offset, HOST));
   await Promise.all(taken.map((server) => once(server, "listening")));
@@ -45,7 +45,7 @@ it("npm start suggests a port only if that port and its identity provider's are 
   for (const server of taken) server.close();
 });
 
-it("npm start reports a state folder that it can't write, without a stack trace", async () => {
+it("reports a state folder that can't be written, without a stack trace", async () => {
   const { variables } = await devPorts();
   const file = fileURLToPath(import.meta.url);
   const dev = startProgram(["scripts/dev.ts"], { ...variables, DEV_DIR: path.join(file, "state") });
@@ -54,20 +54,20 @@ it("npm start reports a state folder that it can't write, without a stack trace"
   expect(dev.output()).not.toContain("    at ");
 });
 
-it("npm start refuses a port that is none", async () => {
+it("rejects an invalid port in npm start", async () => {
   const bad = startProgram(["scripts/dev.ts"], { EU_PORT: "8787x" });
   expect(await bad.ended).toBe(1);
   expect(bad.output()).toContain('EU_PORT must be a port from 1 to 65535, not "8787x"');
 });
 
-it("a command runs with a TMPDIR of its own, which is gone afterwards, and its exit code is kept", async () => {
+it("runs a command with its own TMPDIR, deletes it afterwards, and keeps the exit code", async () => {
   const run = startProgram(["scripts/on-tmpfs.ts", process.execPath, "-e", PRINT_AND_FAIL]);
   expect(await run.ended).toBe(7);
   expect(path.basename(run.output())).toMatch(/^turnpike-/);
   expect(existsSync(run.output())).toBe(false);
 });
 
-it("a build of the site leaves unchanged API types alone, so wrangler dev doesn't rebuild forever", async () => {
+it("leaves unchanged API types alone in a site build, so that wrangler dev doesn't loop", async () => {
   const types = path.join(import.meta.dirname, "../../src/console/browser/api/types.ts");
   const openApi = await openApiText();
   writeApiTypes(openApi);

@@ -41,8 +41,8 @@ function sdk(fetched: (response: Response) => Promise<Response> | Response = (on
   return { create, statuses };
 }
 
-describe("openai-node with an Idempotency-Key of its caller's and retries", () => {
-  it("gets its answer after a 502", async () => {
+describe("openai-node with retries and an Idempotency-Key", () => {
+  it("gets its response after a 502", async () => {
     world.next("fail", "fail");
     const { create, statuses } = sdk();
     const id = await create();
@@ -50,7 +50,7 @@ describe("openai-node with an Idempotency-Key of its caller's and retries", () =
     expect(await paid()).toEqual([String(id).replace("chatcmpl-", "req_")]);
   });
 
-  it("stops at the replay after a lost answer, which names what it paid for", async () => {
+  it("stops at the replay after a lost response, with its charged request", async () => {
     let lost = "";
     const { create, statuses } = sdk(async (response) => {
       if (response.status !== 200) return response;
@@ -68,7 +68,7 @@ describe("openai-node with an Idempotency-Key of its caller's and retries", () =
     expect(await paid()).toEqual([lost]);
   });
 
-  it("waits while the first is in progress, and learns when it has run", async () => {
+  it("waits while the first is in progress, then gets the replay", async () => {
     const gate = Promise.withResolvers<void>();
     world.next(gate.promise);
     const before = world.mock.requests.length;

@@ -66,7 +66,7 @@ function skipWaits(waitMs: number): () => number {
   return () => skipped;
 }
 
-it("openai-node waits exactly as long as a 429 says, and its second request is admitted", async () => {
+it("lets openai-node wait exactly as long as a 429 requires, and admits its second request", async () => {
   const account = await Account.open(kept.region, { rpmLimit: 1 });
   expect((await account.call("/models")).status).toBe(200);
   const skipped: (() => number)[] = [];
@@ -84,7 +84,7 @@ it("openai-node waits exactly as long as a 429 says, and its second request is a
   expect(skipped.map((count) => count())).toEqual([1]);
 });
 
-it("openai-node makes exactly one request on a used-up quota and on a balance that is too low", async () => {
+it("makes openai-node send one request for a used-up quota or an insufficient balance", async () => {
   const account = await Account.open(kept.region);
   await account.settings({ defaultUserDailyQuotaMicro: 0 });
   const blocked = sdk(account.key);
@@ -98,7 +98,7 @@ it("openai-node makes exactly one request on a used-up quota and on a balance th
   expect(poor.statuses()).toEqual([402]);
 });
 
-it("openai-node that gets a 502 and tries again is charged once, for the answer", async () => {
+it("charges openai-node once, for the response, after a 502 and a retry", async () => {
   const account = await Account.open(kept.region, { credits: 10_000 });
   const failing = mock.requests.length + 2; // the gateway itself asks twice
   mock.script((_, response) => {

@@ -69,7 +69,7 @@ describe("the official SDK", () => {
     );
   });
 
-  it("streams, and sees no usage that it did not ask for", async () => {
+  it("streams without usage by default", async () => {
     const stream = await client.chat.completions.create({
       model: "sandbox/echo",
       messages: hello,
@@ -85,7 +85,7 @@ describe("the official SDK", () => {
     expect(chunks.at(-1)?.choices[0]).toMatchObject({ delta: {}, finish_reason: "stop" });
   });
 
-  it("streams with usage: once, last, without choices, with the cost", async () => {
+  it("streams with usage once, last, without choices, with the cost", async () => {
     const stream = await client.chat.completions.create({
       model: "sandbox/echo",
       messages: hello,
@@ -111,7 +111,7 @@ describe("the official SDK", () => {
     expect(final.choices[0]?.message.content).toBe(hello[0]?.content);
   });
 
-  it("gets tools back from an upstream, JSON and streamed", async () => {
+  it("returns tools from an upstream, JSON and streamed", async () => {
     const tools = [
       {
         type: "function" as const,
@@ -130,7 +130,7 @@ describe("the official SDK", () => {
     });
   });
 
-  it("embeds in its default encoding, base64, and reads the floats that were asked for plainly", async () => {
+  it("embeds in base64 by default, and as requested floats", async () => {
     const request = { model: "embeddings/cheapest", input: ["near words", "far away"] };
     const decoded = await client.embeddings.create(request);
     const plain = await client.embeddings.create({ ...request, encoding_format: "float" });
@@ -145,7 +145,7 @@ describe("the official SDK", () => {
     expect(decoded.model).toBe("sandbox/embed");
   });
 
-  it("lists models and retrieves one, its slash encoded or raw", async () => {
+  it("lists models and retrieves one with an encoded or raw slash", async () => {
     const ids = [];
     for await (const model of client.models.list()) ids.push(model.id);
     expect(ids).toContain("sandbox/echo");
@@ -159,8 +159,8 @@ describe("the official SDK", () => {
   });
 });
 
-describe("the official SDK's errors", () => {
-  it("400 names the parameter", async () => {
+describe("errors of the official SDK", () => {
+  it("include the parameter for a 400", async () => {
     const call = client.chat.completions.create({
       model: "sandbox/echo",
       messages: hello,
@@ -176,13 +176,13 @@ describe("the official SDK's errors", () => {
     expect(error.requestID).toMatch(/^req_[0-9A-Za-z]{24}$/);
   });
 
-  it("401 for a key that was never issued", async () => {
+  it("include 401 for a key that was never issued", async () => {
     const error = await errorOf(sdk("svc_sk_eu_live_nonsense").models.list());
     expect(error).toBeInstanceOf(AuthenticationError);
     expect(error).toMatchObject({ status: 401, type: "invalid_api_key" });
   });
 
-  it("402 with what there is and what is needed, asked for once", async () => {
+  it("include available and required credits for a 402, without a retry", async () => {
     const poor = await organization({ credits: 10 });
     const client402 = new OpenAI({ apiKey: poor.key, baseURL: regions.eu.baseUrl });
     const error = await errorOf(
@@ -195,12 +195,12 @@ describe("the official SDK's errors", () => {
     expect(required_micro).toBeGreaterThan(10);
   });
 
-  it("404 for an unknown model", async () => {
+  it("include 404 for an unknown model", async () => {
     const call = client.chat.completions.create({ model: "no/such", messages: hello });
     expect(await errorOf(call)).toMatchObject({ status: 404, code: "model_not_found" });
   });
 
-  it("429 when the key's minute is used up, with the seconds to wait", async () => {
+  it("include the seconds to wait for a 429 of the key's minute", async () => {
     const limited = await organization({ rpmLimit: 1 });
     const client429 = sdk(limited.key);
     await client429.models.list();
@@ -210,7 +210,7 @@ describe("the official SDK's errors", () => {
     expect(String(retry_after)).toBe(error.headers?.get("retry-after"));
   });
 
-  it("502 when the upstream fails, and nothing is charged", async () => {
+  it("include 502 without a charge when the upstream fails", async () => {
     const { key: fresh } = await organization();
     const before = await balance(fresh);
     const call = sdk(fresh).chat.completions.create({
@@ -221,7 +221,7 @@ describe("the official SDK's errors", () => {
     expect(await balance(fresh)).toBe(before);
   });
 
-  it("403 for a regional key in the other region", async () => {
+  it("include 403 for a regional key in the other region", async () => {
     const error = await errorOf(sdk(key, regions.us.baseUrl).models.list());
     expect(error).toMatchObject({ status: 403, type: "region_mismatch" });
   });

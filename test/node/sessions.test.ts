@@ -25,7 +25,7 @@ async function usedOf(
 }
 
 describe("a session of a global key", () => {
-  it("pays and looks in both regions, also where it was minted away from home", async () => {
+  it("pays and reads in both regions, also if minted in another region", async () => {
     const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
     for (const region of [world.regions.us, world.regions.eu]) {
       /* oxlint-disable no-await-in-loop -- one after the other */
@@ -40,7 +40,7 @@ describe("a session of a global key", () => {
     }
   });
 
-  it("ended: 401 in both regions from the answer on, for what costs, what reads and what it never may", async () => {
+  it("gets 401 in both regions once ended, for payments, reads and management", async () => {
     const { token, id } = await mint(world.regions.eu, world.owner.key);
     expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
       200, 200,
@@ -92,7 +92,7 @@ describe("a session of a global key", () => {
   });
 
   it.each([false, true])(
-    "both regions at once, stream %s: never a micro over a budget of some worst cases",
+    "never exceeds its budget with both regions at once, stream %s",
     async (stream) => {
       const key = world.owner.key;
       const { token: probe } = await mint(world.regions.eu, key, { budget_dollars: 0 });

@@ -47,8 +47,8 @@ async function hang(account: Account): Promise<string> {
   return answerOf(connection).headers.get("x-request-id") ?? "";
 }
 
-describe("regions killed at random moments, and back on their state", () => {
-  it(`charges answered requests and releases the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
+describe("regions killed at random moments and restarted", () => {
+  it(`charge answered requests and release the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
     const account = await openFar(regions);
     const told: Told[] = [];
     const hanging: string[] = [];

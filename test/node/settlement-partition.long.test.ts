@@ -58,8 +58,8 @@ async function begun() {
   };
 }
 
-describe("a line cut after dispatch", () => {
-  it("the client gets the whole stream; its charge arrives once, by itself, when the line is back", async () => {
+describe("a link cut after dispatch", () => {
+  it("delivers the whole stream, and its charge once, automatically, when it is back", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("refuse");
     const { text, cost } = await rest();
@@ -74,7 +74,7 @@ describe("a line cut after dispatch", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("home that hears the charge but is never heard charges once, and the notice is taken off when it is", async () => {
+  it("charges once at home although its replies are lost, and clears the notice later", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -88,9 +88,9 @@ describe("a line cut after dispatch", () => {
   });
 });
 
-describe("a line on which requests pass and every reply is lost", () => {
+describe("a link that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "%s: 503, the one hold that both attempts made is released though home is not heard",
+    "returns 503, and releases the one hold of both attempts: %s",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);
@@ -108,8 +108,8 @@ describe("a line on which requests pass and every reply is lost", () => {
   );
 });
 
-describe("every message between the regions twice", () => {
-  it("does what it does once: holds, charges, releases, reads, writes, revocations", async () => {
+describe("duplicated messages between the regions", () => {
+  it("take effect once: holds, charges, releases, reads, writes and revocations", async () => {
     await Promise.all([regions.toEu.set("duplicate"), regions.toUs.set("duplicate")]);
     const { toEu, toUs } = regions;
     const before = { eu: { ...toEu.counts }, us: { ...toUs.counts } };
@@ -146,7 +146,7 @@ describe("every message between the regions twice", () => {
 });
 
 describe("an outbox that loses its storage", () => {
-  it("loses its charge: the hold expires at home, releases, charges nothing, and is logged", async () => {
+  it("loses its charge: the hold expires at home without a charge, and is logged", async () => {
     const { rest } = await begun();
     await regions.toEu.set("refuse");
     const { cost } = await rest();

@@ -41,7 +41,7 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
   return paid.length - new Set(paid.map((row) => row.generation_id)).size;
 }
 
-describe("a line between the regions that loses, doubles and reorders", () => {
+describe("a link that loses, duplicates and reorders", () => {
   it(`charges each answered request once, at the cost its client saw: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
     const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
     const accounts = await Promise.all(opened);

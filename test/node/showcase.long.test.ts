@@ -53,7 +53,7 @@ async function read<T>(at: string, key = showcase.owner_key): Promise<T> {
 }
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-it("npm start -- --demo: 90 days, 40 end users, 6 models, and books that agree to the micro", async () => {
+it("creates 90 days, 40 end users and 6 models with npm start -- --demo, exactly reconciled", async () => {
   const from = dayOf(Date.now() - 89 * DAY_MS);
   type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
   const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);
@@ -72,7 +72,7 @@ it("npm start -- --demo: 90 days, 40 end users, 6 models, and books that agree t
   expect(await response.json()).toMatchObject({ differences: [], held_micro: 0 });
 });
 
-it("prints consoles that are logged in, and its keys log in there: owner, accountant, member", async () => {
+it("prints console login links and keys for owner, accountant and member", async () => {
   const output = dev.output();
   expect(output).toContain(`${url}/console/#key=${showcase.owner_key}`);
   expect(output).toContain(`${url}/console/#key=${readDemo(directory)?.admin_token}`);

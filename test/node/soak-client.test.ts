@@ -46,8 +46,8 @@ beforeAll(async () => {
 });
 afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-describe("a client of the soak tells", () => {
-  it.each(Object.entries(ENDS))("%s", async (_, [bytes, by, fate]) => {
+describe("the result of a soak client", () => {
+  it.each(Object.entries(ENDS))("reports: %s", async (_, [bytes, by, fate]) => {
     next = (socket) => {
       if (by === "end") socket.end(bytes);
       else socket.write(bytes, () => socket.resetAndDestroy());

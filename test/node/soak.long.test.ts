@@ -4,7 +4,7 @@ import { startProgram } from "./support/program.ts";
 
 const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "30", "--seed", "5"];
 
-it("12 s of load and of every fault, in both regions, leave every invariant intact", async () => {
+it("keeps every invariant in 12 s of load with every fault, in both regions", async () => {
   const run = startProgram(["scripts/soak.ts", ...A_SHORT_ONE]);
   const code = await run.ended;
   // 3: a machine too slow says nothing of the gateway; what it could judge is intact.
@@ -16,7 +16,7 @@ it("12 s of load and of every fault, in both regions, leave every invariant inta
   expect(run.output().match(/ (?:intact|not judged) {2}/g)).toHaveLength(11);
 });
 
-it("Ctrl-C ends it with 130, with nothing judged and nothing left behind", async () => {
+it("exits 130 on Ctrl-C without a verdict, and leaves nothing behind", async () => {
   const run = startProgram(["scripts/soak.ts", "--rate", "20"]);
   expect(await run.says(" of 120 s: "), run.output()).toBe(true);
   const [, directory = ""] = /storage in (.+)/.exec(run.output()) ?? [];

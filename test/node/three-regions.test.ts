@@ -76,8 +76,8 @@ async function balance(name: Name, key: string): Promise<number> {
   return ((await response.json()) as { credits_micro: number }).credits_micro;
 }
 
-describe.each(NAMES)("a global key whose home is %s, among three regions", (home) => {
-  it("works everywhere, is charged at home, and ends everywhere when it is revoked", async () => {
+describe.each(NAMES)("a key whose home is %s, among three regions", (home) => {
+  it("works everywhere if global, is charged at home, and ends everywhere when revoked", async () => {
     const { key, orgId } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       keyScope: "global",
       credits: 1_000_000,
@@ -107,7 +107,7 @@ describe.each(NAMES)("a global key whose home is %s, among three regions", (home
     }
   });
 
-  it("a regional one works there and is told where elsewhere", async () => {
+  it("works only at home if regional, and gets 403 elsewhere", async () => {
     const { key } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       credits: 1_000_000,
     });

@@ -19,7 +19,7 @@ async function countsOfEu(): Promise<Counts> {
   return (await (await fetch(`${regions.eu.url}__counts`)).json()) as Counts;
 }
 
-it("64 requests at once on one wallet make at most half a call each, and are charged to the micro", async () => {
+it("groups 64 concurrent requests into at most 32 wallet calls, and charges exactly", async () => {
   const account = await Account.open(() => regions.eu, { credits: 1_000_000, rpmLimit: 1000 });
   const [first] = [await account.chat(ECHO)];
   expect(first.status).toBe(200);

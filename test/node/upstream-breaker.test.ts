@@ -65,7 +65,7 @@ async function served(model: string, times: number, stream = false): Promise<str
 }
 
 describe("a route whose upstream fails", () => {
-  it("gets no request while its breaker is open, one after it, and all again once that is served", async () => {
+  it("gets no request while its circuit is open, one afterwards, and all after a success", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
     expect(asked("opens")).toBe(5);
@@ -83,7 +83,7 @@ describe("a route whose upstream fails", () => {
     );
   });
 
-  it("rests too when half of its requests fail", async () => {
+  it("goes into cooldown too when half of its requests fail", async () => {
     for (let at = 0; at < 5; at++) {
       behavior.delete(id("mixed"));
       await served("mixed", 1);
@@ -94,24 +94,24 @@ describe("a route whose upstream fails", () => {
     expect(asked("mixed")).toBe(10);
   });
 
-  it("rests too after five failures in mid-stream", async () => {
+  it("goes into cooldown too after five mid-stream failures", async () => {
     const begun = Array.from({ length: 5 }, () => "up:breaks 1");
     expect(await served("breaks", 5, true)).toEqual(begun);
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
   });
 
-  it("stays in use after a failure in mid-stream that the request caused", async () => {
+  it("stays in use after mid-stream failures that the requests caused", async () => {
     const begun = Array.from({ length: 7 }, () => "up:provoked 1");
     expect(await served("provoked", 7, true)).toEqual(begun);
   });
 
-  it("rests after three answers that say overloaded without a wait", async () => {
+  it("goes into cooldown after three overloads without a wait", async () => {
     behavior.set(id("busy"), { status: 529 });
     await served("busy", 5);
     expect(asked("busy")).toBe(3);
   });
 
-  it("gets one of many concurrent requests when it may have recovered", async () => {
+  it("gets one of many concurrent requests as a probe", async () => {
     behavior.set(id("probe"), { status: 503 });
     await served("probe", 3);
     behavior.set(id("probe"), "waits");
@@ -128,7 +128,7 @@ describe("a route whose upstream fails", () => {
     expect(await served("probe", 1)).toEqual([`up:${id("probe")} 1`]);
   });
 
-  it("gets a request even when every breaker is open: the one whose time ends first", async () => {
+  it("gets a request if every circuit is open and its own ends first", async () => {
     behavior.set(id("both-1"), { status: 503 });
     behavior.set(id("both-2"), { status: 503 });
     expect(await served("both", 3)).toEqual(["503", "503", "503"]);
@@ -138,8 +138,8 @@ describe("a route whose upstream fails", () => {
   });
 });
 
-describe("a route that is left out for what its upstream said", () => {
-  it("a bad key: not asked for a minute, then two; an answer ends that", async () => {
+describe("a route in cooldown for its response", () => {
+  it("gets no request for a minute after a bad key, then two, until a success", async () => {
     behavior.set(id("key"), { status: 401 });
     expect(await served("key", 3)).toEqual(["up:good 2", "up:good 1", "up:good 1"]);
     await world.later(MINUTE);
@@ -152,7 +152,7 @@ describe("a route that is left out for what its upstream said", () => {
     expect(await served("key", 1)).toEqual([`up:${id("key")} 1`]);
   });
 
-  it("a 429 with Retry-After: not asked for so long, a minute at most", async () => {
+  it("gets no request for its Retry-After, up to a minute", async () => {
     behavior.set(id("wait"), { status: 429, headers: { "retry-after": "20" } });
     expect(await served("wait", 2)).toEqual(["up:good 2", "up:good 1"]);
     await world.later(20_000);
@@ -164,7 +164,7 @@ describe("a route that is left out for what its upstream said", () => {
     expect(asked("wait")).toBe(3);
   });
 
-  it("a wait of at most a second is waited out for the last route, once", async () => {
+  it("gets one retry after a wait of at most a second if it is the last route", async () => {
     behavior.set(id("short"), { status: 429, headers: { "retry-after-ms": "40" } });
     expect(await served("short", 1)).toEqual(["503"]);
     expect(asked("short")).toBe(2);
@@ -173,7 +173,7 @@ describe("a route that is left out for what its upstream said", () => {
     expect(asked("short")).toBe(3);
   });
 
-  it("the only route is asked although it said later", async () => {
+  it("gets requests despite its Retry-After if it is the only route", async () => {
     behavior.set(id("alone"), { status: 429, headers: { "retry-after": "30" } });
     expect(await served("alone", 2)).toEqual(["503", "503"]);
     behavior.delete(id("alone"));
@@ -182,14 +182,14 @@ describe("a route that is left out for what its upstream said", () => {
   });
 });
 
-describe("what never opens a breaker", () => {
-  it("refusals of the request itself: the tenth still reaches the upstream", async () => {
+describe("a closed circuit", () => {
+  it("stays closed after ten rejected requests", async () => {
     behavior.set(id("refuses"), { status: 400 });
     expect(await served("refuses", 10)).toEqual(Array.from({ length: 10 }, () => "400"));
     expect(asked("refuses")).toBe(10);
   });
 
-  it("clients that leave while it is silent", async () => {
+  it("stays closed after clients that disconnect while it is silent", async () => {
     behavior.set(id("leaves"), "waits");
     const { key } = await world.organization();
     for (let at = 1; at <= 6; at++) {
@@ -203,7 +203,7 @@ describe("what never opens a breaker", () => {
   });
 });
 
-it("operators see in health which routes are left out, why and until when", async () => {
+it("lists routes in cooldown with reason and end in health", async () => {
   behavior.set(id("health"), { status: 500 });
   await served("health", 5);
   const read = async () => {

@@ -36,7 +36,7 @@ afterAll(() => world.stop());
 const sentTo = (requests: readonly MockRequest[]) => requests.at(-1)?.json["messages"];
 
 it.each([false, true])(
-  "a conversation with a tool call of one provider goes on at another, ids kept, streamed call %s",
+  "continues a conversation with a tool call at another provider, IDs kept, streamed call %s",
   async (streamed) => {
     first.isDown = false;
     const { key } = await world.organization();

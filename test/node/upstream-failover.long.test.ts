@@ -101,7 +101,7 @@ async function counted<T>(
 
 describe("an upstream that fails before the first byte", () => {
   it.each(CASES)(
-    "alone: $name, stream $stream: nothing charged, none of its text",
+    "charges nothing, and reveals none of its text, without another route: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
       const one = worldOf(name);
@@ -125,7 +125,7 @@ describe("an upstream that fails before the first byte", () => {
   );
 
   it.each(CASES)(
-    "before a good route: $name, stream $stream: is not noticed, charged once",
+    "stays invisible, and is charged once, before a working route: $name, stream $stream",
     async ({ name, stream }) => {
       const one = worldOf(name);
       const { key, orgId } = await one.organization();
@@ -139,7 +139,7 @@ describe("an upstream that fails before the first byte", () => {
     },
   );
 
-  it("all abandoned connections end", async () => {
+  it("closes all abandoned connections", async () => {
     await expect.poll(() => world.inFlight() + hurried.inFlight()).toBe(0);
   });
 });
@@ -159,14 +159,14 @@ async function failedAttempts(
 }
 
 describe("failover", () => {
-  it("asks three times at most, however many routes there are", async () => {
+  it("makes three calls at most, however many routes there are", async () => {
     const { key, orgId } = await world.organization();
     const { answer, requests } = await counted(() => world.ask(key, "up/four-down"));
     expect([answer.status, requests]).toEqual([502, 3]);
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("reaches the third route, charged once", async () => {
+  it("reaches the third route, and charges once", async () => {
     const { key, orgId } = await world.organization();
     const { answer, requests } = await counted(() => world.ask(key, "up/third"));
     expect([answer.status, requests, answer.headers.get("x-attempts")]).toEqual([200, 3, "3"]);
@@ -179,7 +179,7 @@ describe("failover", () => {
   });
 
   it.each(Object.entries(TOLD))(
-    "a receipt says of a route that failed before: %s is %s",
+    "adds a failed route to the receipt: %s as %s",
     async (name, why) => {
       const one = worldOf(name);
       const { key } = await one.organization();
@@ -188,7 +188,7 @@ describe("failover", () => {
     },
   );
 
-  it("says overloaded with the least wait when the last said so, else upstream_error", async () => {
+  it("reports overload with the shortest wait if the last one did, otherwise upstream_error", async () => {
     const { key } = await world.organization();
     const busy = await world.ask(key, "up/overloaded");
     expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "4"]);
@@ -197,7 +197,7 @@ describe("failover", () => {
   });
 });
 
-describe("the key that is shown upstream", () => {
+describe("the provider's secret", () => {
   it("appears in no header, body or log, though it was sent and echoed by a 401", async () => {
     const { key } = await world.organization();
     const answers = [

@@ -88,7 +88,7 @@ async function sent(work: () => Promise<Asked>) {
 }
 
 describe("two routes of different prices", () => {
-  it.each([false, true])("the one that serves is charged, once, stream %s", async (stream) => {
+  it.each([false, true])("charge the serving one once, stream %s", async (stream) => {
     const { key, orgId } = await world.organization();
     const model = stream ? "cheap-down-stream" : "cheap-down";
     const answer = await world.ask(key, model, { stream });
@@ -105,7 +105,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(cheap.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("the dearest is held: a balance for the cheap one alone is a 402, and nobody is asked", async () => {
+  it("hold the higher price: a balance for the cheaper one gets 402 without a call", async () => {
     const least = PROMPT * 10 + LEAST * 20;
     const { key, orgId } = await world.organization(least - 1);
     const { answer, requests } = await sent(() => world.ask(key, "cheap-down"));
@@ -116,7 +116,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("a balance for a part of the dear one's output lowers the cap there, and only there", async () => {
+  it("lower the cap for a partial balance on the dearer one only", async () => {
     const credits = PROMPT * 10 + 87 * 20;
     const first = await world.organization(credits);
     const dear = await sent(() => world.ask(first.key, "dear-first"));
@@ -131,7 +131,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(second.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("charges a client that leaves the input and the time of the route that works, at its price", async () => {
+  it("charge a client that disconnects for input and time of the working one", async () => {
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, "leaves");
@@ -146,14 +146,14 @@ describe("two routes of different prices", () => {
   });
 });
 
-it("five routes: three are asked, nothing is charged when they fail", async () => {
+it("makes three calls for five routes, and charges nothing if they fail", async () => {
   const { key, orgId } = await world.organization();
   const { answer, requests } = await sent(() => world.ask(key, "five"));
   expect([answer.status, requests.length]).toEqual([502, 3]);
   expect(await world.spent(orgId)).toEqual({ micro: 0, held: 0, records: [] });
 });
 
-describe("a route that falls short of its model", () => {
+describe("a route with fewer features than its model", () => {
   const long = { messages: [{ role: "user", content: "word ".repeat(80) }] };
   const cases: readonly (readonly [string, object, string])[] = [
     ["text", {}, "one@1"],
@@ -164,7 +164,7 @@ describe("a route that falls short of its model", () => {
     ["n of 3 and tools", { ...TOOLS, n: 3 }, "whole@1"],
     ["tools and a long prompt", { ...TOOLS, ...long }, "whole@1"],
   ];
-  it.each(cases)("%s goes to the first that can", async (_, more, route) => {
+  it.each(cases)("leaves %s to the first that supports it", async (_, more, route) => {
     const { key } = await world.organization();
     const { answer, requests } = await sent(() => world.ask(key, "limits", more));
     expect([answer.status, answer.headers.get("x-attempts")]).toEqual([200, "1"]);
@@ -177,7 +177,7 @@ describe("a route that falls short of its model", () => {
     ["bare-only", TOOLS, "tools"],
   ];
   it.each(refused)(
-    "%s and no other: 400, nobody is asked, nothing held",
+    "causes a 400 for %s if no other exists, without a call or hold",
     async (model, more, param) => {
       const { key, orgId } = await world.organization();
       const { answer, requests } = await sent(() => world.ask(key, model, more));
@@ -195,7 +195,7 @@ describe("a route that falls short of its model", () => {
     expect([requests, answer.headers.get("x-granted-max-tokens")]).toEqual([["small@1 70"], "70"]);
   });
 
-  it("output that is billed beyond the cap is held for, and lowers the cap that is bought", async () => {
+  it("holds for output billed beyond the cap, and lowers the cap accordingly", async () => {
     const most = PROMPT + WHOLE * 2 * 2;
     const { key } = await world.organization(most);
     expect((await sent(() => world.ask(key, "doubled"))).requests).toEqual([`doubled@1 ${WHOLE}`]);
@@ -204,7 +204,7 @@ describe("a route that falls short of its model", () => {
     expect(requests).toEqual([`doubled@1 ${WHOLE - 1}`]);
   });
 
-  it("a request to think is refused when its credit does not reach beyond the least thought", async () => {
+  it("rejects a reasoning request whose credits don't exceed the minimum of reasoning", async () => {
     const think = { reasoning_effort: "low" };
     const enough = PROMPT + 81 * 2;
     const poor = await world.organization(enough - 1);

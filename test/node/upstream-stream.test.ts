@@ -169,9 +169,9 @@ afterAll(() => Promise.all([world.stop(), impatient.stop()]));
 
 const worldOf = (name: string): World => (name.includes("silence") ? impatient : world);
 
-describe("a stream that ends well", () => {
+describe("a successful stream", () => {
   it.each(Object.entries(WELL))(
-    "%s: all of the text, one [DONE], charged once",
+    "delivers all text and one [DONE], and charges once: %s",
     async (name, want) => {
       const { organization, ask, spent, inFlight } = worldOf(name);
       const { key, orgId } = await organization();
@@ -192,47 +192,47 @@ describe("a stream that ends well", () => {
 });
 
 describe("a stream that fails after its first text", () => {
-  it.each(Object.entries(BADLY))("%s: an error event, no [DONE], its price", async (name, want) => {
-    const { organization, ask, spent, inFlight } = worldOf(name);
-    const { key, orgId } = await organization();
-    const answer = await ask(key, name, { stream: true });
-    expect(answer.status).toBe(200);
-    expect(contentOf(answer.text)).toMatch(/^Hello/);
-    expect(eventsOf(answer.text).at(-1)).toMatchObject({
-      error: { type: want.type ?? "upstream_error" },
-    });
-    expect(answer.text).not.toMatch(/\[DONE\]|canary/);
-    const { micro, held, records } = await spent(orgId);
-    expect({ micro, held }).toEqual({ micro: want.micro, held: 0 });
-    expect(records).toMatchObject(
-      want.micro === 0 ? [] : [{ estimated: want.estimated === true, finishReason: null }],
-    );
-    await expect.poll(inFlight).toBe(0);
-  });
+  it.each(Object.entries(BADLY))(
+    "ends with an error event without [DONE], and charges as expected: %s",
+    async (name, want) => {
+      const { organization, ask, spent, inFlight } = worldOf(name);
+      const { key, orgId } = await organization();
+      const answer = await ask(key, name, { stream: true });
+      expect(answer.status).toBe(200);
+      expect(contentOf(answer.text)).toMatch(/^Hello/);
+      expect(eventsOf(answer.text).at(-1)).toMatchObject({
+        error: { type: want.type ?? "upstream_error" },
+      });
+      expect(answer.text).not.toMatch(/\[DONE\]|canary/);
+      const { micro, held, records } = await spent(orgId);
+      expect({ micro, held }).toEqual({ micro: want.micro, held: 0 });
+      expect(records).toMatchObject(
+        want.micro === 0 ? [] : [{ estimated: want.estimated === true, finishReason: null }],
+      );
+      await expect.poll(inFlight).toBe(0);
+    },
+  );
 });
 
-it("usage above the whole balance takes the balance and no more", async () => {
+it("charges the whole balance, and no more, for usage above it", async () => {
   const { key, orgId } = await world.organization();
   const answer = await world.ask(key, "drain", { stream: true });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
   expect((await world.spent(orgId)).micro).toBe(CREDITS);
 });
 
-it.each(["tool", "tiny"])(
-  "an honest stream in %s pieces is not taken for a runaway",
-  async (name) => {
-    const { key, orgId } = await world.organization();
-    const answer = await world.ask(key, name, { stream: true, max_tokens: 400 });
-    expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
-    const { records } = await world.spent(orgId);
-    expect(records[0]?.estimated).toBe(true);
-    const output = records[0]?.usage.output ?? 0;
-    expect(output).toBeGreaterThan(200);
-    expect(output).toBeLessThanOrEqual(400);
-  },
-);
+it.each(["tool", "tiny"])("keeps a valid stream in %s pieces running", async (name) => {
+  const { key, orgId } = await world.organization();
+  const answer = await world.ask(key, name, { stream: true, max_tokens: 400 });
+  expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
+  const { records } = await world.spent(orgId);
+  expect(records[0]?.estimated).toBe(true);
+  const output = records[0]?.usage.output ?? 0;
+  expect(output).toBeGreaterThan(200);
+  expect(output).toBeLessThanOrEqual(400);
+});
 
-it("50 streams at once: nobody gets another's text, every id and charge is its own", async () => {
+it("keeps 50 concurrent streams apart, with their own text, ID and charge", async () => {
   const { key, orgId } = await world.organization();
   const numbers = Array.from({ length: 50 }, (_, at) => at);
   const answers = await Promise.all(

@@ -131,8 +131,8 @@ async function race(
 const costOf = (paid: readonly Paid[], user: string): number =>
   paid.filter((one) => one.user === user).reduce((sum, one) => sum + one.cost, 0);
 
-describe("200 paid requests lose no spend and overspend nothing", () => {
-  it("beside 200 changes of settings, each fourth of which would set the balance and is refused", async () => {
+describe("200 paid requests", () => {
+  it("lose no spend next to 200 settings changes, of which every fourth is rejected", async () => {
     const account = await open();
     const path = `/orgs/${account.orgId}/settings`;
     const { paid, changed } = await race(account, ["a", "b"], async (turn) => {
@@ -149,7 +149,7 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
     for (const user of ["a", "b"]) expect(await spendOf(account, user)).toBe(costOf(paid, user));
   });
 
-  it("beside 200 changes of an end user's quota, raised and lowered by turns", async () => {
+  it("lose no spend next to 200 changes of an end user's quota", async () => {
     const account = await open();
     const { cost } = await pay(await open(), "u");
     const quota = (await leastOf(REQUEST)) + 20 * cost;
@@ -170,7 +170,7 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
     expect(await spendOf(account, "free")).toBe(costOf(paid, "free"));
   });
 
-  it("beside 200 deletions of their end user, who comes again and again", async () => {
+  it("lose no spend next to 200 deletions of their end user", async () => {
     const account = await open();
     const { paid, changed } = await race(account, ["gone", "stays"], async () => {
       return (await manage(account, ["DELETE", "/users/gone"])).status;
@@ -186,7 +186,7 @@ describe("200 paid requests lose no spend and overspend nothing", () => {
 });
 
 describe("a quota", () => {
-  it("raised admits the next request; lowered below the spend refuses it", async () => {
+  it("admits the next request when raised, and rejects it when lowered below the spend", async () => {
     const account = await open();
     const least = await leastOf(REQUEST);
     const quota = (micros: number) => patchUser(account, limit(micros));
@@ -212,7 +212,7 @@ describe("a quota", () => {
 });
 
 describe("an end user deleted while its requests are in flight", () => {
-  it("gets them answered and charged; a new one of its name has spent their cost", async () => {
+  it("leaves them answered and charged, also to its successor's spend", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

@@ -28,21 +28,24 @@ afterAll(async () => {
   await kept.stop();
 });
 
-it.each([302, 307])("a webhook's %s is not followed: it is a failed delivery", async (status) => {
-  const { adminUrl, baseUrl } = kept.region();
-  const { orgId, key } = await makeOrganization(adminUrl, ADMIN_TOKEN, { credits: 0 });
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/${status}`;
-  const body = JSON.stringify({ url, types: ["balance.credited"] });
-  const made = await fetch(`${baseUrl}/webhooks`, { method: "POST", headers, body });
-  expect(made.status).toBe(201);
-  const { id } = (await made.json()) as { id: string };
-  const admin = { url: adminUrl, token: ADMIN_TOKEN };
-  await postCredits(admin, orgId, { amount_micro: 1, reference: "one" });
-  const delivery = async (): Promise<unknown> => {
-    const response = await fetch(`${baseUrl}/webhooks/${id}/deliveries`, { headers });
-    return ((await response.json()) as { deliveries: unknown[] }).deliveries[0];
-  };
-  await expect.poll(delivery).toMatchObject({ error: "redirected" });
-  expect(followed).toEqual([]);
-});
+it.each([302, 307])(
+  "counts a webhook's %s as a failed delivery without following it",
+  async (status) => {
+    const { adminUrl, baseUrl } = kept.region();
+    const { orgId, key } = await makeOrganization(adminUrl, ADMIN_TOKEN, { credits: 0 });
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/${status}`;
+    const body = JSON.stringify({ url, types: ["balance.credited"] });
+    const made = await fetch(`${baseUrl}/webhooks`, { method: "POST", headers, body });
+    expect(made.status).toBe(201);
+    const { id } = (await made.json()) as { id: string };
+    const admin = { url: adminUrl, token: ADMIN_TOKEN };
+    await postCredits(admin, orgId, { amount_micro: 1, reference: "one" });
+    const delivery = async (): Promise<unknown> => {
+      const response = await fetch(`${baseUrl}/webhooks/${id}/deliveries`, { headers });
+      return ((await response.json()) as { deliveries: unknown[] }).deliveries[0];
+    };
+    await expect.poll(delivery).toMatchObject({ error: "redirected" });
+    expect(followed).toEqual([]);
+  },
+);

@@ -21,8 +21,8 @@ const balance = async (browser: Browser): Promise<number> => {
 };
 const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
-describe("a log-in", () => {
-  it("belongs to its browser alone: another's callback, a used or a changed answer begin no session", async () => {
+describe("a login", () => {
+  it("works only in its own browser, and not with a used or changed callback", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const mine = new Browser();
@@ -38,7 +38,7 @@ describe("a log-in", () => {
     expect([await victim.session(), await mine.session()]).toEqual([null, null]);
   });
 
-  it("names its issuer: an answer that names another, or none, is refused", async () => {
+  it("fails for a response with another issuer or none", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     for (const iss of ["https://other.test", ""]) {
@@ -52,7 +52,7 @@ describe("a log-in", () => {
     }
   });
 
-  it("ends where the console's routes are, and nowhere else", async () => {
+  it("ends only at the console's own routes", async () => {
     const browser = new Browser();
     for (const go of ["https://evil.test", "//evil.test", "#/\\evil", "javascript:x", "/v1/keys"]) {
       const body = { issuer: "local", purpose: "log_in", go };
@@ -84,7 +84,7 @@ describe("a log-in", () => {
     expect(await later.land(back)).toMatch(/why=expired$/);
   });
 
-  it("makes a cookie of its own each time, and ends the one before", async () => {
+  it("creates a new cookie each time, and ends the previous session", async () => {
     const { browser, account } = await signUp(issuer);
     const before = browser.cookies.get("__Host-turnpike-eu");
     await browser.logIn(account);
@@ -94,7 +94,7 @@ describe("a log-in", () => {
     await vi.waitFor(async () => expect(await old.session()).toBeNull());
   });
 
-  it("means nothing in another region: the tag names the region", async () => {
+  it("has no effect in another region, which is part of the tag", async () => {
     const { browser } = await signUp(issuer);
     const other = new Browser();
     other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");
@@ -116,8 +116,8 @@ describe("a log-in", () => {
   });
 });
 
-describe("an address opens nothing", () => {
-  it("treats the holder of another person's address as somebody else", async () => {
+describe("an email address without an identity", () => {
+  it("treats the holder of another person's address as a different person", async () => {
     const { account, view } = await signUp(issuer);
     const thief = someone({ email: account.email });
     issuer.accounts.push(thief);
@@ -127,7 +127,7 @@ describe("an address opens nothing", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("signs nobody up and accepts no invitation without the issuer's confirmation", async () => {
+  it("needs the issuer's confirmation to sign up or accept an invitation", async () => {
     const { browser } = await signUp(issuer);
     const ben = someone({ isVerified: false });
     issuer.accounts.push(ben);
@@ -140,7 +140,7 @@ describe("an address opens nothing", () => {
 });
 
 describe("an invitation", () => {
-  it("makes nobody a member when it is forwarded, forged, withdrawn, used or over", async () => {
+  it("adds no member if forwarded, forged, revoked, used or expired", async () => {
     const { browser } = await signUp(issuer);
     const [ben, eve] = [someone(), someone()];
     issuer.accounts.push(ben, eve);
@@ -161,7 +161,7 @@ describe("an invitation", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("counts once, however many accept it at the same time", async () => {
+  it("counts once for concurrent acceptances", async () => {
     const { browser } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "member" });
     const crowd = Array.from({ length: 8 }, () => someone());
@@ -196,7 +196,7 @@ describe("an invitation", () => {
 });
 
 describe("a stolen session", () => {
-  it("makes no lasting change after ten minutes; a login of the same person makes it fresh", async () => {
+  it("makes no lasting change after ten minutes, until the same person logs in again", async () => {
     const { browser, account } = await signUp(issuer);
     const later = Object.assign(new Browser(TEN_MINUTES), { cookies: browser.cookies });
     const key = await later.ask("POST", "/console/api/v1/keys", { name: "stolen" });
@@ -218,14 +218,14 @@ describe("a stolen session", () => {
     expect((await later.ask("POST", "/console/api/v1/keys", { name: "fresh" })).status).toBe(201);
   });
 
-  it("writes nothing into an organization that its page does not show", async () => {
+  it("writes nothing to an organization that its page does not show", async () => {
     const { browser } = await signUp(issuer);
     const shown = { "x-organization": crypto.randomUUID() };
     const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
     expect(await code(asked)).toEqual([409, "other_organization"]);
   });
 
-  it("ends everywhere when the person says so", async () => {
+  it("ends everywhere when the person logs out everywhere", async () => {
     const { browser, account } = await signUp(issuer);
     const other = new Browser();
     await other.logIn(account);
@@ -234,8 +234,8 @@ describe("a stolen session", () => {
   });
 });
 
-describe("linking", () => {
-  it("takes nobody else's identity, and nothing is merged", async () => {
+describe("linking an identity", () => {
+  it("takes over no other person's identity, and merges nothing", async () => {
     const [one, two] = [await signUp(issuer), await signUp(issuer)];
     expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
     const free = someone();
@@ -247,7 +247,7 @@ describe("linking", () => {
   });
 });
 
-describe("signing up", () => {
+describe("a sign-up", () => {
   it("needs a pace, an address and an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => someone());
     issuer.accounts.push(...crowd);
@@ -274,7 +274,7 @@ describe("signing up", () => {
     expect(await code(key)).toEqual([403, "organization_suspended"]);
   });
 
-  it("gives its credit once an identity for good, and no more than the day has", async () => {
+  it("adds its credit once per identity, within the day's budget", async () => {
     const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
     const { browser, account } = await signUp(issuer, someone(), gift);
     expect(await balance(browser)).toBe(500_000);

@@ -71,8 +71,8 @@ const AWAY: readonly (readonly [string, Bend])[] = [
   ["500 of its keys", answer("/jwks", () => new Response("", { status: 500 }))],
 ];
 
-describe("a log-in whose token is broken lets nobody in", () => {
-  it.each(BROKEN)("%s", async (_, bend) => {
+describe("a login with a broken token", () => {
+  it.each(BROKEN)("fails: %s", async (_, bend) => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -85,7 +85,7 @@ describe("a log-in whose token is broken lets nobody in", () => {
   });
 
   it.each(AWAY)(
-    "an issuer that answers %s is away, and who is logged in stays so",
+    "fails as issuer_unreachable if the issuer returns %s, and keeps other sessions",
     async (_, bend) => {
       const { browser, account } = await signUp(issuer);
       issuer.bend = bend;
@@ -95,14 +95,14 @@ describe("a log-in whose token is broken lets nobody in", () => {
     },
   );
 
-  it("20 s over is still good", async () => {
+  it("works 20 s after expiry", async () => {
     issuer.bend = claim({ exp: nowS() - 20 });
     expect((await signUp(issuer)).view.role).toBe("owner");
   });
 });
 
 describe("the issuer's keys", () => {
-  it("may be replaced while people log in: none is refused, and few ask for keys", async () => {
+  it("can be replaced during logins without failures, and are fetched rarely", async () => {
     const { account } = await signUp(issuer);
     const before = issuer.asked.get("/jwks") ?? 0;
     for (let round = 0; round < 3; round++) {

@@ -72,8 +72,8 @@ const requires = (browser: Browser): Promise<Response> =>
 const stateOf = async (browser: Browser): Promise<unknown> =>
   (await browser.people("GET", "/company/issuer")).json();
 
-describe("a company's own issuer", () => {
-  it("needs an owner of an organization with a proven domain, a public address and an answer", async () => {
+describe("a company's own identity provider", () => {
+  it("requires an owner with a verified domain, a public address and a response", async () => {
     const ann = await signUp(issuer, someone(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
@@ -119,7 +119,7 @@ describe("a company's own issuer", () => {
     expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
   });
 
-  it("lets nobody in as a draft; an owner connects it, then the company's people join and log in", async () => {
+  it("admits no one as a draft, and the company's people once an owner connects it", async () => {
     const ann = await team();
     const own = startCompany();
     await ann.browser.people("POST", "/company/issuer", body(own.url));
@@ -146,8 +146,8 @@ describe("a company's own issuer", () => {
   });
 });
 
-describe("what a hostile company's issuer says", () => {
-  it("opens its organization alone: no other one, nothing that is the person's own, nobody's session", async () => {
+describe("a hostile company identity provider", () => {
+  it("opens only its own organization, and no personal data or other session", async () => {
     const ann = await company();
     await ann.browser.people("POST", "/organizations", { name: "Another" }); // which Ann acts in now
     const { browser, end } = await comes(ann.own, ann.inside, {
@@ -189,7 +189,7 @@ describe("what a hostile company's issuer says", () => {
     expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
   });
 
-  it("counts as no address, name or identity of the operator's issuers", async () => {
+  it("counts as no address, name or identity of the operator's providers", async () => {
     const ann = await company();
     const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
@@ -203,7 +203,7 @@ describe("what a hostile company's issuer says", () => {
     expect([name, email]).toEqual([ann.account.name, ann.account.email]);
   });
 
-  it("opens nothing for a removed member, nor after the issuer was replaced or removed", async () => {
+  it("opens nothing for a removed member, or after it was replaced or removed", async () => {
     const ann = await company();
     const ben = someone();
     const join = { purpose: "join", company: ann.domain };
@@ -224,8 +224,8 @@ describe("what a hostile company's issuer says", () => {
   });
 });
 
-describe("a company's log-in that is required", () => {
-  it("starts with an owner who used it; then only its users act there, keys go on, and an operator can open it", async () => {
+describe("a required company login", () => {
+  it("starts with an owner who used it, limits people but not keys, and can be lifted by an operator", async () => {
     const ann = await company();
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
     const { key: machine } = await key.json<{ key: string }>();

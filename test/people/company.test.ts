@@ -121,7 +121,7 @@ describe("a company's domain", () => {
     expect(shown.domains[0]).toMatchObject({ domain, joins_by: ["google"] });
   });
 
-  it("must be a whole internet name, and no public mail domain", () => {
+  it("requires a full internet name that is not a public mail domain", () => {
     for (const text of [
       "acme",
       "gmail.com",
@@ -138,7 +138,7 @@ describe("a company's domain", () => {
     expect(parseCompanyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
   });
 
-  it("belongs to one organization until its record was gone for a week", async () => {
+  it("belongs to one organization until its record is missing for a week", async () => {
     const domain = fresh();
     const first = await company(domain);
     const second = await team(domain);
@@ -156,8 +156,8 @@ describe("a company's domain", () => {
   });
 });
 
-describe("a domain whose record is gone", () => {
-  it("alerts the owners once, by mail and in the log, and again only after it was there", async () => {
+describe("a domain whose record is missing", () => {
+  it("alerts the owners once, by email and log, and again only after it returned", async () => {
     const domain = fresh();
     const { view, account, record } = await company(domain);
     const sent: Mail[] = [];
@@ -188,8 +188,8 @@ describe("a domain whose record is gone", () => {
   });
 });
 
-describe("who comes by their company's log-in", () => {
-  it("joins as a member when they ask to, where the issuer says that it is their company", async () => {
+describe("a person with the company's login", () => {
+  it("joins as a member on request if the issuer confirms the company", async () => {
     const domain = fresh();
     const { view, browser: owner } = await company(domain);
     const ben = await comes(domain, { hd: domain });
@@ -204,7 +204,7 @@ describe("who comes by their company's log-in", () => {
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
   });
 
-  it("counts as nobody by an address, a subdomain, another's domain, or an unproven or unapproved one", async () => {
+  it("stays unknown by address, subdomain, another, unverified or unapproved domain", async () => {
     const domain = fresh();
     await company(domain);
     const unproven = fresh();
@@ -232,7 +232,7 @@ describe("who comes by their company's log-in", () => {
     expect((await comes(domain, { hd: domain }, LOGINS)).end).toMatch(UNKNOWN); // an operator must agree
   });
 
-  it("waits for an operator's yes where that is wanted", async () => {
+  it("waits for an operator's approval if required", async () => {
     const domain = fresh();
     const { view } = await company(domain, LOGINS);
     const at = `/orgs/${view.organization.id}/domains`;
@@ -244,7 +244,7 @@ describe("who comes by their company's log-in", () => {
     expect((await comes(domain, { hd: domain }, LOGINS)).end).toBe(IN);
   });
 
-  it("does not come back so after a removal; an invitation opens", async () => {
+  it("needs an invitation after a removal", async () => {
     const domain = fresh();
     const { browser: owner } = await company(domain);
     const ben = await comes(domain, { hd: domain });
@@ -258,7 +258,7 @@ describe("who comes by their company's log-in", () => {
     expect(await ben.browser.logIn(ben.account, accept)).toBe(IN);
   });
 
-  it("must come from the owner's Microsoft tenant, at an address of the domain", async () => {
+  it("needs the owner's Microsoft tenant and an address of the domain", async () => {
     const domain = fresh();
     const tid = crypto.randomUUID();
     const entra = new Entra(issuer);

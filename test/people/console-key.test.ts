@@ -18,7 +18,7 @@ async function fund(orgId: string): Promise<void> {
   expect((await admin("POST", `/orgs/${orgId}/credits`, credit)).status).toBe(200);
 }
 
-it("Log out everywhere ends the session tokens made in the console, and the next login makes others", async () => {
+it("ends the console's session tokens by Log out everywhere, and mints others after login", async () => {
   const { browser, account, view } = await signUp(issuer);
   await fund(view.organization.id);
   const token = await mintToken(browser);

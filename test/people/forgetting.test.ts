@@ -19,8 +19,8 @@ async function isKnown(text: string): Promise<boolean> {
   return JSON.stringify(rows).includes(text);
 }
 
-describe("the hourly sweep forgets", () => {
-  it("the address of an invitation 30 days after its end, however it ended, and of no open one", async () => {
+describe("the hourly sweep of personal data", () => {
+  it("erases an invitation's address 30 days after its end, but not an open one's", async () => {
     const ann = await signUp(issuer);
     const [accepted, ended, over] = [someone(), someone(), someone()];
     issuer.accounts.push(accepted);

@@ -35,7 +35,7 @@ async function membersOf(orgId: string): Promise<number> {
 }
 
 describe("an invitation", () => {
-  it("makes one member of 20 who accept it at once, and of one person who clicks 20 times", async () => {
+  it("adds one member for 20 concurrent people, and for one person's 20 clicks", async () => {
     const { browser, view } = await signUp(issuer);
     const crowd = Array.from({ length: 20 }, () => someone());
     issuer.accounts.push(...crowd);
@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
   });
 
-  it("stays useless to a member removed since; a later one works", async () => {
+  it("stays useless for a member removed since, until a later one", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = await joined(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
@@ -79,7 +79,7 @@ describe("an invitation", () => {
     );
   });
 
-  it("needs the member's address for a member with keys alone, whoever has the link", async () => {
+  it("requires the member's address for a member with only keys", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
@@ -103,7 +103,7 @@ describe("an invitation", () => {
     expect(await answer.json()).toMatchObject({ error: { param: "email" } });
   });
 
-  it("ends with the role of who gave it, and into a personal or a closed organization there is none", async () => {
+  it("ends with its inviter's role, and doesn't exist for personal or closed organizations", async () => {
     const { browser, view } = await signUp(issuer);
     expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([
       409,
@@ -164,8 +164,8 @@ describe("an invitation", () => {
   });
 });
 
-describe("organizations that a person makes", () => {
-  it("keep a pace, whatever the person does at once, and one of them is personal", async () => {
+describe("a person's organizations", () => {
+  it("grow at a limited pace, also concurrently, and include one personal one", async () => {
     const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
     const gone = { organization_id: view.organization.id };

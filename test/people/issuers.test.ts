@@ -26,11 +26,11 @@ const operatorAt = (subject: string) => ({
 
 const personOf = async (browser: Browser) => (await browser.session())?.person.id ?? null;
 
-describe("Google", () => {
+describe("Google as identity provider", () => {
   const bindings = loginsOf({ id: "google", kind: "google" });
   const asked = { issuer: "google", purpose: "sign_up" };
 
-  it("gets asked for the login time, with an account choice and a code of S256", async () => {
+  it("receives the login time request, an account choice and an S256 code challenge", async () => {
     startGoogle(issuer);
     const { searchParams } = await new Browser(bindings).start(asked);
     expect(Object.fromEntries(searchParams)).toMatchObject({
@@ -47,7 +47,7 @@ describe("Google", () => {
     }
   });
 
-  it("speaks for an address at its own mail and where it runs the domain, and for no other", async () => {
+  it("confirms addresses of its own mail and managed domains only", async () => {
     const google = startGoogle(issuer);
     const told = [
       [{ email: "x@gmail.com" }, IN],
@@ -69,11 +69,11 @@ describe("Google", () => {
   });
 });
 
-describe("Entra", () => {
+describe("Entra as identity provider", () => {
   const bindings = loginsOf({ id: "work", kind: "entra", issuer: "organizations" });
   const asked = { issuer: "work", purpose: "sign_up" };
 
-  it("somebody is their tenant and oid: another app's sub changes nothing, another tenant's oid does", async () => {
+  it("identifies people by tenant and oid, not by sub", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const ann = account();
@@ -90,7 +90,7 @@ describe("Entra", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("an address that no owner proved signs nobody up and accepts no invitation (nOAuth)", async () => {
+  it("confirms no unverified address for sign-up or invitation (nOAuth)", async () => {
     const entra = new Entra(issuer);
     const { browser, account: victim } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "admin", email: "boss@acme.test" });
@@ -108,7 +108,7 @@ describe("Entra", () => {
     expect(await other.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown$/);
   });
 
-  it("a token that names another tenant than its issuer, none, or a key of private accounts is refused", async () => {
+  it("fails for a token of another tenant, none, or private accounts' keys", async () => {
     const entra = new Entra(issuer);
     const good = { tid: TENANT, oid: oid(), xms_edov: true };
     const broken = [
@@ -131,7 +131,7 @@ describe("Entra", () => {
     expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
   });
 
-  it("an operator there is named with the tenant, in which nobody else makes accounts", async () => {
+  it("identifies an operator with the tenant, in which no one else creates accounts", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...bindings, ...operatorAt(who) });
@@ -149,7 +149,7 @@ describe("Entra", () => {
   });
 });
 
-describe("GitHub", () => {
+describe("GitHub as identity provider", () => {
   const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
   const bindings = { ...loginsOf({ id: "github", kind: "github" }), ...gift };
   const asked = { issuer: "github", purpose: "sign_up" };
@@ -157,7 +157,7 @@ describe("GitHub", () => {
     browser.logIn(ANYBODY, { ...asked, ...fields });
   let nth = 1000;
 
-  it("somebody is the number of an account, whatever it is called by now", async () => {
+  it("identifies people by account number, not by name", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     const browser = new Browser(bindings);
@@ -170,7 +170,7 @@ describe("GitHub", () => {
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown$/);
   });
 
-  it("an answer that names another issuer is refused, one without a name is GitHub's of before", async () => {
+  it("fails for a response with another issuer, but not without one", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };
@@ -181,7 +181,7 @@ describe("GitHub", () => {
     }
   });
 
-  it("a code that is over is 200 with an error there, and 'expired' here; HTML is no answer", async () => {
+  it("reports an expired code as expired, and HTML as unreachable", async () => {
     const github = new GitHub(issuer);
     const browser = new Browser(bindings);
     const back = await browser.click(await browser.start(asked), ANYBODY);
@@ -193,7 +193,7 @@ describe("GitHub", () => {
     expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
   });
 
-  it("an address is theirs when GitHub verified it; any such one fits an invitation", async () => {
+  it("confirms verified addresses, and any of them fits an invitation", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     github.emails = [
@@ -209,7 +209,7 @@ describe("GitHub", () => {
     expect(await logIn(new Browser(bindings), { purpose: "accept", invitation: right })).toBe(IN);
   });
 
-  it("an account of less than 30 days gets no first credit", async () => {
+  it("gives no first credit to an account younger than 30 days", async () => {
     const github = new GitHub(issuer);
     const credits: number[] = [];
     for (const days of [29, 31]) {

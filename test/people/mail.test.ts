@@ -29,8 +29,8 @@ function mailbox(fault?: Error) {
 
 const asked = (email: string) => ({ role: "admin", email });
 
-describe("mail", () => {
-  it("brings an invitation to its address, and tells who is removed; nothing typed is in the subject but a clean name", async () => {
+describe("an email", () => {
+  it("delivers an invitation, and notifies a removed member, with a clean subject", async () => {
     const { sent, bindings } = mailbox();
     const name = "Ann\r\nBcc: all@example.test <script>";
     const { browser } = await signUp(issuer, someone({ name }), bindings);
@@ -48,7 +48,7 @@ describe("mail", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("stops nothing when it is off or fails: the link is shown, and no address is logged", async () => {
+  it("blocks nothing if off or failing: the link is shown, and no address is logged", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
@@ -67,7 +67,7 @@ describe("mail", () => {
     expect(log.join("\n")).not.toContain("@example.test");
   });
 
-  it("tells who logs in by a browser that they did not use before, and nobody at their first log-in or by the same one", async () => {
+  it("reports a login from a new browser, but not the first login or a known browser", async () => {
     const { sent, bindings } = mailbox();
     const ann = await signUp(issuer, someone(), bindings);
     await ann.browser.logIn(ann.account); // the same browser
@@ -94,7 +94,7 @@ describe("mail", () => {
     await vi.waitFor(() => expect(sent).toHaveLength(3));
   });
 
-  it("tells the person of a way to log in that was added or taken away", async () => {
+  it("reports an added or removed login method", async () => {
     const { sent, bindings } = mailbox();
     const { browser, account } = await signUp(issuer, someone(), bindings);
     const second = someone();
@@ -110,7 +110,7 @@ describe("mail", () => {
     ]);
   });
 
-  it("brings an operator's invitation to its address", async () => {
+  it("delivers an operator's invitation", async () => {
     const { sent, bindings } = mailbox();
     const { orgId } = await openAccount({ credits: 0 });
     const body = { role: "member", email: "cleo@example.test" };

@@ -84,7 +84,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("reaches nobody who chose none, whose address isn't confirmed, or about other events", async () => {
+  it("reaches no one who opted out, is unconfirmed, or for other events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -99,7 +99,7 @@ describe("an email about an event", () => {
     expect(await take(id, [low(id)])).toEqual([]);
   });
 
-  it("logs a failed email without its address, and stops nothing", async () => {
+  it("leads to a log line without the address if it fails, and blocks nothing", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [low(id)], new Error(ann.account.email))).toEqual([]);

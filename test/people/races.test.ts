@@ -49,7 +49,7 @@ const closed = (orgId: string) =>
   count("SELECT count(*) AS n FROM closed_organizations WHERE org_id = ?", orgId);
 
 describe("the last owner", () => {
-  it("stays, in whatever two ways two owners stop being one at the same time, while anybody is in", async () => {
+  it("stays, whatever two concurrent ways remove two owners, while members exist", async () => {
     await fc.assert(
       fc.asyncProperty(way, way, async (first, second) => {
         const ann = await signUp(issuer);
@@ -68,7 +68,7 @@ describe("the last owner", () => {
     );
   });
 
-  it("closes the organization on leaving alone, unless somebody joins at that moment", async () => {
+  it("closes the organization when leaving alone, unless someone joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -90,8 +90,8 @@ describe("the last owner", () => {
   });
 });
 
-describe("closing because one is alone", () => {
-  it("asks so in its statement: who joined before it keeps the organization", async () => {
+describe("closing an organization of one member", () => {
+  it("checks that in its statement, so that a new member keeps the organization", async () => {
     const ann = await signUp(issuer);
     await joined(issuer, ann.browser, "member");
     const { id } = ann.view.organization;
@@ -104,7 +104,7 @@ describe("closing because one is alone", () => {
 });
 
 describe("first credits", () => {
-  it("stay within the day's budget, however many sign up at once, and each pays for one", async () => {
+  it("stay within the day's budget for concurrent sign-ups, each covering one", async () => {
     const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000; // nobody else's
     const bindings = {
       CLOCK_OFFSET_MS: String(day),
@@ -132,8 +132,8 @@ describe("first credits", () => {
   });
 });
 
-describe("an issuer that goes away while people log in", () => {
-  it("stops these log-ins alone: nobody is logged out, nobody let in, and it goes on when it is back", async () => {
+describe("an identity provider that becomes unavailable", () => {
+  it("fails only current logins, ends no session, and recovers", async () => {
     const { browser, account } = await signUp(issuer);
     const begun = Array.from({ length: 10 }, () => new Browser());
     const backs = await Promise.all(
@@ -173,7 +173,7 @@ describe("an issuer that goes away while people log in", () => {
   });
 });
 
-describe("the callback", () => {
+describe("the login callback", () => {
   it("rejects any missing, doubled, changed or added parameter", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
@@ -223,7 +223,7 @@ describe("the callback", () => {
     expect(await browser.session()).toBeNull();
   });
 
-  it("makes nothing fresh for a session that ended meanwhile", async () => {
+  it("renews no session that ended meanwhile", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
     const other = Object.assign(laterOn(browser, 0), { cookies: new Map(browser.cookies) });

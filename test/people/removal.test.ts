@@ -28,8 +28,8 @@ async function keyOf(browser: Browser): Promise<string> {
   return (await made.json<{ key: string }>()).key;
 }
 
-describe("a member who is removed", () => {
-  it("loses session, key, and the session of a key with the answer", async () => {
+describe("a removed member", () => {
+  it("loses session, key and the key's sessions immediately", async () => {
     const { ann, ben } = await team("admin");
     const key = await keyOf(ben.browser);
     const minted = await send("/v1/sessions", { key, body: {} });
@@ -62,7 +62,7 @@ describe("a member who is removed", () => {
 });
 
 describe("an owner", () => {
-  it("may not leave, lose the role or be deleted as the last one", async () => {
+  it("can't leave, lose the role or be deleted as the last one", async () => {
     const { ann } = await team("admin");
     const own = `/members/${ann.view.member.id}`;
     const refused = [
@@ -76,7 +76,7 @@ describe("an owner", () => {
     }
   });
 
-  it("remains when two remove each other at once", async () => {
+  it("remains when two remove each other concurrently", async () => {
     const { ann, ben } = await team("owner");
     await Promise.all([
       ann.browser.people("DELETE", `/members/${ben.view.member.id}`),
@@ -103,7 +103,7 @@ describe("a role", () => {
 });
 
 describe("the console's key", () => {
-  it("appears in no list or count, and cannot be changed, rotated or revoked", async () => {
+  it("appears in no list or count, and can't be changed, rotated or revoked", async () => {
     const { browser, view } = await signUp(issuer);
     const row = await env.DB.prepare("SELECT id FROM keys WHERE member_id = ?")
       .bind(view.member.id)
@@ -120,8 +120,8 @@ describe("the console's key", () => {
   });
 });
 
-describe("what a person takes along", () => {
-  it("contains what they did and what was done to them, also after a removal, and nothing of others", async () => {
+describe("a person's data export", () => {
+  it("contains actions by and on the person, also after a removal, and no others'", async () => {
     const { ann, ben } = await team("admin");
     const [account, cleo] = [someone(), someone()];
     issuer.accounts.push(account, cleo);
@@ -159,7 +159,7 @@ describe("an export of a person's data", () => {
     expect((await browser.people("GET", "/me/export")).status).toBe(200);
   });
 
-  it("asks an organization once, however often the person was a member of it", async () => {
+  it("reads each organization once, however often the person was a member", async () => {
     const { ann, ben } = await team("admin");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     const invitation = await inviteTo(ann.browser, { role: "member", email: ben.account.email });
@@ -186,8 +186,8 @@ describe("an export of a person's data", () => {
   });
 });
 
-describe("being forgotten", () => {
-  it("takes name, address and identity out of the book, and the events keep ids", async () => {
+describe("erasing a person", () => {
+  it("removes name, address and identity from the database, and keeps IDs in events", async () => {
     const { browser, account, view } = await signUp(issuer);
     const exported = await browser.people("GET", "/me/export");
     expect(await exported.text()).toContain(account.email);
@@ -206,7 +206,7 @@ describe("being forgotten", () => {
     for (const gone of [account.email, account.id, account.name]) expect(said).not.toContain(gone);
   });
 
-  it("an operator gives a member with keys alone a log-in, and closes the organization for good", async () => {
+  it("lets an operator give a member with only keys a login, and close the organization permanently", async () => {
     const { orgId, memberId, key } = await openAccount({ credits: 5 });
     const made = await admin("POST", `/orgs/${orgId}/invitations`, { member_id: memberId });
     const { link } = await made.json<{ link: string }>();
@@ -246,7 +246,7 @@ describe("an operator of a role", () => {
       ...(body !== undefined && { body }),
     });
 
-  it("does what its role says, under its name, and nothing else", async () => {
+  it("can do exactly what the role allows, under its name", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const acts = [
       ["read", "GET", "/orgs"],
@@ -267,7 +267,7 @@ describe("an operator of a role", () => {
     expect(events.map(({ actor }) => actor.id)).toContain("support");
   });
 
-  it("sells and buys as finance alone: prices, lists, bills and corrections; everyone reads", async () => {
+  it("changes prices, lists, bills and corrections only as finance; every role reads", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const from = new Date(Date.now() + 30 * 86_400_000).toISOString();
     const rows = [
@@ -307,7 +307,7 @@ describe("an operator of a role", () => {
     expect(prices.map(({ posted_by: by }) => by)).toEqual(["finance"]);
   });
 
-  it("logs in as people do where its identity is written down", async () => {
+  it("logs in like other people if its identity is configured", async () => {
     const olga = someone();
     issuer.accounts.push(olga);
     const browser = new Browser({

@@ -10,8 +10,8 @@ beforeEach(() => {
 const slots = async (): Promise<number | undefined> =>
   (await env.DB.prepare("SELECT count(*) AS n FROM sign_ups").first<{ n: number }>())?.n;
 
-describe("signing up", () => {
-  it("makes a person, a personal organization and its owner, who makes a key and pays with it", async () => {
+describe("a sign-up", () => {
+  it("creates a person, a personal organization and its owner, who can create a key and pay", async () => {
     const { browser, account, view } = await signUp(issuer);
     expect(view).toMatchObject({
       kind: "person",
@@ -26,7 +26,7 @@ describe("signing up", () => {
     expect(keys.map(({ name }) => name)).toEqual(["first"]);
   });
 
-  it("refuses an identity's fourth sign-up of a day, and takes no slot of other people", async () => {
+  it("fails the fourth time per identity and day, without effect on others", async () => {
     const bindings = { SIGN_UPS_AN_HOUR: "100000" };
     const account = someone();
     issuer.accounts.push(account);
@@ -42,7 +42,7 @@ describe("signing up", () => {
     await signUp(issuer, someone(), bindings);
   });
 
-  it("invites a second person, who is a member then", async () => {
+  it("allows inviting a second person as a member", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = someone();
     issuer.accounts.push(ben);

@@ -40,8 +40,8 @@ const loggedInAgo = (minutes: number, later = 0) => ({
 const named = (path: string): string =>
   path.replaceAll(/:\w+(?:\{[^}]+\})?/g, (name) => (name.includes("resp") ? "resp_1" : "x"));
 
-describe("what lasts wants a log-in of the last ten minutes", () => {
-  it("applies by the tables of paths to every lasting change", () => {
+describe("a lasting change", () => {
+  it("requires a login of the last ten minutes by the tables of paths", () => {
     const rows = [
       ...ROUTES,
       ...OPERATOR_ENDPOINTS.map(({ method, path }) => ({ method, path: `/admin/v1${path}` })),
@@ -85,7 +85,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
     expect(requiresFreshLogin("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
   });
 
-  it("an old session turns automatic top-up off, and not on", async () => {
+  it("includes turning automatic top-up on, but not off", async () => {
     const { browser, view } = await signUp(issuer);
     const later = laterOn(browser);
     const patch = (body: object) =>
@@ -94,7 +94,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
     expect(await codeOf(await patch({ keep_responses_hours: 24 }))).toEqual(TOO_OLD);
   });
 
-  it("however its path is written", async () => {
+  it("requires a fresh login however its path is written", async () => {
     const { browser } = await signUp(issuer);
     const later = laterOn(browser);
     for (const path of ["/v1/keys/", "//v1/keys", "/v1//keys", "/v1/%6beys", "/v1/keys?x=1"]) {
@@ -106,7 +106,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
 
-  it("applies to pasted keys and tokens too: pasting again is the login", async () => {
+  it("requires pasting a pasted key or token again", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     for (const [text, path, body] of [
       [key, "/v1/keys", { name: "one" }],
@@ -124,8 +124,8 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
   });
 });
 
-describe("a session that somebody took", () => {
-  it("stays stale after its person's next login, which has its own cookie and ends it", async () => {
+describe("a stolen session", () => {
+  it("stays stale after its person's next login, which ends it", async () => {
     const { browser, account } = await signUp(issuer);
     const stolen = Object.assign(laterOn(browser), { cookies: new Map(browser.cookies) });
     const own = laterOn(browser);
@@ -136,7 +136,7 @@ describe("a session that somebody took", () => {
     await vi.waitFor(async () => expect(await stolen.session()).toBeNull());
   });
 
-  it("links no way in of the thief's: that wants a fresh log-in before the issuer is asked", async () => {
+  it("links no identity of the thief's without a fresh login", async () => {
     const { browser } = await signUp(issuer);
     const thief = someone();
     issuer.accounts.push(thief);
@@ -147,8 +147,8 @@ describe("a session that somebody took", () => {
   });
 });
 
-describe("a log-in is as fresh as it can be proven", () => {
-  it("counts the code's exchange where the issuer's time is old and cannot be renewed", async () => {
+describe("the freshness of a login", () => {
+  it("starts at the code's exchange if the issuer's time is old and can't be renewed", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
@@ -158,7 +158,7 @@ describe("a log-in is as fresh as it can be proven", () => {
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
-  it("counts the issuer's time where it can be asked again, unless it is old or odd", async () => {
+  it("starts at the issuer's time if it can be renewed and is valid", async () => {
     const { browser, account } = await signUp(issuer, someone(), withReauth);
     const later = laterOn(browser, 11, withReauth);
     for (const bend of [
@@ -189,7 +189,7 @@ describe("a log-in is as fresh as it can be proven", () => {
     expect((await keyMade(later))[0]).toBe(201);
   });
 
-  it("and a log-in that is no answer to it leaves the session as it was", async () => {
+  it("stays unchanged after a login by someone else", async () => {
     const { browser } = await signUp(issuer);
     const eve = someone();
     issuer.accounts.push(eve);
