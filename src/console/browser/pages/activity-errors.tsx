@@ -5,10 +5,10 @@ import { useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
-import { Count, Time } from "../ui/basics.tsx";
 import { FilterNotice } from "../ui/error-chart.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, countColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { IDS, TITLES } from "./activity-sums.tsx";
 
@@ -33,25 +33,11 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
   const query = { ...range, ...chosen, group_by: split };
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const columns: readonly Column<Errors["data"][number]>[] = [
-    {
-      id: "group",
-      title: TITLES[split],
-      value: ({ group = null }) => nameOf(split, group),
+    column("group", TITLES[split], ({ group = null }) => nameOf(split, group), {
       csv: [[IDS[split], ({ group = null }) => group]],
-    },
-    {
-      id: "errors",
-      title: "Errors",
-      align: "right",
-      value: ({ count }) => count,
-      cell: ({ count }) => <Count count={count} />,
-    },
-    {
-      id: "last",
-      title: "Last",
-      value: ({ last_at }) => last_at,
-      cell: ({ last_at }) => <Time at={last_at} />,
-    },
+    }),
+    countColumn("errors", "Errors", ({ count }) => count),
+    timeColumn("last", "Last", ({ last_at }) => last_at),
   ];
   return (
     <ReadResult read={read} height={240}>

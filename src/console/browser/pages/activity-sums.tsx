@@ -12,6 +12,7 @@ import { ModelName, Tokens } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
 import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Table, usd } from "../ui/table.tsx";
+import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** The title of a group, also in files. */
@@ -106,10 +107,7 @@ function groupColumn(
   nameOf: (group: string | null) => string,
 ): Column<Sum> {
   const colorOf = colorsOf([...drawn]);
-  return {
-    id: "group",
-    title: TITLES[by],
-    value: ({ group }) => nameOf(group),
+  return column("group", TITLES[by], ({ group }) => nameOf(group), {
     csv: [
       [IDS[by], ({ group }) => group],
       ...(by === "key" ? [["key", ({ group }: Sum) => nameOf(group)] as const] : []),
@@ -120,7 +118,7 @@ function groupColumn(
         {by === "model" ? <ModelName id={nameOf(group)} /> : nameOf(group)}
       </>
     ),
-  };
+  });
 }
 
 function verbs(by: Splits, may: (call: Call, isOwn: boolean) => boolean): readonly Column<Sum>[] {
@@ -142,19 +140,16 @@ function columnsOf(total: number, before: readonly Sum[] | undefined): readonly 
   return [
     SPEND,
     shareOf(total),
-    {
-      id: "change",
-      title: "Change",
+    column("change", "Change", ({ group, cost_micro }) => cost_micro - (earlier.get(group) ?? 0), {
       align: "right",
       wide: true,
-      value: ({ group, cost_micro }) => cost_micro - (earlier.get(group) ?? 0),
       csv: [["cost_usd_before", ({ group }) => usd(earlier.get(group) ?? 0)]],
       cell: ({ group, cost_micro }) => {
         const was = earlier.get(group) ?? 0;
         const text = was === 0 ? "new" : changed(cost_micro, was);
         return <span class="change">{before && text}</span>;
       },
-    },
+    }),
     REQUESTS,
     AVERAGE,
     tokens("prompt_tokens", "Input tokens"),

@@ -8,12 +8,13 @@ import { exactly } from "../lib/time.ts";
 import { change, readOnce, useLoaded } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Count, Head, Money, Tabs } from "../ui/basics.tsx";
+import { Head, Money, Tabs } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { Choice } from "../ui/filters.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
+import { column, countColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Prices } from "./prices.tsx";
 
@@ -192,25 +193,16 @@ function amount(
 function columnsOf(by: By): readonly Column<Row>[] {
   const title = { provider: "Provider", model: "Model", organization: "Customer" }[by];
   return [
-    { id: "day", title: "Day", value: ({ day }) => day },
+    column("day", "Day", ({ day }) => day),
     { id: "group", title, value: ({ group }) => group },
-    {
-      id: "requests",
-      title: "Requests",
-      align: "right",
-      value: ({ requests }) => requests,
-      cell: ({ requests }) => <Count count={requests} />,
-    },
+    countColumn("requests", "Requests", ({ requests }) => requests),
     amount("charged_micro", "Charged"),
     amount("bought_micro", "Cost"),
     amount("margin_micro", "Margin"),
-    {
-      id: "unknown",
-      title: "Cost unknown",
+    column("unknown", "Cost unknown", ({ unknown_requests }) => unknown_requests, {
       align: "right",
       wide: true,
-      value: ({ unknown_requests }) => unknown_requests,
-    },
+    }),
     ...(by === "provider"
       ? [amount("billed_micro", "Billed"), amount("difference_micro", "Difference")]
       : []),

@@ -3,7 +3,7 @@ import { cardName } from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
 import { change } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
-import { Field, Form } from "../ui/dialog.tsx";
+import { Form, Input } from "../ui/dialog.tsx";
 
 const AMOUNTS = [10, 25, 50, 100, 250];
 /** The reads that a purchase changes. */
@@ -50,21 +50,18 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
             </button>
           ))}
         </p>
-        <Field
+        <Input
           label="Dollars"
           param="amount_dollars"
           hint={`${sold.dollars_min} to ${sold.dollars_max}; tax is added where it is due`}
-        >
-          <input
-            required
-            type="number"
-            step="1"
-            min={sold.dollars_min}
-            max={sold.dollars_max}
-            value={dollars}
-            onInput={(event) => setDollars(event.currentTarget.value)}
-          />
-        </Field>
+          required
+          type="number"
+          step="1"
+          min={sold.dollars_min}
+          max={sold.dollars_max}
+          value={dollars}
+          onText={setDollars}
+        />
         {sold.card !== null && (
           <label class="check">
             <input

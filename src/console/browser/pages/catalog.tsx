@@ -6,6 +6,7 @@ import { Choice } from "../ui/filters.tsx";
 import { useQuery } from "../state/route.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Model = CatalogModels["models"][number];
@@ -97,39 +98,27 @@ function Seen({ seen_on, age_days }: Row) {
 }
 
 const COLUMNS: readonly Column<Row>[] = [
-  {
-    id: "id",
-    title: "Model",
-    value: ({ id, aliases }) => [id, ...aliases].join(" "),
+  column("id", "Model", ({ id, aliases }) => [id, ...aliases].join(" "), {
     csv: [["model", ({ id }) => id]],
     cell: ({ id, aliases }) => (
       <span title={aliases.length === 0 ? id : `${id}, also ${aliases.join(", ")}`}>
         <strong>{id}</strong> <Copy text={id} />
       </span>
     ),
-  },
-  { id: "provider", title: "Provider", value: ({ provider }) => provider },
-  { id: "upstream", title: "Its name there", wide: true, value: ({ upstream_id }) => upstream_id },
-  {
-    id: "hosts",
-    title: "Hosts",
+  }),
+  column("provider", "Provider", ({ provider }) => provider),
+  column("upstream", "Its name there", ({ upstream_id }) => upstream_id, { wide: true }),
+  column("hosts", "Hosts", ({ regions }) => regions.map((tag) => tag.toUpperCase()).join(", "), {
     wide: true,
-    value: ({ regions }) => regions.map((tag) => tag.toUpperCase()).join(", "),
-  },
+  }),
   money("cost", "Cost"),
   money("price", "Price"),
-  {
-    id: "seen",
-    title: "Seen on",
-    value: ({ age_days }) => age_days,
+  column("seen", "Seen on", ({ age_days }) => age_days, {
     csv: [["seen_on", ({ seen_on }) => seen_on]],
     cell: (row) => <Seen {...row} />,
-  },
-  { id: "until", title: "Until", wide: true, value: ({ until }) => until },
-  {
-    id: "state",
-    title: "State",
-    value: ({ live, why_not }) => (live ? "sold" : why_not),
+  }),
+  column("until", "Until", ({ until }) => until, { wide: true }),
+  column("state", "State", ({ live, why_not }) => (live ? "sold" : why_not), {
     cell: ({ live, why_not }) =>
       live ? (
         <Badge tone="good">sold</Badge>
@@ -138,5 +127,5 @@ const COLUMNS: readonly Column<Row>[] = [
           <Badge>{why_not?.replaceAll("_", " ")}</Badge>
         </span>
       ),
-  },
+  }),
 ];

@@ -111,7 +111,6 @@ function NewIssuer({ callback, onClose }: { callback: string; onClose: () => voi
       title="Your company's issuer"
       verb="Set it"
       run={() => change("POST /console/api/people/company/issuer", { body: fields }, TOUCHES)}
-      onDone={onClose}
       onClose={onClose}
     >
       <p class="small">
@@ -190,7 +189,6 @@ function NewDomain({ onClose }: { onClose: () => void }) {
       title="Add a domain of your company"
       verb="Add it"
       run={() => change("POST /console/api/people/company/domains", { body: { domain } }, TOUCHES)}
-      onDone={onClose}
       onClose={onClose}
     >
       <Field label="Domain" param="domain" hint="Its own name, without www">

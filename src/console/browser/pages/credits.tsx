@@ -4,11 +4,12 @@ import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Head, Money, Panel } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { BalanceCurve } from "./balance-curve.tsx";
 import { Buy } from "./buy.tsx";
@@ -193,71 +194,38 @@ function Buying() {
 }
 
 const PURCHASES: readonly Column<Purchase>[] = [
-  {
-    id: "at",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} withClock />,
-  },
-  { id: "way", title: "How", value: (purchase) => wayOf(purchase) },
-  {
-    id: "card",
-    title: "Card",
-    wide: true,
-    value: ({ card }) => (card === null ? "" : cardName(card)),
-  },
-  {
-    id: "state",
-    title: "State",
-    value: (purchase) => stateOf(purchase)[0],
+  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
+  column("way", "How", (purchase) => wayOf(purchase)),
+  column("card", "Card", ({ card }) => (card === null ? "" : cardName(card)), { wide: true }),
+  column("state", "State", (purchase) => stateOf(purchase)[0], {
     cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
-  },
-  {
-    id: "dollars",
-    title: "Amount",
+  }),
+  column("dollars", "Amount", ({ amount_dollars }) => amount_dollars, {
     align: "right",
-    value: ({ amount_dollars }) => amount_dollars,
     cell: ({ amount_dollars }) => <Money micros={microsOf(amount_dollars)} />,
-  },
-  {
-    id: "credited",
-    title: "Added",
+  }),
+  column("credited", "Added", ({ credited_micro }) => credited_micro, {
     align: "right",
-    value: ({ credited_micro }) => credited_micro,
     cell: ({ credited_micro }) =>
       credited_micro === null ? "" : <Money micros={credited_micro} kind="left" />,
-  },
-  {
-    id: "returned",
-    title: "Refunded",
+  }),
+  column("returned", "Refunded", ({ returned_micro }) => returned_micro, {
     align: "right",
-    value: ({ returned_micro }) => returned_micro,
     cell: ({ returned_micro }) => (returned_micro === 0 ? "" : <Money micros={returned_micro} />),
-  },
+  }),
 ];
 
 type Line = Known["credits"][number];
 const LINES: readonly Column<Line>[] = [
-  {
-    id: "at",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} withClock />,
-  },
-  { id: "what", title: "What", value: (line) => kindOf(line) },
-  { id: "reference", title: "Reference", wide: true, value: ({ reference }) => reference },
-  {
-    id: "amount",
-    title: "Amount",
+  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
+  column("what", "What", (line) => kindOf(line)),
+  column("reference", "Reference", ({ reference }) => reference, { wide: true }),
+  column("amount", "Amount", ({ amount_micro }) => amount_micro, {
     align: "right",
-    value: ({ amount_micro }) => amount_micro,
     cell: ({ amount_micro }) => <Money micros={amount_micro} kind="left" />,
-  },
-  {
-    id: "balance",
-    title: "Balance after",
+  }),
+  column("balance", "Balance after", ({ balance_micro }) => balance_micro, {
     align: "right",
-    value: ({ balance_micro }) => balance_micro,
     cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
-  },
+  }),
 ];

@@ -10,6 +10,7 @@ import { Dialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const RESEND = "POST /v1/webhooks/{id}/resend";
@@ -94,38 +95,24 @@ function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
 }
 
 const COLUMNS: readonly Column<Delivery>[] = [
-  {
-    id: "created",
-    title: "Created",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
-  { id: "type", title: "Event", value: ({ type }) => type },
-  {
-    id: "state",
-    title: "State",
-    value: ({ state }) => state,
+  timeColumn("created", "Created", ({ created_at }) => created_at),
+  column("type", "Event", ({ type }) => type),
+  column("state", "State", ({ state }) => state, {
     cell: (delivery) => <DeliveryState delivery={delivery} />,
-  },
-  { id: "status", title: "Answer", wide: true, value: answerOf },
-  { id: "attempts", title: "Attempts", align: "right", value: ({ attempts }) => attempts },
-  {
-    id: "next",
-    title: "Next try",
+  }),
+  column("status", "Answer", answerOf, { wide: true }),
+  column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
+  column("next", "Next try", ({ next_attempt_at }) => next_attempt_at, {
     wide: true,
-    value: ({ next_attempt_at }) => next_attempt_at,
     cell: ({ next_attempt_at: at }) => <NextTry at={at} />,
-  },
+  }),
 ];
 
 function verbs(id: string): Column<Delivery> {
-  return {
-    id: "do",
-    title: "To do",
-    value: () => null,
+  return column("do", "To do", () => null, {
     csv: [],
     cell: (delivery) => <ResendOne id={id} delivery={delivery} />,
-  };
+  });
 }
 
 function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
@@ -219,22 +206,16 @@ function Detail({
 
 type Attempt = DeliveryDetail["newest_attempts"][number];
 const ATTEMPTS: readonly Column<Attempt>[] = [
-  { id: "at", title: "Attempt", value: ({ at }) => at, cell: ({ at }) => <Time at={at} /> },
-  { id: "status", title: "Answer", value: answerOf },
-  {
-    id: "text",
-    title: "Text",
+  timeColumn("at", "Attempt", ({ at }) => at),
+  column("status", "Answer", answerOf),
+  column("text", "Text", ({ answer }) => answer, {
     wide: true,
-    value: ({ answer }) => answer,
     cell: ({ answer }) => (answer ? <code title={answer}>{answer.slice(0, SHOWN_MAX)}</code> : ""),
-  },
-  {
-    id: "ms",
-    title: "Duration",
+  }),
+  column("ms", "Duration", ({ duration_ms }) => duration_ms, {
     align: "right",
-    value: ({ duration_ms }) => duration_ms,
     cell: ({ duration_ms: ms }) => (ms === null ? "" : took(ms)),
-  },
+  }),
 ];
 /** The shown characters of an answer; the rest is in its tooltip. */
 const SHOWN_MAX = 40;

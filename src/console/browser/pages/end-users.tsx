@@ -7,11 +7,12 @@ import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
-import { Confirm, Dialog, Field, FormDialog, useNumbers } from "../ui/dialog.tsx";
+import { Confirm, Dialog, FormDialog, Input, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { Period, Spenders } from "./spenders.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/v1/users"];
@@ -104,31 +105,16 @@ function Find() {
 }
 
 const COLUMNS: readonly Column<EndUser>[] = [
-  {
-    id: "external_id",
-    title: "End user ID",
-    value: ({ external_id }) => external_id,
+  column("external_id", "End user ID", ({ external_id }) => external_id, {
     cell: ({ external_id }) => <strong class="break">{external_id}</strong>,
-  },
-  {
-    id: "day",
-    title: "Today",
-    value: ({ daily_spend_dollars }) => daily_spend_dollars,
+  }),
+  column("day", "Today", ({ daily_spend_dollars }) => daily_spend_dollars, {
     cell: (user) => <Quota {...today(user)} />,
-  },
-  {
-    id: "month",
-    title: "This month",
-    value: ({ monthly_spend_dollars }) => monthly_spend_dollars,
+  }),
+  column("month", "This month", ({ monthly_spend_dollars }) => monthly_spend_dollars, {
     cell: (user) => <Quota {...thisMonth(user)} />,
-  },
-  {
-    id: "created",
-    title: "Created",
-    wide: true,
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
+  }),
+  timeColumn("created", "Created", ({ created_at }) => created_at, { wide: true }),
 ];
 
 const today = ({ daily_spend_dollars: spent, daily_quota_dollars: quota }: EndUser) => ({
@@ -249,7 +235,6 @@ function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) 
       title={`Quotas of ${user.external_id}`}
       verb="Save"
       run={() => change("PATCH /v1/users/{external_id}", { path, body: quotas.body }, TOUCHES)}
-      onDone={onClose}
       onClose={onClose}
     >
       {quotas.fields}
@@ -267,17 +252,17 @@ function NewEndUser({ onClose }: { onClose: () => void }) {
       run={() =>
         change("POST /v1/users", { body: { external_id: externalId, ...quotas.body } }, TOUCHES)
       }
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field label="End user ID" param="external_id" hint="As your requests name it in user">
-        <input
-          required
-          autofocus
-          value={externalId}
-          onInput={(event) => setExternalId(event.currentTarget.value)}
-        />
-      </Field>
+      <Input
+        label="End user ID"
+        param="external_id"
+        hint="As your requests name it in user"
+        required
+        autofocus
+        value={externalId}
+        onText={setExternalId}
+      />
       {quotas.fields}
     </FormDialog>
   );

@@ -16,6 +16,7 @@ import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
@@ -116,16 +117,8 @@ function pageOf({ type, subject }: Event): string | null {
 
 function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
   return [
-    {
-      id: "created",
-      title: "When",
-      value: ({ created_at }) => created_at,
-      cell: ({ created_at }) => <Time at={created_at} withClock />,
-    },
-    {
-      id: "what",
-      title: "What",
-      value: (event) => sentenceOf(event, nameOf),
+    timeColumn("created", "When", ({ created_at }) => created_at, { withClock: true }),
+    column("what", "What", (event) => sentenceOf(event, nameOf), {
       csv: [
         ["event_id", ({ id }) => id],
         ["type", ({ type }) => type],
@@ -142,14 +135,16 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
           {sentenceOf(event, nameOf)} <span class="small muted wide-only">{event.type}</span>
         </>
       ),
-    },
-    {
-      id: "actor",
-      title: "Actor",
-      wide: true,
-      value: ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
-      cell: ({ actor }) => <span title={actor.id ?? ""}>{actorOf(actor, nameOf)}</span>,
-    },
+    }),
+    column(
+      "actor",
+      "Actor",
+      ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
+      {
+        wide: true,
+        cell: ({ actor }) => <span title={actor.id ?? ""}>{actorOf(actor, nameOf)}</span>,
+      },
+    ),
   ];
 }
 

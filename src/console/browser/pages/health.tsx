@@ -5,6 +5,7 @@ import { useRead } from "../state/reads.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Outbox = HealthAnswer["outboxes"][number];
@@ -145,19 +146,13 @@ function Outboxes({ all }: { all: readonly Outbox[] }) {
 const known = (count: number | null): string => (count === null ? "unknown" : String(count));
 
 const PROBLEMS: readonly Column<Problem>[] = [
-  {
-    id: "kind",
-    title: "Problem",
-    value: ({ kind }) => kind,
+  column("kind", "Problem", ({ kind }) => kind, {
     cell: ({ kind }) => <Badge tone="bad">{kind}</Badge>,
-  },
-  { id: "message", title: "Description", value: ({ message }) => message },
-  {
-    id: "do",
-    title: "Runbook",
-    value: () => null,
+  }),
+  column("message", "Description", ({ message }) => message),
+  column("do", "Runbook", () => null, {
     cell: ({ kind }) => <a href={`/docs/run/${REMEDIES[kind] ?? WELL}`}>Open runbook</a>,
-  },
+  }),
 ];
 const WELL = "operate#is-the-region-well";
 /** The documentation of a problem, by default the list of all. */
@@ -169,76 +164,47 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 const PEERS: readonly Column<Peer>[] = [
-  { id: "region", title: "Region", value: ({ region }) => region },
-  {
-    id: "answers",
-    title: "State",
-    value: ({ answers }) => answers,
+  column("region", "Region", ({ region }) => region),
+  column("answers", "State", ({ answers }) => answers, {
     cell: ({ answers }) => (
       <Badge tone={answers ? "good" : "bad"}>{answers ? "reachable" : "unreachable"}</Badge>
     ),
-  },
-  {
-    id: "rtt",
-    title: "Round trip",
+  }),
+  column("rtt", "Round trip", ({ rtt_ms }) => rtt_ms, {
     align: "right",
-    value: ({ rtt_ms }) => rtt_ms,
     cell: ({ rtt_ms: ms }) => (ms === null ? "" : `${ms} ms`),
-  },
-  {
-    id: "last",
-    title: "Last response",
-    value: ({ last_ok_at }) => last_ok_at,
+  }),
+  column("last", "Last response", ({ last_ok_at }) => last_ok_at, {
     cell: ({ last_ok_at }) => <Time at={last_ok_at} none="unknown" />,
-  },
+  }),
 ];
 
 const OUTBOXES: readonly Column<Outbox>[] = [
-  { id: "name", title: "Outbox", value: ({ name }) => name },
-  {
-    id: "waiting",
-    title: "Waiting",
+  column("name", "Outbox", ({ name }) => name),
+  column("waiting", "Waiting", ({ waiting }) => waiting, {
     align: "right",
-    value: ({ waiting }) => waiting,
     cell: ({ waiting }) => <Badge tone={waiting === 0 ? "good" : "warn"}>{known(waiting)}</Badge>,
-  },
-  {
-    id: "oldest",
-    title: "Oldest",
+  }),
+  column("oldest", "Oldest", ({ oldest_ms }) => oldest_ms, {
     align: "right",
-    value: ({ oldest_ms }) => oldest_ms,
     cell: ({ oldest_ms }) => (oldest_ms === null ? "" : duration(oldest_ms)),
-  },
-  {
-    id: "parked",
-    title: "Dead-lettered",
+  }),
+  column("parked", "Dead-lettered", ({ parked }) => parked, {
     align: "right",
-    value: ({ parked }) => parked,
     cell: ({ parked }) => known(parked),
-  },
-  {
-    id: "dead",
-    title: "Dead",
+  }),
+  column("dead", "Dead", ({ dead }) => dead, {
     align: "right",
-    value: ({ dead }) => dead,
     cell: ({ dead }) => <Badge tone={dead === 0 ? "plain" : "bad"}>{known(dead)}</Badge>,
-  },
+  }),
 ];
 
 const BREAKERS: readonly Column<Breaker>[] = [
-  { id: "route", title: "Route", value: ({ route }) => route },
-  {
-    id: "state",
-    title: "Reason",
-    value: ({ state }) => state,
+  column("route", "Route", ({ route }) => route),
+  column("state", "Reason", ({ state }) => state, {
     cell: ({ state }) => WHY_RESTING[state] ?? state,
-  },
-  {
-    id: "until",
-    title: "Until",
-    value: ({ until }) => until,
-    cell: ({ until }) => <Time at={until} />,
-  },
+  }),
+  timeColumn("until", "Until", ({ until }) => until),
 ];
 const WHY_RESTING: Readonly<Record<string, string>> = {
   disabled: "rejects our key or the model's name",

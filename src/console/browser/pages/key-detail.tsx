@@ -11,7 +11,7 @@ import { useShares } from "../state/spend.ts";
 import { Facts, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budgets } from "../ui/budgets.tsx";
-import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
 import { Budget, stateOf } from "../ui/key-facts.tsx";
@@ -169,17 +169,9 @@ function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
         const body = changedOf(before, after);
         return change(CHANGE, { path: { id: apiKey.id }, body }, LIST);
       }}
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field label="Name" param="name">
-        <input
-          required
-          maxLength={100}
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-      </Field>
+      <Input label="Name" param="name" required maxLength={100} value={name} onText={setName} />
       <TermFields terms={terms} onChange={setTerms} />
     </FormDialog>
   );

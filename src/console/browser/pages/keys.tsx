@@ -4,11 +4,12 @@ import { useCell } from "../state/cell.ts";
 import { readAside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Head, Tabs, Time, Tokens } from "../ui/basics.tsx";
+import { Head, Tabs, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeyDetail } from "./key-detail.tsx";
 import { NewKey } from "./new-key.tsx";
@@ -100,66 +101,35 @@ function KeyList() {
 
 function columnsAt(now: number): readonly Column<Key>[] {
   return [
-    {
-      id: "name",
-      title: "Name",
-      value: ({ name }) => name,
-      cell: (key) => <strong>{key.name}</strong>,
-    },
-    {
-      id: "prefix",
-      title: "Prefix",
+    column("name", "Name", ({ name }) => name, { cell: (key) => <strong>{key.name}</strong> }),
+    column("prefix", "Prefix", ({ prefix }) => prefix, {
       wide: true,
-      value: ({ prefix }) => prefix,
       cell: ({ prefix }) => <code class="small">{prefix}…</code>,
-    },
-    {
-      id: "state",
-      title: "State",
-      value: (key) => stateOf(key, now),
+    }),
+    column("state", "State", (key) => stateOf(key, now), {
       cell: (key) => <KeyState state={stateOf(key, now)} />,
-    },
-    {
-      id: "scope",
-      title: "Scope",
-      wide: true,
-      value: ({ scope, region }) => (scope === "global" ? "every region" : region.toUpperCase()),
-    },
-    {
-      id: "rpm",
-      title: "RPM",
+    }),
+    column(
+      "scope",
+      "Scope",
+      ({ scope, region }) => (scope === "global" ? "every region" : region.toUpperCase()),
+      { wide: true },
+    ),
+    column("rpm", "RPM", ({ rpm_limit }) => rpm_limit, { align: "right", wide: true }),
+    column("tpm", "TPM", ({ tpm_limit }) => tpm_limit ?? null, {
       align: "right",
       wide: true,
-      value: ({ rpm_limit }) => rpm_limit,
-    },
-    {
-      id: "tpm",
-      title: "TPM",
-      align: "right",
-      wide: true,
-      value: ({ tpm_limit }) => tpm_limit ?? null,
       cell: ({ tpm_limit }) =>
         tpm_limit ? <Tokens count={tpm_limit} /> : <span class="muted">none</span>,
-    },
-    {
-      id: "budget",
-      title: "Budget used",
-      value: ({ budget_dollars, spent_dollars }) =>
+    }),
+    column(
+      "budget",
+      "Budget used",
+      ({ budget_dollars, spent_dollars }) =>
         budget_dollars ? (spent_dollars ?? 0) / budget_dollars : null,
-      cell: (key) => <Budget apiKey={key} />,
-    },
-    {
-      id: "used",
-      title: "Last used",
-      value: ({ last_used_at }) => last_used_at,
-      cell: ({ last_used_at }) => <Time at={last_used_at} />,
-    },
-    {
-      id: "expires",
-      title: "Expires",
-      wide: true,
-      value: ({ expires_at }) => expires_at ?? null,
-      cell: ({ expires_at }) => <Time at={expires_at ?? null} />,
-    },
+      { cell: (key) => <Budget apiKey={key} /> },
+    ),
+    timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
+    timeColumn("expires", "Expires", ({ expires_at }) => expires_at ?? null, { wide: true }),
   ];
 }

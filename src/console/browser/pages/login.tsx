@@ -4,7 +4,7 @@ import { useCell } from "../state/cell.ts";
 import { farewell, session } from "../state/session.ts";
 import { LoginMethods } from "./login-methods.tsx";
 import { Facts } from "../ui/basics.tsx";
-import { Field, Form } from "../ui/dialog.tsx";
+import { Form, Input } from "../ui/dialog.tsx";
 
 const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
@@ -36,21 +36,18 @@ export function Login() {
           session.set(who);
         }}
       >
-        <Field
+        <Input
           label="API key or operator's token"
           hint="We exchange it for a 12-hour session and don't store it."
-        >
-          <input
-            type="password"
-            name="key"
-            autocomplete="off"
-            spellcheck={false}
-            required
-            autofocus
-            value={key}
-            onInput={(event) => setKey(event.currentTarget.value)}
-          />
-        </Field>
+          type="password"
+          name="key"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          autofocus
+          value={key}
+          onText={setKey}
+        />
       </Form>
       <h2>What it will show</h2>
       <Facts facts={ROLES} />

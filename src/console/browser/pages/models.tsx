@@ -10,6 +10,7 @@ import { Copy, Head, Money, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
+import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** The spend of a model in 30 days, and its latency. */
@@ -100,38 +101,29 @@ function tokens(
 
 function spendColumns(used: (id: string) => Used | undefined): readonly Column<ListedModel>[] {
   return [
-    {
-      id: "spend",
-      title: "Spend, 30 days",
+    column("spend", "Spend, 30 days", ({ id }) => used(id)?.micros ?? null, {
       align: "right",
       wide: true,
-      value: ({ id }) => used(id)?.micros ?? null,
       csv: [["spend_usd", ({ id }) => usd(used(id)?.micros ?? null)]],
       cell: ({ id }) => {
         const micros = used(id)?.micros;
         return micros === undefined ? "" : <Money micros={micros} />;
       },
-    },
-    {
-      id: "ttft",
-      title: "TTFT",
+    }),
+    column("ttft", "TTFT", ({ id }) => used(id)?.ttft ?? null, {
       align: "right",
       wide: true,
-      value: ({ id }) => used(id)?.ttft ?? null,
       csv: [["ttft_ms", ({ id }) => used(id)?.ttft ?? null]],
       cell: ({ id }) => {
         const ms = used(id)?.ttft ?? null;
         return ms === null ? "" : took(ms);
       },
-    },
+    }),
   ];
 }
 
 const NAMES: readonly Column<ListedModel>[] = [
-  {
-    id: "id",
-    title: "Model",
-    value: ({ id }) => id,
+  column("id", "Model", ({ id }) => id, {
     csv: [["model", ({ id }) => id]],
     cell: (model) => (
       <>
@@ -141,51 +133,37 @@ const NAMES: readonly Column<ListedModel>[] = [
         <Copy text={model.id} label="Copy ID" />
       </>
     ),
-  },
-  {
-    id: "alias",
-    title: "Aliases",
+  }),
+  column("alias", "Aliases", ({ alias_of, aliases }) => alias_of ?? aliases?.join(", ") ?? "", {
     wide: true,
-    value: ({ alias_of, aliases }) => alias_of ?? aliases?.join(", ") ?? "",
     cell: ({ alias_of, aliases = [] }) =>
       alias_of === undefined ? aliases.join(", ") : <>means {alias_of}</>,
-  },
-  {
-    id: "takes",
-    title: "Input types",
-    wide: true,
-    value: ({ kind, input_modalities }) =>
+  }),
+  column(
+    "takes",
+    "Input types",
+    ({ kind, input_modalities }) =>
       kind === "chat" ? input_modalities.join(", ") : `text, for ${kind}`,
-  },
+    { wide: true },
+  ),
   tokens("context", "Context", ({ context_length }) => context_length),
   tokens("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),
   price("input", "Input", ({ pricing }) => pricing.prompt),
   price("output_price", "Output", ({ pricing }) => pricing.completion),
   price("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
-  {
-    id: "next",
-    title: "Next price",
-    value: ({ next_price: next }) => next?.from ?? null,
+  column("next", "Next price", ({ next_price: next }) => next?.from ?? null, {
     csv: [
       ["next_price_from", ({ next_price: next }) => next?.from ?? null],
       ["next_input_usd_per_million", ({ next_price: next }) => millionOf(next?.prompt)],
       ["next_output_usd_per_million", ({ next_price: next }) => millionOf(next?.completion)],
     ],
     cell: nextPrice,
-  },
-  {
-    id: "providers",
-    title: "Providers",
-    wide: true,
-    value: ({ providers }) => providers.join(", "),
-  },
+  }),
+  column("providers", "Providers", ({ providers }) => providers.join(", "), { wide: true }),
 ];
 
 function verbs({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
-  return {
-    id: "do",
-    title: "To do",
-    value: () => null,
+  return column("do", "To do", () => null, {
     csv: [],
     cell: ({ id, kind }) => (
       <>
@@ -197,5 +175,5 @@ function verbs({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Co
         )}
       </>
     ),
-  };
+  });
 }

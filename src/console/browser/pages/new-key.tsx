@@ -1,9 +1,14 @@
 import { useState } from "preact/hooks";
 import type { FreshKey } from "../api/types.ts";
 import { change } from "../state/reads.ts";
-import { Field, FormDialog } from "../ui/dialog.tsx";
+import { FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { TermFields, bodyOf, isLimitedBy, termsOf } from "../ui/key-terms.tsx";
+
+const SCOPES = [
+  ["regional", "this region"],
+  ["global", "every region; this one pays"],
+] as const;
 
 /** Makes a key, then shows its secret this once. */
 export function NewKey({
@@ -15,7 +20,7 @@ export function NewKey({
   models?: readonly string[] | null;
 }) {
   const [name, setName] = useState("");
-  const [scope, setScope] = useState<"regional" | "global">("regional");
+  const [scope, setScope] = useState<(typeof SCOPES)[number][0]>("regional");
   const [terms, setTerms] = useState(termsOf({ allowed_models: models }));
   const [fresh, setFresh] = useState<FreshKey | null>(null);
   const [idempotencyKey] = useState(() => crypto.randomUUID());
@@ -33,26 +38,17 @@ export function NewKey({
       onDone={setFresh}
       onClose={onClose}
     >
-      <Field label="Name" param="name" hint="Where it will be used: Server, Ann's laptop">
-        <input
-          required
-          autofocus
-          maxLength={100}
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-      </Field>
-      <Field label="Regions" param="scope">
-        <select
-          value={scope}
-          onChange={(event) =>
-            setScope(event.currentTarget.value === "global" ? "global" : "regional")
-          }
-        >
-          <option value="regional">this region</option>
-          <option value="global">every region; this one pays</option>
-        </select>
-      </Field>
+      <Input
+        label="Name"
+        param="name"
+        hint="Where it will be used: Server, Ann's laptop"
+        required
+        autofocus
+        maxLength={100}
+        value={name}
+        onText={setName}
+      />
+      <Select label="Regions" param="scope" value={scope} options={SCOPES} onPick={setScope} />
       <TermFields terms={terms} onChange={setTerms} />
       {isLimitedBy(terms) && (
         <p class="notice">

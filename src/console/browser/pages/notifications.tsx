@@ -41,7 +41,7 @@ function Fields({ known }: { known: Choice }) {
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
   const path = "PATCH /console/api/people/notifications";
   return (
-    <Form verb="Save" run={() => change(path, { body: { types } }, [])} onDone={() => undefined}>
+    <Form verb="Save" run={() => change(path, { body: { types } }, [])}>
       <p class="small muted">{addressText(known)}</p>
       {known.available_types.map((type) => (
         <p key={type}>

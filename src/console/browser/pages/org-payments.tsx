@@ -4,11 +4,12 @@ import { microsOf, spent } from "../lib/money.ts";
 import { cardName, stateOf, wayOf } from "../lib/purchases.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Money, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
+import { Badge, Facts, Money, Panel } from "../ui/basics.tsx";
+import { Confirm, Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Purchase = Calls["GET /admin/v1/orgs/{id}/purchases"]["answer"]["purchases"][number];
@@ -16,42 +17,25 @@ const TOUCHES = ["/admin/v1/orgs"];
 const EVERY_MS = 10_000;
 
 const COLUMNS: readonly Column<Purchase>[] = [
-  {
-    id: "at",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} withClock />,
-  },
-  { id: "way", title: "How", value: (purchase) => wayOf(purchase) },
-  {
-    id: "state",
-    title: "State",
-    value: (purchase) => stateOf(purchase)[0],
+  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
+  column("way", "How", (purchase) => wayOf(purchase)),
+  column("state", "State", (purchase) => stateOf(purchase)[0], {
     cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
-  },
-  {
-    id: "dollars",
-    title: "Amount",
+  }),
+  column("dollars", "Amount", (one) => one.amount_dollars, {
     align: "right",
-    value: (one) => one.amount_dollars,
     cell: (one) => <Money micros={microsOf(one.amount_dollars)} />,
-  },
-  {
-    id: "credited",
-    title: "Added",
+  }),
+  column("credited", "Added", (one) => one.credited_micro, {
     align: "right",
-    value: (one) => one.credited_micro,
     cell: ({ credited_micro: micros }) =>
       micros === null ? "" : <Money micros={micros} kind="left" />,
-  },
-  {
-    id: "back",
-    title: "Refunded",
+  }),
+  column("back", "Refunded", ({ returned_micro }) => returned_micro, {
     align: "right",
-    value: ({ returned_micro }) => returned_micro,
     cell: ({ returned_micro: micros }) => (micros === 0 ? "" : <Money micros={micros} />),
-  },
-  { id: "payment", title: "Payment", wide: true, value: ({ payment_id }) => payment_id },
+  }),
+  column("payment", "Payment", ({ payment_id }) => payment_id, { wide: true }),
 ];
 
 /** An organization's purchases, refunds and debt, for operators. */
@@ -162,7 +146,6 @@ function Refund({ orgId, purchase, onClose }: Opened) {
             TOUCHES,
           )
         }
-        onDone={onClose}
         onClose={onClose}
       >
         <p>
@@ -181,27 +164,23 @@ function Refund({ orgId, purchase, onClose }: Opened) {
           setChecked(cents > 0);
         }}
       >
-        <Field label="Amount [$]" param="amount_cents" hint={`At most ${spent(paid)}, plus tax`}>
-          <input
-            required
-            inputMode="decimal"
-            pattern="\$?[\d,]+(\.\d{1,2})?"
-            value={dollars}
-            onInput={(event) => setDollars(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Reason" param="reason">
-          <select
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value as Reason)}
-          >
-            {Object.entries(REASONS).map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </Field>
+        <Input
+          label="Amount [$]"
+          param="amount_cents"
+          hint={`At most ${spent(paid)}, plus tax`}
+          required
+          inputMode="decimal"
+          pattern="\$?[\d,]+(\.\d{1,2})?"
+          value={dollars}
+          onText={setDollars}
+        />
+        <Select
+          label="Reason"
+          param="reason"
+          value={reason}
+          options={Object.entries(REASONS) as [Reason, string][]}
+          onPick={setReason}
+        />
         <div class="actions end">
           <button type="button" onClick={onClose}>
             Cancel
@@ -231,25 +210,25 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
       title="Write off a debt"
       verb={`Write off ${spent(microsOf(Number(dollars)))}`}
       run={() => change("POST /admin/v1/orgs/{id}/owed", { path: { id }, body }, TOUCHES)}
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field label="Dollars" param="forgive_micro">
-        <input
-          required
-          type="number"
-          step="0.000001"
-          value={dollars}
-          onInput={(event) => setDollars(event.currentTarget.value)}
-        />
-      </Field>
-      <Field label="Reference" param="reference" hint="The same one counts once">
-        <input
-          required
-          value={reference}
-          onInput={(event) => setReference(event.currentTarget.value)}
-        />
-      </Field>
+      <Input
+        label="Dollars"
+        param="forgive_micro"
+        required
+        type="number"
+        step="0.000001"
+        value={dollars}
+        onText={setDollars}
+      />
+      <Input
+        label="Reference"
+        param="reference"
+        hint="The same one counts once"
+        required
+        value={reference}
+        onText={setReference}
+      />
     </FormDialog>
   );
 }

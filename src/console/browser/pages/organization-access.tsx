@@ -5,9 +5,12 @@ import { readAside, change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Dialog, Field, FormDialog, useChange } from "../ui/dialog.tsx";
+import { Confirm, Dialog, FormDialog, Input, useChange } from "../ui/dialog.tsx";
+import { RoleField } from "../ui/role-field.tsx";
+import type { Role } from "../ui/role-field.tsx";
 import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
@@ -57,11 +60,9 @@ function Invitations({ id }: Of) {
   );
 }
 
-const ROLES = ["owner", "admin", "billing", "member"] as const;
-
 function Invite({ id, onClose }: Closing) {
   const [email, setEmail] = useState("");
-  const [role, setRole] = useState<(typeof ROLES)[number]>("owner");
+  const [role, setRole] = useState<Role>("owner");
   const [made, setMade] = useState<MadeInvitation | null>(null);
   if (made) {
     return (
@@ -90,21 +91,13 @@ function Invite({ id, onClose }: Closing) {
       onDone={setMade}
       onClose={onClose}
     >
-      <Field label="Address, if the link is for this one alone" param="email">
-        <input value={email} onInput={(event) => setEmail(event.currentTarget.value)} />
-      </Field>
-      <Field label="Role" param="role">
-        <select
-          value={role}
-          onChange={({ currentTarget: { value } }) =>
-            setRole(ROLES.find((one) => one === value) ?? "member")
-          }
-        >
-          {ROLES.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      </Field>
+      <Input
+        label="Address, if the link is for this one alone"
+        param="email"
+        value={email}
+        onText={setEmail}
+      />
+      <RoleField role={role} onChange={setRole} />
     </FormDialog>
   );
 }
@@ -120,12 +113,9 @@ function EndInvitation({ id, onClose }: Closing) {
         const call = "DELETE /admin/v1/orgs/{id}/invitations/{invitation_id}";
         return change(call, { path }, TOUCHES);
       }}
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field label="Its id" param="invitation_id">
-        <input required value={named} onInput={(event) => setNamed(event.currentTarget.value)} />
-      </Field>
+      <Input label="Its id" param="invitation_id" required value={named} onText={setNamed} />
     </FormDialog>
   );
 }
@@ -137,15 +127,12 @@ function Domains({ id }: Of) {
   const [removing, setRemoving] = useState(false);
   const columns: readonly Column<CompanyDomain>[] = [
     ...DOMAINS,
-    {
-      id: "do",
-      title: "To do",
-      value: () => null,
+    column("do", "To do", () => null, {
       cell: (one) =>
         mayApprove && one.proven_at !== null && !one.approved ? (
           <Approve id={id} domain={one.domain} />
         ) : null,
-    },
+    }),
   ];
   return (
     <Panel
@@ -193,17 +180,11 @@ function Domains({ id }: Of) {
 }
 
 const DOMAINS: readonly Column<CompanyDomain>[] = [
-  { id: "domain", title: "Domain", value: ({ domain }) => domain },
-  {
-    id: "proven",
-    title: "Proven",
-    value: ({ proven_at }) => proven_at,
+  column("domain", "Domain", ({ domain }) => domain),
+  column("proven", "Proven", ({ proven_at }) => proven_at, {
     cell: ({ proven_at }) => <Time at={proven_at} none="not yet" />,
-  },
-  {
-    id: "approved",
-    title: "State",
-    value: ({ approved }) => approved,
+  }),
+  column("approved", "State", ({ approved }) => approved, {
     cell: ({ approved, lost_since: lost }) =>
       lost === null ? (
         <Badge tone={approved ? "good" : "plain"}>{approved ? "approved" : "waits"}</Badge>
@@ -212,7 +193,7 @@ const DOMAINS: readonly Column<CompanyDomain>[] = [
           lost since <Time at={lost} />
         </Badge>
       ),
-  },
+  }),
 ];
 
 function Approve({ id, domain }: Of & { domain: string }) {
@@ -263,7 +244,6 @@ function Sessions({ id }: Of) {
             return change("DELETE /admin/v1/orgs/{id}/sessions/{session_id}", { path }, TOUCHES);
           }}
           onClose={done}
-          onDone={done}
         >
           <p>
             Its token is refused at once, in every region: <code>{ending.id}</code>.
@@ -275,18 +255,8 @@ function Sessions({ id }: Of) {
 }
 
 const SESSIONS: readonly Column<Session>[] = [
-  { id: "user", title: "End user", value: ({ end_user }) => end_user ?? "none" },
-  { id: "key", title: "Key", wide: true, value: ({ key_id }) => key_id },
-  {
-    id: "spent",
-    title: "Spent, $",
-    align: "right",
-    value: ({ spent_dollars }) => spent_dollars,
-  },
-  {
-    id: "ends",
-    title: "Ends",
-    value: ({ expires_at }) => expires_at,
-    cell: ({ expires_at }) => <Time at={expires_at} />,
-  },
+  column("user", "End user", ({ end_user }) => end_user ?? "none"),
+  column("key", "Key", ({ key_id }) => key_id, { wide: true }),
+  column("spent", "Spent, $", ({ spent_dollars }) => spent_dollars, { align: "right" }),
+  timeColumn("ends", "Ends", ({ expires_at }) => expires_at),
 ];

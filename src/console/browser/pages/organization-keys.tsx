@@ -5,34 +5,27 @@ import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Panel } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
+import { column, timeColumn, verbsColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
 
 const KEYS: readonly Column<MemberKey>[] = [
-  { id: "name", title: "Name", value: ({ name }) => name },
-  { id: "prefix", title: "Prefix", value: ({ prefix }) => prefix },
-  {
-    id: "state",
-    title: "State",
-    value: ({ revoked }) => revoked,
+  column("name", "Name", ({ name }) => name),
+  column("prefix", "Prefix", ({ prefix }) => prefix),
+  column("state", "State", ({ revoked }) => revoked, {
     cell: ({ revoked }) => (
       <Badge tone={revoked ? "bad" : "good"}>{revoked ? "revoked" : "live"}</Badge>
     ),
-  },
-  { id: "rpm", title: "RPM", align: "right", value: ({ rpm_limit }) => rpm_limit },
-  {
-    id: "used",
-    title: "Last used",
-    value: ({ last_used_at }) => last_used_at,
-    cell: ({ last_used_at }) => <Time at={last_used_at} />,
-  },
+  }),
+  column("rpm", "RPM", ({ rpm_limit }) => rpm_limit, { align: "right" }),
+  timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
 ];
 
 const VERBS = [
@@ -52,24 +45,11 @@ export function OrganizationKeys() {
   const close = (): void => setDoing(null);
   const columns: readonly Column<MemberKey>[] = [
     ...KEYS,
-    {
-      id: "do",
-      title: "To do",
-      value: () => null,
-      cell: (key) =>
-        key.revoked
-          ? null
-          : verbs.map(([what, text]) => (
-              <button
-                key={what}
-                type="button"
-                class="quiet"
-                onClick={() => setDoing({ what, key })}
-              >
-                {text}
-              </button>
-            )),
-    },
+    verbsColumn(
+      verbs,
+      (what, key) => setDoing({ what, key }),
+      ({ revoked }) => !revoked,
+    ),
   ];
   const given = doing && { path: { id, key_id: doing.key.id }, of: doing.key, onClose: close };
   return (
@@ -105,7 +85,6 @@ function Revoke({ path, of: { name }, onClose }: Given) {
       verb={`Revoke ${name}`}
       run={() => change("DELETE /admin/v1/orgs/{id}/keys/{key_id}", { path }, TOUCHES)}
       onClose={onClose}
-      onDone={onClose}
     >
       <p>Every region immediately rejects its requests. You can't undo this.</p>
     </Confirm>
@@ -154,13 +133,7 @@ function ChangeKey({ path, of, onClose }: Given) {
     return change("PATCH /admin/v1/orgs/{id}/keys/{key_id}", { path, body }, TOUCHES);
   };
   return (
-    <FormDialog
-      title={`Change ${of.name}`}
-      verb="Save"
-      run={run}
-      onDone={onClose}
-      onClose={onClose}
-    >
+    <FormDialog title={`Change ${of.name}`} verb="Save" run={run} onClose={onClose}>
       {line("name", "Name", { required: true })}
       {line("rpm_limit", "Rate limit, per 60 s", { ...COUNT, max: "1000", required: true })}
       {line("tpm_limit", "Token limit, per 60 s; empty: none", COUNT)}

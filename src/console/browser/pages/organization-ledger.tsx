@@ -3,49 +3,32 @@ import type { CreditRow, LedgerRow } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
-import { Money, Panel, Time } from "../ui/basics.tsx";
+import { Money, Panel } from "../ui/basics.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
+import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const POSTED: readonly Column<
   Pick<LedgerRow, "created_at" | "amount_micro" | "balance_micro"> & { readonly kind: string }
 >[] = [
-  {
-    id: "at",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} withClock />,
-  },
-  { id: "kind", title: "Kind", value: ({ kind }) => kind },
-  {
-    id: "amount",
-    title: "Amount",
+  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
+  column("kind", "Kind", ({ kind }) => kind),
+  moneyColumn("amount", "Amount", ({ amount_micro }) => amount_micro),
+  column("balance", "Balance", ({ balance_micro }) => balance_micro, {
     align: "right",
-    value: ({ amount_micro }) => amount_micro,
-    cell: ({ amount_micro }) => <Money micros={amount_micro} />,
-  },
-  {
-    id: "balance",
-    title: "Balance",
-    align: "right",
-    value: ({ balance_micro }) => balance_micro,
     cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
-  },
+  }),
 ];
 const LEDGER: readonly Column<LedgerRow>[] = [
-  { id: "seq", title: "Row", wide: true, value: ({ seq }) => seq },
+  column("seq", "Row", ({ seq }) => seq, { wide: true }),
   ...POSTED,
-  {
-    id: "reference",
-    title: "Reference",
-    value: ({ reference, generation_id }) => reference ?? generation_id,
-  },
+  column("reference", "Reference", ({ reference, generation_id }) => reference ?? generation_id),
 ];
 const PAYMENTS: readonly Column<CreditRow>[] = [
   ...POSTED,
-  { id: "reference", title: "Reference", value: ({ reference }) => reference },
+  column("reference", "Reference", ({ reference }) => reference),
 ];
 const ROWS = 50;
 

@@ -2,31 +2,26 @@ import { useState } from "preact/hooks";
 import type { Member } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Panel } from "../ui/basics.tsx";
+import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
+import { RoleField } from "../ui/role-field.tsx";
+import type { Role } from "../ui/role-field.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
+import { column, timeColumn, verbsColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
-const ROLES = ["member", "billing", "admin", "owner"] as const;
-type Role = (typeof ROLES)[number];
 type Doing =
   | { readonly what: "add" }
   | { readonly what: "role" | "remove" | "key"; readonly member: Member };
 type Props = { readonly id: string; readonly member: Member; readonly onClose: () => void };
 
 const MEMBERS: readonly Column<Member>[] = [
-  { id: "email", title: "Address", value: ({ email }) => email },
-  { id: "role", title: "Role", value: ({ role }) => role },
-  {
-    id: "since",
-    title: "Created",
-    wide: true,
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
+  column("email", "Address", ({ email }) => email),
+  column("role", "Role", ({ role }) => role),
+  timeColumn("since", "Created", ({ created_at }) => created_at, { wide: true }),
 ];
 const VERBS = [
   ["key", "New key…", "POST /admin/v1/orgs/{id}/members/{member_id}/keys"],
@@ -43,17 +38,7 @@ export function Members({ id }: { id: string }) {
   const close = (): void => setDoing(null);
   const columns: readonly Column<Member>[] = [
     ...MEMBERS,
-    {
-      id: "do",
-      title: "To do",
-      value: () => null,
-      cell: (member) =>
-        verbs.map(([what, text]) => (
-          <button key={what} type="button" class="quiet" onClick={() => setDoing({ what, member })}>
-            {text}
-          </button>
-        )),
-    },
+    verbsColumn(verbs, (what, member) => setDoing({ what, member })),
   ];
   return (
     <Panel
@@ -85,23 +70,6 @@ export function Members({ id }: { id: string }) {
   );
 }
 
-function RoleField({ role, onChange }: { role: Role; onChange: (role: Role) => void }) {
-  return (
-    <Field label="Role" param="role">
-      <select
-        value={role}
-        onChange={({ currentTarget: { value } }) =>
-          onChange(ROLES.find((one) => one === value) ?? "member")
-        }
-      >
-        {ROLES.map((one) => (
-          <option key={one}>{one}</option>
-        ))}
-      </select>
-    </Field>
-  );
-}
-
 function AddMember({ id, onClose }: Omit<Props, "member">) {
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<Role>("member");
@@ -113,17 +81,9 @@ function AddMember({ id, onClose }: Omit<Props, "member">) {
         const body = { email: email.trim(), role };
         return change("POST /admin/v1/orgs/{id}/members", { path: { id }, body }, TOUCHES);
       }}
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field label="Address" param="email">
-        <input
-          required
-          autofocus
-          value={email}
-          onInput={(event) => setEmail(event.currentTarget.value)}
-        />
-      </Field>
+      <Input label="Address" param="email" required autofocus value={email} onText={setEmail} />
       <RoleField role={role} onChange={setRole} />
     </FormDialog>
   );
@@ -139,7 +99,6 @@ function ChangeRole({ id, member, onClose }: Props) {
       run={() =>
         change("PATCH /admin/v1/orgs/{id}/members/{member_id}", { path, body: { role } }, TOUCHES)
       }
-      onDone={onClose}
       onClose={onClose}
     >
       <RoleField role={role} onChange={setRole} />
@@ -155,7 +114,6 @@ function RemoveMember({ id, member, onClose }: Props) {
       verb="Remove member"
       run={() => change("DELETE /admin/v1/orgs/{id}/members/{member_id}", { path }, TOUCHES)}
       onClose={onClose}
-      onDone={onClose}
     >
       <p>All of its keys are revoked and its sessions end, in every region, at once.</p>
     </Confirm>
@@ -180,15 +138,15 @@ function MemberKeyForm({ id, member, onClose }: Props) {
       onDone={setMade}
       onClose={onClose}
     >
-      <Field label="Name" param="name">
-        <input
-          required
-          autofocus
-          maxLength={100}
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-      </Field>
+      <Input
+        label="Name"
+        param="name"
+        required
+        autofocus
+        maxLength={100}
+        value={name}
+        onText={setName}
+      />
     </FormDialog>
   );
 }

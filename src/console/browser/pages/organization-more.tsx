@@ -5,11 +5,12 @@ import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
-import { Count, Money, Panel, Time } from "../ui/basics.tsx";
+import { Count, Money, Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
+import { column, countColumn, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const EVENTS_SHOWN = 20;
@@ -51,21 +52,9 @@ type UsageRow = {
   readonly cost_micro: number;
 };
 const USAGE: readonly Column<UsageRow>[] = [
-  { id: "model", title: "Model", value: ({ group }) => group },
-  {
-    id: "spend",
-    title: "Spend",
-    align: "right",
-    value: ({ cost_micro }) => cost_micro,
-    cell: ({ cost_micro }) => <Money micros={cost_micro} />,
-  },
-  {
-    id: "requests",
-    title: "Requests",
-    align: "right",
-    value: ({ requests }) => requests,
-    cell: ({ requests }) => <Count count={requests} />,
-  },
+  column("model", "Model", ({ group }) => group),
+  moneyColumn("spend", "Spend", ({ cost_micro }) => cost_micro),
+  countColumn("requests", "Requests", ({ requests }) => requests),
 ];
 
 /** An organization's recent events. */
@@ -91,14 +80,9 @@ export function OrganizationEvents({ id }: { id: string }) {
 
 const plain = (id: string): string => id;
 const EVENTS: readonly Column<Event>[] = [
-  {
-    id: "at",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} withClock />,
-  },
-  { id: "what", title: "What", value: (event) => sentenceOf(event, plain) },
-  { id: "actor", title: "Actor", wide: true, value: ({ actor }) => actorOf(actor, plain) },
+  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
+  column("what", "What", (event) => sentenceOf(event, plain)),
+  column("actor", "Actor", ({ actor }) => actorOf(actor, plain), { wide: true }),
 ];
 
 const typedOf = (one: OrganizationAndMoney) => ({
@@ -147,7 +131,6 @@ export function ChangeOrganization({
           "/admin/v1/orgs",
         ]);
       }}
-      onDone={onClose}
       onClose={onClose}
     >
       {operator !== "finance" && (

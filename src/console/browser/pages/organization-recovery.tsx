@@ -4,7 +4,7 @@ import { change, readAside, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Money, Panel } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
@@ -64,7 +64,6 @@ function Rebuild({ id, slug, onClose }: Props) {
       verb="Rebuild it"
       run={() => change("POST /admin/v1/orgs/{id}/rebuild-wallet", { path: { id } }, TOUCHES)}
       onClose={onClose}
-      onDone={onClose}
     >
       <p>What it charged since it published last, minutes ago at most, is lost.</p>
     </Confirm>
@@ -101,9 +100,7 @@ function Close({ id, slug, onClose }: Props) {
       onDone={() => goTo(["organizations"])}
       onClose={onClose}
     >
-      <Field label={`Type ${slug}`} param="slug">
-        <input required value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
-      </Field>
+      <Input label={`Type ${slug}`} param="slug" required value={typed} onText={setTyped} />
       <p>
         Keys and sessions stop working, members lose access, and{" "}
         {balance === undefined ? "its credits" : <Money micros={balance} kind="left" />} are given

@@ -7,10 +7,11 @@ import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
-import { Field, FormDialog, useChange } from "../ui/dialog.tsx";
+import { FormDialog, Input, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Of = { readonly id: string; readonly webhook: WebhookAndHealth };
@@ -124,25 +125,17 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
 
 const STATES = { delivered: "good", pending: "warn", failed: "bad" } as const;
 const COLUMNS: readonly Column<Delivery>[] = [
-  {
-    id: "created",
-    title: "Created",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
-  { id: "type", title: "Event", value: ({ type }) => type },
-  {
-    id: "state",
-    title: "State",
-    value: ({ state }) => state,
+  timeColumn("created", "Created", ({ created_at }) => created_at),
+  column("type", "Event", ({ type }) => type),
+  column("state", "State", ({ state }) => state, {
     cell: ({ state }) => <Badge tone={STATES[state]}>{state}</Badge>,
-  },
-  {
-    id: "answer",
-    title: "Answer",
-    value: ({ status, error }) => error ?? (status === null ? "" : String(status)),
-  },
-  { id: "attempts", title: "Attempts", align: "right", value: ({ attempts }) => attempts },
+  }),
+  column(
+    "answer",
+    "Answer",
+    ({ status, error }) => error ?? (status === null ? "" : String(status)),
+  ),
+  column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
 ];
 
 /** Sends events again since a time, at most 1,000. */
@@ -158,21 +151,17 @@ function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
         const call = "POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/replay";
         return change(call, { path, body }, ["/admin/v1/orgs"]);
       }}
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field
+      <Input
         label="Send again what happened since"
         param="since"
         hint="Your time; at most 1,000 events, also what it has taken before."
-      >
-        <input
-          type="datetime-local"
-          required
-          value={since}
-          onInput={(event) => setSince(event.currentTarget.value)}
-        />
-      </Field>
+        type="datetime-local"
+        required
+        value={since}
+        onText={setSince}
+      />
     </FormDialog>
   );
 }

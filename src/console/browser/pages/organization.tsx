@@ -7,7 +7,7 @@ import type { Page } from "../pages.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isOperator, viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Tabs, Time } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog, useChange } from "../ui/dialog.tsx";
+import { Confirm, FormDialog, Input, useChange } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
@@ -182,30 +182,27 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
           TOUCHES,
         )
       }
-      onDone={onClose}
       onClose={onClose}
     >
-      <Field
+      <Input
         label="Amount [$]"
         param="amount_micro"
         hint="Negative to take credits; credits on hold stay"
-      >
-        <input
-          required
-          autofocus
-          type="number"
-          step="0.000001"
-          value={dollars}
-          onInput={(event) => setDollars(event.currentTarget.value)}
-        />
-      </Field>
-      <Field label="Reference" param="reference" hint="Each reference counts once">
-        <input
-          required
-          value={reference}
-          onInput={(event) => setReference(event.currentTarget.value)}
-        />
-      </Field>
+        required
+        autofocus
+        type="number"
+        step="0.000001"
+        value={dollars}
+        onText={setDollars}
+      />
+      <Input
+        label="Reference"
+        param="reference"
+        hint="Each reference counts once"
+        required
+        value={reference}
+        onText={setReference}
+      />
     </FormDialog>
   );
 }
@@ -221,7 +218,6 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
         change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body: { status } }, TOUCHES)
       }
       onClose={onClose}
-      onDone={onClose}
     >
       <p>
         {status === "active"

@@ -6,7 +6,7 @@ import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Head, Money, Time } from "../ui/basics.tsx";
+import { Badge, Head, Money } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -14,6 +14,7 @@ import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, moneyColumn, strongColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
@@ -117,51 +118,24 @@ const ENDS = [
 ] as const;
 
 const COLUMNS: readonly Column<ListedOrganization>[] = [
-  {
-    id: "slug",
-    title: "Slug",
-    value: ({ slug }) => slug,
-    cell: ({ slug }) => <strong>{slug}</strong>,
-  },
-  { id: "name", title: "Name", value: ({ name }) => name },
-  { id: "owner", title: "Owner", wide: true, value: ({ owner_email }) => owner_email },
-  {
-    id: "status",
-    title: "Status",
-    value: ({ status }) => status,
+  strongColumn("slug", "Slug", ({ slug }) => slug),
+  column("name", "Name", ({ name }) => name),
+  column("owner", "Owner", ({ owner_email }) => owner_email, { wide: true }),
+  column("status", "Status", ({ status }) => status, {
     cell: ({ status }) => <Badge tone={status === "active" ? "good" : "bad"}>{status}</Badge>,
-  },
-  {
-    id: "credits",
-    title: "Balance",
+  }),
+  column("credits", "Balance", ({ balance_micro }) => balance_micro, {
     align: "right",
-    value: ({ balance_micro }) => balance_micro,
     cell: ({ balance_micro: micros }) =>
       micros === null ? "unknown" : <Money micros={micros} kind="left" />,
-  },
-  {
-    id: "spend",
-    title: "Spend, 30 days",
+  }),
+  moneyColumn("spend", "Spend, 30 days", ({ spend_30d_micro }) => spend_30d_micro, { wide: true }),
+  column("runway", "Days left", ({ days_left }) => days_left, {
     align: "right",
-    wide: true,
-    value: ({ spend_30d_micro }) => spend_30d_micro,
-    cell: ({ spend_30d_micro }) => <Money micros={spend_30d_micro} />,
-  },
-  {
-    id: "runway",
-    title: "Days left",
-    align: "right",
-    value: ({ days_left }) => days_left,
     cell: ({ days_left: days }) =>
       days === null ? "" : <Badge tone={days < 7 ? "warn" : "plain"}>{days}</Badge>,
-  },
-  {
-    id: "used",
-    title: "Last used",
-    wide: true,
-    value: ({ last_used_at }) => last_used_at,
-    cell: ({ last_used_at }) => <Time at={last_used_at} />,
-  },
+  }),
+  timeColumn("used", "Last used", ({ last_used_at }) => last_used_at, { wide: true }),
 ];
 
 const LIST = ["/admin/v1/orgs"];

@@ -14,7 +14,7 @@ import type { ListedModel } from "../state/models.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, session } from "../state/session.ts";
 import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
-import { Field } from "../ui/dialog.tsx";
+import { Field, Input } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 
 type Asked = {
@@ -175,15 +175,14 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
           {area("tools", 6)}
         </Field>
       </details>
-      <Field label="Max output tokens">
-        <input
-          type="number"
-          min="1"
-          step="1"
-          value={asked.cap}
-          onInput={(event) => onChange({ ...asked, cap: event.currentTarget.value })}
-        />
-      </Field>
+      <Input
+        label="Max output tokens"
+        type="number"
+        min="1"
+        step="1"
+        value={asked.cap}
+        onText={(cap) => onChange({ ...asked, cap })}
+      />
       <label class="check">
         <input
           type="checkbox"

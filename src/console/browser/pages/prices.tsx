@@ -5,12 +5,13 @@ import type { Outcome } from "../api/client.ts";
 import { left, microsOf, spent } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Head, Money, Time } from "../ui/basics.tsx";
+import { Head, Money } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
+import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/prices"];
@@ -58,10 +59,7 @@ export function PriceTable({ list }: { list?: string }) {
       read: ({ prices, next_after }) => ({ rows: prices, next: next_after ?? null }),
     },
   );
-  const verbs: Column<PriceRow> = {
-    id: "do",
-    title: "Status",
-    value: () => null,
+  const verbs: Column<PriceRow> = column("do", "Status", () => null, {
     csv: [],
     cell: (row) =>
       Date.parse(row.from) <= now ? (
@@ -73,7 +71,7 @@ export function PriceTable({ list }: { list?: string }) {
           </button>
         )
       ),
-  };
+  });
   return (
     <>
       <ReadResult read={page} height={240}>
@@ -94,23 +92,15 @@ export function PriceTable({ list }: { list?: string }) {
 }
 
 const COLUMNS: readonly Column<PriceRow>[] = [
-  { id: "list", title: "List", value: ({ list }) => list },
-  { id: "item", title: "For", value: ({ item }) => item },
-  {
-    id: "from",
-    title: "From",
-    value: ({ from }) => from,
-    cell: ({ from }) => <Time at={from} withClock />,
-  },
-  {
-    id: "price",
-    title: "Price",
-    value: ({ price, percent }) =>
-      price === null
-        ? `${percent ?? 0}% above cost`
-        : `${spent(microsOf(price.input))} in, ${spent(microsOf(price.output ?? 0))} out`,
-  },
-  { id: "by", title: "Posted by", wide: true, value: ({ posted_by }) => posted_by },
+  column("list", "List", ({ list }) => list),
+  column("item", "For", ({ item }) => item),
+  timeColumn("from", "From", ({ from }) => from, { withClock: true }),
+  column("price", "Price", ({ price, percent }) =>
+    price === null
+      ? `${percent ?? 0}% above cost`
+      : `${spent(microsOf(price.input))} in, ${spent(microsOf(price.output ?? 0))} out`,
+  ),
+  column("by", "Posted by", ({ posted_by }) => posted_by, { wide: true }),
 ];
 
 function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
@@ -159,13 +149,7 @@ export function SchedulePrice({
     return posted.ok && then ? then() : posted;
   };
   return (
-    <FormDialog
-      title="Schedule price"
-      verb="Schedule price"
-      run={run}
-      onDone={onClose}
-      onClose={onClose}
-    >
+    <FormDialog title="Schedule price" verb="Schedule price" run={run} onClose={onClose}>
       {own === undefined && line("list", "List", { required: true })}
       {line("item", "Model, author/* or *", { required: true })}
       {line("from", "Start [your time], after the lead time", MOMENT)}
@@ -185,7 +169,6 @@ function Remove({ row, onClose }: { row: PriceRow; onClose: () => void }) {
         change("DELETE /admin/v1/prices/{price_id}", { path: { price_id: row.id } }, TOUCHES)
       }
       onClose={onClose}
-      onDone={onClose}
     >
       <p>The price has not started. The prices before it stay in force.</p>
     </Confirm>
@@ -194,16 +177,10 @@ function Remove({ row, onClose }: { row: PriceRow; onClose: () => void }) {
 
 type Line = Rerated["organizations"][number];
 const LINES: readonly Column<Line>[] = [
-  { id: "org", title: "Customer", value: ({ organization }) => organization },
-  { id: "requests", title: "Requests", align: "right", value: ({ requests }) => requests },
-  {
-    id: "credit",
-    title: "Credit",
-    align: "right",
-    value: ({ credit_micro }) => credit_micro,
-    cell: ({ credit_micro }) => <Money micros={credit_micro} />,
-  },
-  { id: "result", title: "Result", value: ({ result }) => result.replaceAll("_", " ") },
+  column("org", "Customer", ({ organization }) => organization),
+  column("requests", "Requests", ({ requests }) => requests, { align: "right" }),
+  moneyColumn("credit", "Credit", ({ credit_micro }) => credit_micro),
+  column("result", "Result", ({ result }) => result.replaceAll("_", " ")),
 ];
 
 function Rerate({ onClose }: { onClose: () => void }) {

@@ -16,6 +16,7 @@ import { requestColumns } from "../ui/request-table.tsx";
 import { useSteady } from "../ui/steady.ts";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
+import { codeColumn, column, moneyColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
 import type { Beside } from "./receipt.tsx";
@@ -187,33 +188,15 @@ function ageOf({ since }: Hold, now: number): string {
 function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {
   const nameOfKey = useKeyNames();
   const columns: readonly Column<Hold>[] = [
-    {
-      id: "age",
-      title: "Age",
-      value: ({ since }) => since,
+    column("age", "Age", ({ since }) => since, {
       cell: (hold) => <span title={exactly(hold.since)}>{ageOf(hold, now)}</span>,
-    },
-    {
-      id: "held",
-      title: "Held",
-      align: "right",
-      value: ({ granted_micro }) => granted_micro,
-      cell: ({ granted_micro }) => <Money micros={granted_micro} />,
-    },
-    {
-      id: "key",
-      title: "Key",
-      value: ({ key_id }) => nameOfKey(key_id),
+    }),
+    moneyColumn("held", "Held", ({ granted_micro }) => granted_micro),
+    column("key", "Key", ({ key_id }) => nameOfKey(key_id), {
       cell: ({ key_id }) => <a href={hrefOf(["keys", key_id])}>{nameOfKey(key_id)}</a>,
-    },
-    { id: "user", title: "End user", value: ({ external_id }) => external_id },
-    {
-      id: "id",
-      title: "Request",
-      wide: true,
-      value: ({ id }) => id,
-      cell: ({ id }) => <code class="small">{id}</code>,
-    },
+    }),
+    column("user", "End user", ({ external_id }) => external_id),
+    codeColumn("id", "Request", ({ id }) => id, { wide: true }),
   ];
   return (
     <Grid

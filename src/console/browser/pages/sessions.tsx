@@ -5,10 +5,11 @@ import { change, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Bar, Money, Time } from "../ui/basics.tsx";
+import { Bar, Money } from "../ui/basics.tsx";
 import { Confirm } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { codeColumn, column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** Active used sessions with spend and end. */
@@ -47,7 +48,6 @@ export function Sessions() {
             change("DELETE /v1/sessions/{id}", { path: { id: ending.id } }, ["/v1/sessions"])
           }
           onClose={done}
-          onDone={done}
         >
           <p>
             It spent <Money micros={microsOf(ending.spent_dollars)} />
@@ -62,51 +62,22 @@ export function Sessions() {
 
 function columnsOf(nameOfKey: (id: string | null) => string): readonly Column<Session>[] {
   return [
-    {
-      id: "end_user",
-      title: "End user",
-      value: ({ end_user }) => end_user,
+    column("end_user", "End user", ({ end_user }) => end_user, {
       cell: ({ end_user }) => <strong>{end_user ?? "none"}</strong>,
-    },
-    {
-      id: "key",
-      title: "Of the key",
-      value: ({ key_id }) => nameOfKey(key_id),
+    }),
+    column("key", "Of the key", ({ key_id }) => nameOfKey(key_id), {
       cell: ({ key_id }) => <a href={hrefOf(["keys", key_id])}>{nameOfKey(key_id)}</a>,
-    },
-    {
-      id: "spent",
-      title: "Spent",
-      value: ({ spent_dollars }) => spent_dollars,
+    }),
+    column("spent", "Spent", ({ spent_dollars }) => spent_dollars, {
       cell: (session) => <Spent of={session} />,
-    },
-    {
-      id: "models",
-      title: "Models",
+    }),
+    column("models", "Models", ({ allowed_models }) => allowed_models?.join(", ") ?? "all", {
       wide: true,
-      value: ({ allowed_models }) => allowed_models?.join(", ") ?? "all",
-    },
-    { id: "rpm", title: "RPM", align: "right", wide: true, value: ({ rpm_limit }) => rpm_limit },
-    {
-      id: "made",
-      title: "Created",
-      wide: true,
-      value: ({ created_at }) => created_at,
-      cell: ({ created_at }) => <Time at={created_at} />,
-    },
-    {
-      id: "expires",
-      title: "Ends",
-      value: ({ expires_at }) => expires_at,
-      cell: ({ expires_at }) => <Time at={expires_at} />,
-    },
-    {
-      id: "id",
-      title: "Id",
-      wide: true,
-      value: ({ id }) => id,
-      cell: ({ id }) => <code class="small">{id}</code>,
-    },
+    }),
+    column("rpm", "RPM", ({ rpm_limit }) => rpm_limit, { align: "right", wide: true }),
+    timeColumn("made", "Created", ({ created_at }) => created_at, { wide: true }),
+    timeColumn("expires", "Ends", ({ expires_at }) => expires_at),
+    codeColumn("id", "Id", ({ id }) => id, { wide: true }),
   ];
 }
 

@@ -5,7 +5,7 @@ import { change, useRead } from "../state/reads.ts";
 import { session, useMay, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
-import { Field, Form, useNumbers } from "../ui/dialog.tsx";
+import { Form, Input, useNumbers } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
@@ -73,12 +73,15 @@ function Naming({ organization, mayName }: { organization: Organization; mayName
         }
       }}
     >
-      <Field label="Name" param="name">
-        <input required value={name} onInput={(event) => setName(event.currentTarget.value)} />
-      </Field>
-      <Field label="Slug" param="slug" hint="How operators name it">
-        <input required value={slug} onInput={(event) => setSlug(event.currentTarget.value)} />
-      </Field>
+      <Input label="Name" param="name" required value={name} onText={setName} />
+      <Input
+        label="Slug"
+        param="slug"
+        hint="How operators name it"
+        required
+        value={slug}
+        onText={setSlug}
+      />
     </Form>
   );
 }
@@ -115,11 +118,7 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
     return <Facts facts={FIELDS.map(([name, label]) => [label, shown[name] ?? "none"])} />;
   }
   return (
-    <Form
-      verb="Save"
-      run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}
-      onDone={() => undefined}
-    >
+    <Form verb="Save" run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}>
       {limits.fields}
     </Form>
   );

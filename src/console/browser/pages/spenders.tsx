@@ -10,6 +10,7 @@ import { Choice } from "../ui/filters.tsx";
 import { REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const PERIODS = [
@@ -51,26 +52,15 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
 
 function columnsOf(total: number, mayCap: boolean): readonly Column<Sum>[] {
   return [
-    {
-      id: "external_id",
-      title: "End user ID",
-      value: ({ group }) => group,
+    column("external_id", "End user ID", ({ group }) => group, {
       csv: [["external_id", ({ group }) => group]],
       cell: ({ group }) => <strong class="break">{group}</strong>,
-    },
+    }),
     SPEND,
     shareOf(total),
     { ...REQUESTS, wide: false },
     ...(mayCap
-      ? [
-          {
-            id: "do",
-            title: "To do",
-            value: () => null,
-            csv: [],
-            cell: (row: Sum) => <SetQuota {...row} />,
-          },
-        ]
+      ? [column("do", "To do", () => null, { csv: [], cell: (row: Sum) => <SetQuota {...row} /> })]
       : []),
   ];
 }

@@ -6,13 +6,14 @@ import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
 import { Secret } from "../ui/secret.tsx";
+import { ROLES, RoleField } from "../ui/role-field.tsx";
+import type { Role } from "../ui/role-field.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/people"];
-const ROLES = ["owner", "admin", "billing", "member"] as const;
-type Role = (typeof ROLES)[number];
 
 /** The members and who may join. */
 export function Team() {
@@ -78,48 +79,31 @@ function columnsOf(
   onRemove: (member: TeamMember) => void,
 ): readonly Column<TeamMember>[] {
   return [
-    {
-      id: "name",
-      title: "Name",
-      value: nameOf,
+    column("name", "Name", nameOf, {
       cell: (member) => (
         <span>
           {nameOf(member)} {member.id === own && <Badge>you</Badge>}
         </span>
       ),
-    },
-    { id: "email", title: "Address", wide: true, value: ({ email }) => email ?? "" },
-    {
-      id: "role",
-      title: "Role",
-      value: ({ role }) => role,
+    }),
+    column("email", "Address", ({ email }) => email ?? "", { wide: true }),
+    column("role", "Role", ({ role }) => role, {
       cell: (member) => (manages ? <RoleOf member={member} /> : member.role),
-    },
-    {
-      id: "ways",
-      title: "Logs in",
+    }),
+    column("ways", "Logs in", ({ logs_in }) => (logs_in ? "yes" : "API keys only"), { wide: true }),
+    column("keys", "Keys", ({ keys }) => keys, { align: "right" }),
+    column("seen", "Last seen", ({ last_seen_at }) => last_seen_at ?? "", {
       wide: true,
-      value: ({ logs_in }) => (logs_in ? "yes" : "API keys only"),
-    },
-    { id: "keys", title: "Keys", align: "right", value: ({ keys }) => keys },
-    {
-      id: "seen",
-      title: "Last seen",
-      wide: true,
-      value: ({ last_seen_at }) => last_seen_at ?? "",
       cell: ({ last_seen_at }) => <Time at={last_seen_at} />,
-    },
-    {
-      id: "do",
-      title: "",
-      value: () => "",
+    }),
+    column("do", "", () => "", {
       cell: (member) =>
         (manages || member.id === own) && (
           <button type="button" class="quiet" onClick={() => onRemove(member)}>
             {member.id === own ? "Leave…" : "Remove…"}
           </button>
         ),
-    },
+    }),
   ];
 }
 
@@ -149,18 +133,10 @@ function RoleOf({ member }: { member: TeamMember }) {
 function Invitations() {
   const read = useRead("GET /console/api/people/invitations", {});
   const columns: readonly Column<Invitation>[] = [
-    { id: "email", title: "For", value: ({ email }) => email ?? "Anyone with the link" },
-    { id: "role", title: "As", value: ({ role }) => role },
-    {
-      id: "until",
-      title: "Until",
-      value: ({ expires_at }) => expires_at,
-      cell: ({ expires_at }) => <Time at={expires_at} />,
-    },
-    {
-      id: "do",
-      title: "",
-      value: () => "",
+    column("email", "For", ({ email }) => email ?? "Anyone with the link"),
+    column("role", "As", ({ role }) => role),
+    timeColumn("until", "Until", ({ expires_at }) => expires_at),
+    column("do", "", () => "", {
       cell: ({ id }) => (
         <button
           type="button"
@@ -172,7 +148,7 @@ function Invitations() {
           Cancel invitation
         </button>
       ),
-    },
+    }),
   ];
   return (
     <Panel title="Invitations">
@@ -236,13 +212,7 @@ function Invite({ onClose }: { onClose: () => void }) {
       <Field label="Address" param="email" hint="Empty: anyone with the link joins as a member">
         <input type="email" value={email} onInput={(e) => setEmail(e.currentTarget.value)} />
       </Field>
-      <Field label="Role" param="role">
-        <select value={role} onChange={(e) => setRole(e.currentTarget.value as Role)}>
-          {ROLES.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      </Field>
+      <RoleField role={role} onChange={setRole} />
     </FormDialog>
   );
 }

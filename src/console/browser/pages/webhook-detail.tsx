@@ -146,7 +146,6 @@ function Switch({ webhook: { id, enabled }, onClose }: Props) {
       verb={enabled ? "Switch it off" : "Switch it on"}
       run={() => change("PATCH /v1/webhooks/{id}", { path, body: { enabled: !enabled } }, TOUCHES)}
       onClose={onClose}
-      onDone={onClose}
     >
       <p>
         {enabled

@@ -6,7 +6,7 @@ import type { EventType } from "../lib/event-sentence.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, exactly, localMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
-import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
+import { Dialog, Field, FormDialog, Input } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { Secret } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -42,7 +42,6 @@ export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }
       title="Change webhook"
       verb="Save"
       run={() => change("PATCH /v1/webhooks/{id}", { path, body: shape }, TOUCHES)}
-      onDone={onClose}
       onClose={onClose}
     >
       {fields}
@@ -64,15 +63,16 @@ function useShape(before: Shape): {
     shape: { url: url.trim(), types: types.length === 0 ? null : types, format },
     fields: (
       <>
-        <Field label="Address" param="url" hint="It begins with https:// and names a public host">
-          <input
-            required
-            autofocus
-            type="url"
-            value={url}
-            onInput={(event) => setUrl(event.currentTarget.value)}
-          />
-        </Field>
+        <Input
+          label="Address"
+          param="url"
+          hint="It begins with https:// and names a public host"
+          required
+          autofocus
+          type="url"
+          value={url}
+          onText={setUrl}
+        />
         <Field label="Format" param="format">
           <select
             value={format ?? ""}
@@ -175,18 +175,15 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
       }}
       onClose={onClose}
     >
-      <Field
+      <Input
         label="Send again what happened since"
         param="since"
         hint="Your time. Each event keeps its id, so a receiver knows what it has."
-      >
-        <input
-          type="datetime-local"
-          required
-          value={since}
-          onInput={(event) => setSince(event.currentTarget.value)}
-        />
-      </Field>
+        type="datetime-local"
+        required
+        value={since}
+        onText={setSince}
+      />
       <WouldSend webhook={webhook} since={since} />
       {told && result}
     </FormDialog>

@@ -8,6 +8,7 @@ import { useMay } from "../state/session.ts";
 import { Badge, Head, Time } from "../ui/basics.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { NewWebhook } from "./webhook-forms.tsx";
 
@@ -57,38 +58,18 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
 }
 
 const COLUMNS: readonly Column<WebhookAndHealth>[] = [
-  {
-    id: "url",
-    title: "Address",
-    value: ({ url }) => url,
+  column("url", "Address", ({ url }) => url, {
     cell: ({ url }) => <strong class="break">{url}</strong>,
-  },
-  {
-    id: "state",
-    title: "State",
-    value: stateText,
-    cell: (webhook) => <WebhookState webhook={webhook} />,
-  },
-  {
-    id: "last",
-    title: "Health",
-    value: ({ health }) => health?.state ?? null,
+  }),
+  column("state", "State", stateText, { cell: (webhook) => <WebhookState webhook={webhook} /> }),
+  column("last", "Health", ({ health }) => health?.state ?? null, {
     cell: ({ health }) => <HealthBadge health={health} />,
-  },
-  {
-    id: "types",
-    title: "Events",
+  }),
+  column("types", "Events", ({ types }) => types?.join(", ") ?? "all", {
     wide: true,
-    value: ({ types }) => types?.join(", ") ?? "all",
     cell: ({ types }) => (types === null ? "all" : `${types.length} types`),
-  },
-  {
-    id: "created",
-    title: "Created",
-    wide: true,
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
+  }),
+  timeColumn("created", "Created", ({ created_at }) => created_at, { wide: true }),
 ];
 
 function stateText({ enabled, disabled_reason }: Webhook): string {

@@ -100,7 +100,6 @@ function Remove({ budgets, budget, save, edit }: Changing) {
       verb="Remove budget"
       run={() => save(listWith(budgets, budget, null))}
       onClose={close}
-      onDone={close}
     >
       <p>{budget && budgetText(budget)}. A new budget starts its own count.</p>
     </Confirm>
@@ -117,7 +116,6 @@ function Edit({ budgets, budget, save, note, edit }: Changing) {
       title={budget === undefined ? "Create budget" : "Edit budget"}
       verb={budget === undefined ? "Create budget" : "Save"}
       run={() => save(listWith(budgets, budget, typed))}
-      onDone={close}
       onClose={close}
     >
       <Input

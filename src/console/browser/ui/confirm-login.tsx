@@ -10,7 +10,7 @@ import { confirming, tellConfirmed, watchConfirmed } from "../state/confirming.t
 import type { Confirming } from "../state/confirming.ts";
 import { route } from "../state/route.ts";
 import { session, useSession } from "../state/session.ts";
-import { Dialog, Field, Form } from "./dialog.tsx";
+import { Dialog, Form, Input } from "./dialog.tsx";
 import { Failed } from "./states.tsx";
 
 /** Asks for a fresh login while a change waits for it. */
@@ -96,16 +96,15 @@ function Paste({ onDone }: { onDone: (now: Session) => void }) {
   const [key, setKey] = useState("");
   return (
     <Form verb="Confirm" run={() => login(key)} onDone={onDone}>
-      <Field label="API key or operator's token">
-        <input
-          type="password"
-          autocomplete="off"
-          spellcheck={false}
-          required
-          value={key}
-          onInput={(event) => setKey(event.currentTarget.value)}
-        />
-      </Field>
+      <Input
+        label="API key or operator's token"
+        type="password"
+        autocomplete="off"
+        spellcheck={false}
+        required
+        value={key}
+        onText={setKey}
+      />
     </Form>
   );
 }

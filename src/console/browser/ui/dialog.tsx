@@ -91,14 +91,14 @@ export function Confirm<T>({
   verb,
   run,
   onClose,
-  onDone,
+  onDone = onClose,
   children,
 }: {
   title: string;
   verb: string;
   run: () => Promise<Outcome<T>>;
   onClose: () => void;
-  onDone: (value: T) => void;
+  onDone?: (value: T) => void;
   children: ComponentChildren;
 }) {
   const { busy, failure, start } = useChange(run, onDone);
@@ -126,13 +126,13 @@ const Refused = createContext<CallFailure | undefined>(undefined);
 export function Form<T>({
   verb,
   run,
-  onDone,
+  onDone = () => undefined,
   onCancel,
   children,
 }: {
   verb: string;
   run: () => Promise<Outcome<T>>;
-  onDone: (value: T) => void;
+  onDone?: (value: T) => void;
   onCancel?: () => void;
   children: ComponentChildren;
 }) {
@@ -174,18 +174,19 @@ export function Form<T>({
 export function FormDialog<T>({
   title,
   onClose,
+  onDone = onClose,
   ...form
 }: {
   title: string;
   verb: string;
   run: () => Promise<Outcome<T>>;
-  onDone: (value: T) => void;
+  onDone?: (value: T) => void;
   onClose: () => void;
   children: ComponentChildren;
 }) {
   return (
     <Dialog title={title} onClose={onClose}>
-      <Form {...form} onCancel={onClose} />
+      <Form {...form} onDone={onDone} onCancel={onClose} />
     </Dialog>
   );
 }

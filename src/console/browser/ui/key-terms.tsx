@@ -1,6 +1,6 @@
 import type { Key } from "../api/types.ts";
 import { DAY, localMinute } from "../lib/time.ts";
-import { Field } from "./dialog.tsx";
+import { Field, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
 /** A key's limits as typed; an empty text is none. */
@@ -56,6 +56,12 @@ export function isLimitedBy({ rpm_limit: _own, budget_period: _of, ...others }: 
   return Object.values(others).some((text) => text.trim() !== "");
 }
 
+const PERIODS = [
+  ["", "total"],
+  ["day", "a day (UTC)"],
+  ["week", "a week, from Monday (UTC)"],
+  ["month", "a month (UTC)"],
+] as const;
 const EXPIRIES = [
   ["1", "in a day"],
   ["7", "in 7 days"],
@@ -83,17 +89,13 @@ export function TermFields({
       <Field label="Budget in dollars" param="budget_dollars" hint="Empty: none">
         {input("budget_dollars", { type: "number", min: "0", step: "any", inputMode: "decimal" })}
       </Field>
-      <Field label="Budget period" param="budget_period">
-        <select
-          value={terms.budget_period}
-          onChange={(event) => onChange({ ...terms, budget_period: event.currentTarget.value })}
-        >
-          <option value="">total</option>
-          <option value="day">a day (UTC)</option>
-          <option value="week">a week, from Monday (UTC)</option>
-          <option value="month">a month (UTC)</option>
-        </select>
-      </Field>
+      <Select
+        label="Budget period"
+        param="budget_period"
+        value={terms.budget_period}
+        options={PERIODS}
+        onPick={(budget_period) => onChange({ ...terms, budget_period })}
+      />
       <Field label="Rate limit, per 60 s" param="rpm_limit" hint="1 to 1000">
         {input("rpm_limit", { ...number, max: "1000", placeholder: "60" })}
       </Field>

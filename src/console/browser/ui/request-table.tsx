@@ -2,8 +2,9 @@ import type { Generation } from "../api/types.ts";
 import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Badge, ModelName, Money, Time, Tokens } from "./basics.tsx";
+import { Badge, ModelName, Tokens } from "./basics.tsx";
 import { Grid, usd } from "./table.tsx";
+import { column, moneyColumn, timeColumn } from "./columns.tsx";
 import type { Column } from "./table.tsx";
 
 const TONES = {
@@ -56,62 +57,42 @@ function time(id: string, title: string, of: (row: Row) => number | null): Colum
 /** The columns of a list of requests. */
 export function requestColumns(nameOfKey: (id: string | null) => string): readonly Column<Row>[] {
   return [
-    {
-      id: "time",
-      title: "Time",
-      value: (row) => row.created_at,
+    timeColumn("time", "Time", (row) => row.created_at, {
+      withClock: true,
       csv: [
         ["created_at", (row) => row.created_at],
         ["request_id", (row) => row.request_id],
       ],
-      cell: (row) => <Time at={row.created_at} withClock />,
-    },
-    {
-      id: "status",
-      title: "Status",
-      value: (row) => row.status,
+    }),
+    column("status", "Status", (row) => row.status, {
       csv: [
         ["status", (row) => row.status],
         ["error_code", (row) => row.error?.code ?? null],
         ["error_status", (row) => row.error?.status ?? null],
       ],
       cell: (row) => <Status of={row} />,
-    },
-    {
-      id: "model",
-      title: "Model",
-      value: (row) => row.model,
+    }),
+    column("model", "Model", (row) => row.model, {
       csv: [
         ["model", (row) => row.model],
         ["provider", (row) => row.provider],
       ],
       cell: ({ model }) => (model === null ? "" : <ModelName id={model} />),
-    },
-    {
-      id: "cost",
-      title: "Cost",
-      align: "right",
-      value: (row) => row.cost_micro,
+    }),
+    moneyColumn("cost", "Cost", (row) => row.cost_micro, {
       csv: [["cost_usd", (row) => usd(row.cost_micro)]],
-      cell: (row) => <Money micros={row.cost_micro} />,
-    },
-    {
-      id: "key",
-      title: "Key",
+    }),
+    column("key", "Key", (row) => nameOfKey(row.key_id), {
       wide: true,
-      value: (row) => nameOfKey(row.key_id),
       csv: [
         ["key_id", (row) => row.key_id],
         ["key", (row) => nameOfKey(row.key_id)],
       ],
-    },
-    {
-      id: "user",
-      title: "End user",
+    }),
+    column("user", "End user", (row) => row.external_id, {
       wide: true,
-      value: (row) => row.external_id,
       csv: [["external_id", (row) => row.external_id]],
-    },
+    }),
     tokens("in", "Input tokens", (row) => row.prompt_tokens),
     tokens("cached", "Cached tokens", (row) => row.cached_tokens),
     tokens("out", "Output tokens", (row) => row.completion_tokens),

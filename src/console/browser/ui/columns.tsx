@@ -1,0 +1,70 @@
+import type { ComponentChildren } from "preact";
+import { Count, Money, Time, Tokens } from "./basics.tsx";
+import type { Cell, Column } from "./table.tsx";
+
+type More<T> = Omit<Column<T>, "id" | "title" | "value">;
+
+export function column<T>(
+  id: string,
+  title: string,
+  value: (row: T) => Cell,
+  more: More<T> = {},
+): Column<T> {
+  return { id, title, value, ...more };
+}
+
+/** Returns a kind of columns whose cells show their value; a missing one is empty. */
+function kind<V extends Cell>(show: (value: V) => ComponentChildren, common: More<never> = {}) {
+  return <T,>(
+    id: string,
+    title: string,
+    value: (row: T) => V | null,
+    more: More<T> = {},
+  ): Column<T> => {
+    const cell = (row: T): ComponentChildren => {
+      const one = value(row);
+      return one === null ? "" : show(one);
+    };
+    return { id, title, value, cell, ...(common as More<T>), ...more };
+  };
+}
+
+const RIGHT = { align: "right" } as const;
+export const moneyColumn = kind<number>((micros) => <Money micros={micros} />, RIGHT);
+export const countColumn = kind<number>((count) => <Count count={count} />, RIGHT);
+export const tokensColumn = kind<number>((count) => <Tokens count={count} />, RIGHT);
+export const codeColumn = kind<string>((text) => <code class="small">{text}</code>);
+export const strongColumn = kind<string>((text) => <strong>{text}</strong>);
+
+/** A column of moments; a missing one reads "never". */
+export function timeColumn<T>(
+  id: string,
+  title: string,
+  value: (row: T) => string | number | null,
+  more: More<T> & { readonly withClock?: boolean } = {},
+): Column<T> {
+  const { withClock = false, ...rest } = more;
+  return {
+    id,
+    title,
+    value,
+    cell: (row) => <Time at={value(row)} withClock={withClock} />,
+    ...rest,
+  };
+}
+
+/** The column of a row's actions. */
+export function verbsColumn<T, What extends string>(
+  verbs: readonly (readonly [what: What, text: string, ...unknown[]])[],
+  onDo: (what: What, row: T) => void,
+  has: (row: T) => boolean = () => true,
+): Column<T> {
+  const cell = (row: T): ComponentChildren =>
+    has(row) &&
+    verbs.map(([what, text]) => (
+      <button key={what} type="button" class="quiet" onClick={() => onDo(what, row)}>
+        {text}
+      </button>
+    ));
+  return column("do", "To do", () => null, { csv: [], cell });
+}
