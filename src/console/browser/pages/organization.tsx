@@ -3,12 +3,12 @@ import type { OrganizationAndMoney } from "../api/types.ts";
 import { grouped, left, microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
-import type { Page } from "../pages.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { isOperator, viewAs, useMay, useSession } from "../state/session.ts";
+import { viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Tabs, Time } from "../ui/basics.tsx";
 import { Confirm, FormDialog, Input, useChange } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
+import type { Part } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
 import { Members } from "./organization-members.tsx";
@@ -18,22 +18,15 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 const TABS = ["Money and people", "Prices", "Access", "Webhooks", "Recovery"] as const;
-const part = (load: Page["load"]): Page => ({
-  path: "organizations",
-  title: "Organization",
-  icon: "operator",
-  key: "",
-  forWhom: isOperator,
-  load,
-});
-const KEYS = part(async () => (await import("./organization-keys.tsx")).OrganizationKeys);
-const LEDGER = part(async () => (await import("./organization-ledger.tsx")).Ledger);
+const parts = async () => import("./organization-parts.tsx");
+const KEYS: Part = { load: async () => (await parts()).OrganizationKeys };
+const LEDGER: Part = { load: async () => (await parts()).Ledger };
 const PARTS = {
-  Prices: part(async () => (await import("./organization-prices.tsx")).OrganizationPrices),
-  Access: part(async () => (await import("./organization-access.tsx")).Access),
-  Webhooks: part(async () => (await import("./organization-webhooks.tsx")).Webhooks),
-  Recovery: part(async () => (await import("./organization-recovery.tsx")).Recovery),
-};
+  Prices: { load: async () => (await parts()).OrganizationPrices },
+  Access: { load: async () => (await parts()).Access },
+  Webhooks: { load: async () => (await parts()).Webhooks },
+  Recovery: { load: async () => (await parts()).Recovery },
+} satisfies Record<string, Part>;
 
 /** One organization: money, people, keys, ledger. */
 export function Organization() {
