@@ -73,6 +73,15 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
   {
+    path: "exports",
+    title: "Exports",
+    icon: "exports",
+    key: "x",
+    group: "Usage",
+    forWhom: who("GET /v1/exports"),
+    load: async () => (await import("./pages/exports.tsx")).Exports,
+  },
+  {
     path: "connect",
     title: "Connect",
     icon: "connect",

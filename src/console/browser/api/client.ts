@@ -26,6 +26,7 @@ export type Outcome<T> =
 
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
+const NOTHING = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
 /** The organization of this page. Calls for another one are rejected. */
 export const shown: { organization: string | null } = { organization: null };
@@ -62,6 +63,22 @@ export async function call<C extends Call>(
     },
   });
   return outcome as Outcome<Calls[C]["answer"]>;
+}
+
+/** Reads a file of this page's organization, however long that takes. */
+export async function readFile<C extends ReadCall>(
+  name: C,
+  filling: Filling<C>,
+): Promise<Outcome<Blob>> {
+  const headers = shown.organization === null ? {} : { "x-organization": shown.organization };
+  try {
+    const response = await fetch(urlOf(name, filling), { headers, credentials: "same-origin" });
+    if (response.ok) return { ok: true, value: await response.blob() };
+    return { ok: false, failure: failureOf(response, await response.text()) };
+  } catch {
+    const failure = { ...NOTHING, message: "The file broke off. Try again." };
+    return { ok: false, failure };
+  }
 }
 
 /** Exchanges a key or operator's token, also a broken paste, for a session cookie. */
@@ -107,8 +124,7 @@ export async function send(url: string, init: RequestInit): Promise<Outcome<unkn
       error instanceof SyntaxError
         ? "The answer was not JSON: a proxy may have changed it."
         : "The region didn't respond.";
-    const nothing = { param: null, requestId: null, docsUrl: null };
-    return { ok: false, failure: { status: 0, code: "no_answer", message, ...nothing } };
+    return { ok: false, failure: { ...NOTHING, message } };
   }
 }
 

@@ -10,7 +10,7 @@ import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { column, countColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
-import { IDS, TITLES } from "./activity-sums.tsx";
+import { headingOf, titleOf } from "./activity-sums.tsx";
 
 const EVERY_MS = 30_000;
 const FILTERS = {
@@ -20,21 +20,24 @@ const FILTERS = {
   user: "external_id",
 } as const;
 
+const ERRORS_BY = ["model", "provider", "key", "user"] as const;
+
 /** Failed and rejected requests by group, with links. */
 export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
-  const split = by === "member" ? "key" : by;
+  const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
-  const { member_id, key_id, ...kept } = only; // errors aren't counted by member or key
+  const { member_id, tag, key_id, ...kept } = only; // errors aren't counted by these
   const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
   const untold = {
     ...(split === "key" && kept),
     ...(member_id !== undefined && { member_id }),
+    ...(tag !== undefined && { tag }),
   };
   const query = { ...range, ...chosen, group_by: split };
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const columns: readonly Column<Errors["data"][number]>[] = [
-    column("group", TITLES[split], ({ group = null }) => nameOf(split, group), {
-      csv: [[IDS[split], ({ group = null }) => group]],
+    column("group", titleOf(split), ({ group = null }) => nameOf(split, group), {
+      csv: [[headingOf(split), ({ group = null }) => group]],
     }),
     countColumn("errors", "Errors", ({ count }) => count),
     timeColumn("last", "Last", ({ last_at }) => last_at),

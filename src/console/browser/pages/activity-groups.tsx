@@ -12,3 +12,5 @@ export function ActivityGroups() {
   if (second === undefined) return <GroupTimes by={by} asked={asked} />;
   return <Pairs by={by} second={second} asked={asked} />;
 }
+
+export { ActivityMeasures } from "./activity-measures.tsx";

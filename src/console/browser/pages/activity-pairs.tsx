@@ -1,7 +1,7 @@
 import { sumOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { goTo, useQuery } from "../state/route.ts";
-import { pairOf } from "../state/activity.ts";
+import { filterBy, pairOf } from "../state/activity.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
@@ -9,7 +9,7 @@ import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { Gaps, IDS, TITLES } from "./activity-sums.tsx";
+import { Gaps, headingOf, titleOf } from "./activity-sums.tsx";
 
 /** The totals of pairs of groups. */
 export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked: Range & Only }) {
@@ -22,9 +22,9 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
     isFirst === isTurned ? (row.group2 ?? null) : row.group;
   const column = (split: Splits, isFirst: boolean): Column<DayRow> => ({
     id: split,
-    title: TITLES[split],
+    title: titleOf(split),
     value: (row) => nameOf(split, group(row, isFirst)),
-    csv: [[IDS[split], (row) => group(row, isFirst)]],
+    csv: [[headingOf(split), (row) => group(row, isFirst)]],
     cell: (row) => {
       const name = nameOf(split, group(row, isFirst));
       return split === "model" ? <ModelName id={name} /> : name;
@@ -50,7 +50,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
             open={(row) => {
               const [first, other] = [group(row, true), group(row, false)];
               if (first === null || other === null) return; // no filter exists for requests without a group
-              goTo(["activity"], { ...query, [by]: first, [second]: other });
+              goTo(["activity"], { ...query, ...filterBy(by, first), ...filterBy(second, other) });
             }}
             empty={<Empty text="No requests in this period." />}
           />

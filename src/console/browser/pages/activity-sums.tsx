@@ -6,7 +6,8 @@ import { colorsOf } from "../state/colors.ts";
 import type { Call } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { useGroupNames } from "../state/spend.ts";
+import { filterBy } from "../state/activity.ts";
+import { tagOf, useGroupNames } from "../state/spend.ts";
 import type { Range, Splits, Whole } from "../state/spend.ts";
 import { ModelName, Tokens } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
@@ -16,14 +17,21 @@ import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** The title of a group, also in files. */
-export const TITLES: Readonly<Record<Splits, string>> = {
+export function titleOf(split: Splits): string {
+  return tagOf(split) ?? TITLES[split] ?? split;
+}
+const TITLES: Readonly<Record<string, string>> = {
   model: "Model",
   provider: "Provider",
   key: "Key",
   user: "End user",
   member: "Member",
 };
-export const IDS: Readonly<Record<Splits, string>> = {
+/** Returns a group's heading in files. */
+export function headingOf(split: Splits): string {
+  return tagOf(split) ?? IDS[split] ?? split;
+}
+const IDS: Readonly<Record<string, string>> = {
   model: "model",
   provider: "provider",
   key: "key_id",
@@ -82,7 +90,7 @@ export function Sums({
       rows={sums}
       keyOf={({ group }) => group ?? ""}
       open={({ group }) => {
-        if (group !== null) goTo(["activity"], { ...query, [by]: group });
+        if (group !== null) goTo(["activity"], { ...query, ...filterBy(by, group) });
       }}
       empty={null}
     />
@@ -107,9 +115,9 @@ function groupColumn(
   nameOf: (group: string | null) => string,
 ): Column<Sum> {
   const colorOf = colorsOf([...drawn]);
-  return column("group", TITLES[by], ({ group }) => nameOf(group), {
+  return column("group", titleOf(by), ({ group }) => nameOf(group), {
     csv: [
-      [IDS[by], ({ group }) => group],
+      [headingOf(by), ({ group }) => group],
       ...(by === "key" ? [["key", ({ group }: Sum) => nameOf(group)] as const] : []),
     ],
     cell: ({ group }) => (

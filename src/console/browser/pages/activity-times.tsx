@@ -1,7 +1,7 @@
 import { grouped } from "../lib/money.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { took } from "../lib/time.ts";
-import { LATENCY } from "../state/activity.ts";
+import { LATENCY, filterBy } from "../state/activity.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
@@ -9,7 +9,7 @@ import { REQUESTS, SPEND } from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { IDS, TITLES } from "./activity-sums.tsx";
+import { headingOf, titleOf } from "./activity-sums.tsx";
 
 /** Formats a whole rate. */
 export const perSecond = (rate: number): string => grouped(Math.round(rate));
@@ -21,9 +21,9 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
   const read = useActivity({ ...asked, group_by: by, ...LATENCY });
   const group: Column<DayRow> = {
     id: "group",
-    title: TITLES[by],
+    title: titleOf(by),
     value: (row) => nameOf(by, row.group),
-    csv: [[IDS[by], (row) => row.group]],
+    csv: [[headingOf(by), (row) => row.group]],
   };
   return (
     <ReadResult read={read} height={480}>
@@ -34,7 +34,7 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
           rows={rows.toSorted((a, b) => b.requests - a.requests)}
           keyOf={(row) => row.group ?? ""}
           open={(row) => {
-            if (row.group !== null) goTo(["activity"], { ...query, [by]: row.group });
+            if (row.group !== null) goTo(["activity"], { ...query, ...filterBy(by, row.group) });
           }}
           empty={<Empty text="No requests in this period." />}
         />

@@ -7,6 +7,7 @@ import {
   LATENCY,
   METRICS,
   SPLITS,
+  useSplits,
   isTimed,
   pairOf,
   useActivityQuery,
@@ -14,7 +15,7 @@ import {
 import type { ActivityQuery } from "../state/activity.ts";
 import { readAside } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { useActivity, useGroupNames } from "../state/spend.ts";
+import { tagOf, useActivity, useGroupNames } from "../state/spend.ts";
 import type { Splits } from "../state/spend.ts";
 import { Head, Money, Panel } from "../ui/basics.tsx";
 import { Choice, Day } from "../ui/filters.tsx";
@@ -37,7 +38,7 @@ const RANGES = [
   ["dates", "dates"],
 ] as const;
 const MEASURES: Part = {
-  load: async () => (await import("./activity-measures.tsx")).ActivityMeasures,
+  load: async () => (await import("./activity-groups.tsx")).ActivityMeasures,
 };
 const GROUPS: Part = {
   load: async () => (await import("./activity-groups.tsx")).ActivityGroups,
@@ -98,12 +99,13 @@ export function Activity() {
 }
 
 function Splitting({ by }: { by: Splits }) {
-  const seconds = SPLITS.filter(([name]) => pairOf(by, name));
+  const splits = useSplits();
+  const seconds = splits.filter(([name]) => pairOf(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
   return (
     <>
       <Choice name="metric" label="Show" options={METRICS} />
-      <Choice name="split" label="Split" options={SPLITS} />
+      <Choice name="split" label="Split" options={splits} />
       <Choice name="split2" label="And by" options={[["", "alone"], ...and]} />
     </>
   );
@@ -185,9 +187,14 @@ function wordOf(list: readonly (readonly [string, string])[], name: string): str
   return list.find(([value]) => value === name)?.[1] ?? name;
 }
 
+function splitText(by: Splits): string {
+  const tag = tagOf(by);
+  return tag === null ? wordOf(SPLITS, by) : `by tag ${tag}`;
+}
+
 function titleOf(metric: Drawn["metric"], by: Splits): string {
   const isWhole = metric === "cache_share" || metric === "errors";
-  const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${wordOf(SPLITS, by)}`}`;
+  const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 

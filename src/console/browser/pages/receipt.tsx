@@ -6,7 +6,7 @@ import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Status, STATUS_WORDS } from "../ui/request-table.tsx";
+import { STATUS_WORDS, Status, purposeText, tagsText } from "../ui/request-table.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
 import { ReadResult, Remedy } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
@@ -204,11 +204,20 @@ function wayOf({ streamed }: Generation): string | null {
   return streamed ? "streamed" : "as JSON";
 }
 
+function purposeFacts({ purpose, quota_micro: quota, tags }: Generation) {
+  return [
+    ["Purpose", purpose && `${purposeText(purpose)}. ${purpose.description}`],
+    ["Counted in quotas", quota > 0 ? exact(quota) : null],
+    ["Tags", tagsText({ tags })],
+  ] as const;
+}
+
 function RequestFacts({ of }: { of: Generation }) {
   const nameOfKey = useKeyNames();
   const facts = [
     ["Model", of.model],
     ["Requested model", of.asked_model === of.model ? null : of.asked_model],
+    ...purposeFacts(of),
     ["Path", of.door],
     ["Client disconnected after", of.client_left_ms === null ? null : took(of.client_left_ms)],
     ["Served by", of.provider && `${of.provider}, ${(of.region ?? "").toUpperCase()}`],
@@ -234,7 +243,7 @@ function RequestFacts({ of }: { of: Generation }) {
   return (
     <>
       <Facts facts={facts} />
-      {of.model !== null && (
+      {of.model !== null && of.purpose === null && (
         <p class="small muted">
           <Copy text={curl} label="Copy as curl" /> without its prompt: none is kept here.
         </p>

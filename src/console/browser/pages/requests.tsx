@@ -12,7 +12,7 @@ import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
-import { requestColumns } from "../ui/request-table.tsx";
+import { purposeText, requestColumns } from "../ui/request-table.tsx";
 import { useSteady } from "../ui/steady.ts";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
@@ -26,6 +26,7 @@ const FILTERS = [
   "provider",
   "key_id",
   "external_id",
+  "tag",
   "status",
   "code",
   "from",
@@ -38,14 +39,7 @@ const TABS = [
   ["Running", "held"],
 ] as const;
 
-const ERRORS: Part = {
-  load: async () => (await import("./request-errors.tsx")).RequestErrors,
-};
-
-/** The outcome chart, loaded separately. */
-const STATES: Part = {
-  load: async () => (await import("./request-states.tsx")).RequestStates,
-};
+const CHARTS: Part = { load: async () => (await import("./request-charts.tsx")).RequestChart };
 
 /** All requests with bills, and open ones. */
 export function Requests() {
@@ -78,9 +72,7 @@ export function Requests() {
           hrefOf(["requests"], { ...query, status, code: "" }),
         ])}
       />
-      {query["status"] !== "held" && (
-        <LazyPage page={query["status"] === "error" ? ERRORS : STATES} height={340} />
-      )}
+      {query["status"] !== "held" && <LazyPage page={CHARTS} height={340} />}
       {query["status"] === "held" && <OpenHolds />}
       <ReadResult read={page} height={480}>
         {() => (
@@ -145,6 +137,7 @@ function Filters() {
       <ModelFilter />
       <Choice name="key_id" label="Key" options={[["", "All keys"], ...keys]} />
       <Text name="external_id" label="End user" />
+      <Text name="tag" label="Tag, as team:search" />
       {query["provider"] !== undefined && <Text name="provider" label="Provider" />}
       {query["code"] !== undefined && <Text name="code" label="Error code" />}
       <Day name="from" />
@@ -196,6 +189,7 @@ function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {
       cell: ({ key_id }) => <a href={hrefOf(["keys", key_id])}>{nameOfKey(key_id)}</a>,
     }),
     column("user", "End user", ({ external_id }) => external_id),
+    column("purpose", "For", ({ purpose }) => purposeText(purpose) || "a model", { wide: true }),
     codeColumn("id", "Request", ({ id }) => id, { wide: true }),
   ];
   return (

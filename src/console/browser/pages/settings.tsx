@@ -109,9 +109,11 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
     default_alert_threshold: Number((100 * settings.default_alert_threshold).toFixed(6)),
   };
   const limits = useNumbers(FIELDS, shown);
+  const [tags, setTags] = useState(settings.tag_keys.join(", "));
   const { default_alert_threshold: threshold, ...rest } = limits.body;
   const body = {
     ...rest,
+    tag_keys: tags.split(/[,\s]+/).filter(Boolean),
     ...(typeof threshold === "number" && { default_alert_threshold: threshold / 100 }),
   };
   if (!useMay()(CHANGE)) {
@@ -120,6 +122,13 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
   return (
     <Form verb="Save" run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}>
       {limits.fields}
+      <Input
+        label="Tag keys with daily sums"
+        param="tag_keys"
+        hint="At most 4, with commas between. Activity can group by them."
+        value={tags}
+        onText={setTags}
+      />
     </Form>
   );
 }

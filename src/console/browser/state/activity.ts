@@ -2,8 +2,11 @@ import { lengthOf, rangeOf } from "../lib/range.ts";
 import type { Range } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween } from "../lib/time.ts";
 import { useNow } from "./now.ts";
+import { readAside, useRead } from "./reads.ts";
 import { useQuery } from "./route.ts";
 import type { Query } from "./route.ts";
+import { useSession } from "./session.ts";
+import { tagOf } from "./spend.ts";
 import type { Only, Pair, Splits } from "./spend.ts";
 
 export const METRICS = [
@@ -31,6 +34,7 @@ export const CHIPS = [
   ["key", "key_id"],
   ["user", "external_id"],
   ["member", "member_id"],
+  ["tag", "tag"],
 ] as const;
 /** Activity's settings in the address. */
 export type ActivityQuery = {
@@ -63,10 +67,30 @@ export function useActivityQuery(): ActivityQuery {
   const parts = isHourly
     ? hoursBetween(range.from, range.to, now)
     : daysBetween(range.from, range.to);
-  const by = SPLITS.find(([name]) => name === query["split"])?.[0] ?? "model";
-  const second = SPLITS.find(([name]) => name === query["split2"] && pairOf(by, name))?.[0];
+  const by = splitOf(query["split"]) ?? "model";
+  const other = splitOf(query["split2"]);
+  const second = other && pairOf(by, other) ? other : undefined;
   const metric = METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
   return { range, parts, isHourly, only: onlyOf(query), by, second, metric };
+}
+
+function splitOf(text = ""): Splits | undefined {
+  return text.startsWith("tag:") ? (text as Splits) : SPLITS.find(([name]) => name === text)?.[0];
+}
+
+/** Returns the splits with those by the organization's tag keys. */
+export function useSplits(): readonly (readonly [split: Splits, text: string])[] {
+  const { organization } = useSession();
+  const path = { org_id: organization?.id ?? "" };
+  const settings = readAside(useRead("GET /v1/orgs/{org_id}/settings", { path }));
+  const tags = settings?.tag_keys.map((key) => [`tag:${key}`, `by tag ${key}`] as const);
+  return [...SPLITS, ...(tags ?? [])];
+}
+
+/** Returns the filter by a group of a split. */
+export function filterBy(split: Splits, group: string): Query {
+  const tag = tagOf(split);
+  return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };
 }
 
 function onlyOf(query: Query): Only {
@@ -80,8 +104,14 @@ function onlyOf(query: Query): Only {
 
 /** Two splits as the API has them together, and which comes first there; null: they are one question. */
 export function pairOf(by: Splits, second: Splits): Pair | null {
-  const [one, two] = ORDER.indexOf(by) < ORDER.indexOf(second) ? [by, second] : [second, by];
-  return by === second || (one === "key" && two === "member") ? null : (`${one},${two}` as Pair);
+  const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
+  const isNone = two === "member" ? one === "key" : one === "member"; // tags aren't summed by member
+  return by === second || isNone ? null : (`${one},${two}` as Pair);
+}
+
+/** Tags come last. */
+function rankOf(split: Splits): number {
+  return tagOf(split) === null ? ORDER.indexOf(split) : ORDER.length;
 }
 
 const ORDER: readonly Splits[] = ["model", "provider", "key", "user", "member"];

@@ -46,9 +46,18 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   return useLoaded(url, load, { every });
 }
 
-export type Splits = SplitBy | "provider" | "member";
+/** Groups by the values of a tag's key. */
+type TagSplit = `tag:${string}`;
+export type Splits = SplitBy | "provider" | "member" | TagSplit;
+
+/** Returns the key of the tag that a split groups by. */
+export function tagOf(split: Splits): string | null {
+  return split.startsWith("tag:") ? split.slice(4) : null;
+}
+
 /** Two of them together, as the API names it. */
 export type Pair =
+  | `${Splits},${TagSplit}`
   | "model,provider"
   | "model,key"
   | "model,user"
@@ -65,6 +74,7 @@ export type Only = {
   readonly key_id?: string;
   readonly external_id?: string;
   readonly member_id?: string;
+  readonly tag?: string;
 };
 type Asked = Range &
   Only & {
@@ -75,7 +85,8 @@ export type Whole = Rows & { readonly completeFrom: string | null };
 
 /** Sums of each day or hour and each group, or of each group alone, of some requests; null reads nothing. */
 export function useActivity(asked: Asked | null): Read<Whole> {
-  const url = asked === null ? null : `${urlOf(CALL, { query: asked })}&activity`;
+  const url =
+    asked && `${urlOf(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
   const load = async (): Promise<Outcome<Whole>> => {
     const outcome = await allSums(asked ?? { from: "", to: "", group_by: "model" });
     return outcome;
@@ -95,7 +106,9 @@ async function allSums(
   let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
-    const outcome = await readOnce(CALL, { query: { ...query, ...(after && { after }) } });
+    const outcome = await readOnce(CALL, {
+      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // a tag's key is free
+    });
     if (!outcome.ok) return outcome;
     const { data, next_after, complete_from } = outcome.value;
     completeFrom = complete_from ?? null;
@@ -115,7 +128,7 @@ const NO_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Returns a group's name, also for none. */
-export function useGroupNames(): (by: Splits, group: string | null) => string {
+export function useGroupNames(): (by: Splits | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
   const mayRead = useMay()(MEMBERS);
   const known = readAside(useRead(mayRead ? MEMBERS : null, {}));

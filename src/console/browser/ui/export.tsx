@@ -31,7 +31,11 @@ export function Export<T>({
         for (const row of page) lines.push(parts.map(([, value]) => value(row)));
         setCount(lines.length - 1);
       }
-      if (!stopped.current) save(`${name.toLowerCase().replaceAll(" ", "-")}.csv`, csvOf(lines));
+      if (!stopped.current) {
+        const text = ["\uFEFF", csvOf(lines)];
+        const file = new Blob(text, { type: "text/csv;charset=utf-8" });
+        save(`${name.toLowerCase().replaceAll(" ", "-")}.csv`, file);
+      }
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
     }
@@ -57,8 +61,9 @@ export function Export<T>({
   );
 }
 
-function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob(["\uFEFF", text], { type: "text/csv;charset=utf-8" }));
+/** Saves a file as a browser's download. */
+export function save(name: string, file: Blob): void {
+  const url = URL.createObjectURL(file);
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

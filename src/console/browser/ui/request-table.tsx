@@ -77,7 +77,11 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
         ["model", (row) => row.model],
         ["provider", (row) => row.provider],
       ],
-      cell: ({ model }) => (model === null ? "" : <ModelName id={model} />),
+      cell: ({ model, purpose }) => (
+        <span title={purpose?.description}>
+          {purposeText(purpose) || (model !== null && <ModelName id={model} />)}
+        </span>
+      ),
     }),
     moneyColumn("cost", "Cost", (row) => row.cost_micro, {
       csv: [["cost_usd", (row) => usd(row.cost_micro)]],
@@ -93,6 +97,7 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       wide: true,
       csv: [["external_id", (row) => row.external_id]],
     }),
+    column("tags", "Tags", tagsText, { wide: true }),
     tokens("in", "Input tokens", (row) => row.prompt_tokens),
     tokens("cached", "Cached tokens", (row) => row.cached_tokens),
     tokens("out", "Output tokens", (row) => row.completion_tokens),
@@ -101,7 +106,20 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
   ];
 }
 
-const LEFT_OUT = new Set(["cached", "took"]);
+/** Returns the purpose of a hold or charge that isn't a model call. */
+export function purposeText(purpose: Generation["purpose"]): string {
+  if (purpose === null) return "";
+  return purpose.merchant === null ? "Own charge" : `Charge by ${purpose.merchant}`;
+}
+
+/** Returns a request's tags as `team:search, run:42`. */
+export function tagsText({ tags }: Pick<Row, "tags">): string {
+  return Object.entries(tags)
+    .map(([key, value]) => `${key}:${value}`)
+    .join(", ");
+}
+
+const LEFT_OUT = new Set(["cached", "took", "tags"]);
 
 /** A few requests, without sorting and filter; a row opens its receipt. */
 export function RequestTable({ rows }: { rows: readonly Row[] }) {

@@ -1,0 +1,109 @@
+import { useState } from "preact/hooks";
+import { readFile } from "../api/client.ts";
+import { DAY, monthStart, utcDay } from "../lib/time.ts";
+import { readAside, useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
+import { useNow } from "../state/now.ts";
+import { isManager, useSession } from "../state/session.ts";
+import { Head, Panel } from "../ui/basics.tsx";
+import { column } from "../ui/columns.tsx";
+import { useChange } from "../ui/dialog.tsx";
+import { save } from "../ui/export.tsx";
+import { Failed, ReadResult } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
+
+const MONTHS_MAX = 24;
+const FOCUS = "GET /v1/exports/focus";
+
+/** The charges, payments and taxes of months and days as files. */
+export function Exports() {
+  const who = useSession();
+  const path = { org_id: who.organization?.id ?? "" };
+  const since = readAside(useRead("GET /v1/orgs/{org_id}", { path }))?.created_at;
+  const today = utcDay(useNow());
+  const read = useRead("GET /v1/exports", {}, { every: 60_000 });
+  return (
+    <>
+      <Head
+        title="Exports"
+        text="Charges, credits, payments and taxes as FOCUS files, which add up to the ledger."
+      >
+        {isManager(who) && (
+          <a href={hrefOf(["events"], { tab: "Webhooks" })}>Send events to your systems</a>
+        )}
+      </Head>
+      <Panel title="Months" aside={<a href="/docs/use/usage#cost-export">What a file contains</a>}>
+        <ReadResult read={read} height={200}>
+          {({ complete_through }) => (
+            <Grid
+              name="Months"
+              columns={columnsOf(complete_through ?? "")}
+              rows={monthsOf(today, since?.slice(0, 7) ?? today.slice(0, 7))}
+              keyOf={(month) => month}
+              isSorted={false}
+            />
+          )}
+        </ReadResult>
+      </Panel>
+      <DayExport today={today} />
+    </>
+  );
+}
+
+/** Returns the months from `first` to today's, newest first. */
+function monthsOf(today: string, first: string): readonly string[] {
+  const all = Array.from({ length: MONTHS_MAX }, (_, back) => monthStart(today, back).slice(0, 7));
+  return all.filter((month) => month >= first);
+}
+
+/** Returns whether a later charge can change a file that ends with a day. */
+function stateOf(lastDay: string, completeThrough: string): string {
+  if (lastDay <= completeThrough) return "Final";
+  return completeThrough === "" ? "Open" : `Final through ${completeThrough}`;
+}
+
+const columnsOf = (completeThrough: string) => [
+  column<string>("month", "Month", (month) => month),
+  column<string>("state", "State", (month) => {
+    const last = utcDay(Date.parse(monthStart(`${month}-01`, -1)) - DAY);
+    return `${month}-01` > completeThrough ? "Open" : stateOf(last, completeThrough);
+  }),
+  column<string>("file", "File", () => null, {
+    cell: (month) => <Download name={month} query={{ month }} />,
+  }),
+];
+
+function DayExport({ today }: { today: string }) {
+  const [day, setDay] = useState(today);
+  return (
+    <Panel title="One day">
+      <p class="actions">
+        <label class="day small">
+          UTC day{" "}
+          <input
+            type="date"
+            max={today}
+            value={day}
+            onInput={(event) => setDay(event.currentTarget.value)}
+          />
+        </label>
+        {day !== "" && <Download name={day} query={{ day }} />}
+      </p>
+    </Panel>
+  );
+}
+
+function Download({ name, query }: { name: string; query: { month: string } | { day: string } }) {
+  const { busy, failure, start } = useChange(
+    () => readFile(FOCUS, { query }),
+    (file) => save(`focus-${name}.csv`, file),
+  );
+  return (
+    <>
+      <button type="button" class="quiet" disabled={busy} onClick={start}>
+        {busy ? "Working…" : `Download ${name}`}
+      </button>
+      {failure && <Failed failure={failure} />}
+    </>
+  );
+}
