@@ -68,7 +68,7 @@ function safe(digits: string): number {
 /** A day as the usage report takes it. */
 export function day(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return text;
-  throw new InvalidArgumentError("It must be a day as 2026-11-21.");
+  throw new InvalidArgumentError("It must be a day such as 2026-11-21.");
 }
 
 /** A value for parameters of days or hours, but not of days alone. */
@@ -77,7 +77,7 @@ export const AN_HOUR = "2026-11-21T14";
 /** A UTC day or hour as the usage report takes it. */
 export function dayOrHour(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}(?:T(?:[01]\d|2[0-3]))?$/.test(text)) return text;
-  throw new InvalidArgumentError(`It must be a day as 2026-11-21, or an hour as ${AN_HOUR}.`);
+  throw new InvalidArgumentError(`It must be a day such as 2026-11-21, or an hour as ${AN_HOUR}.`);
 }
 
 /** An id as the service makes them. */

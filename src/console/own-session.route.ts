@@ -121,7 +121,7 @@ function isShown(c: AppContext, session: ActiveSession): Result<ActiveSession> {
   if (shown === undefined || identity.kind === "key") return success(session);
   const current = identity.kind === "person" ? identity.session.orgId : identity.as;
   if (shown === current) return success(session);
-  const message = "This page shows another organization than you act in by now. Please reload it.";
+  const message = "You have switched to another organization. Please reload this page.";
   return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
 }
 

@@ -148,7 +148,7 @@ async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleId
   const url = peers.find((peer) => peer.region === home)?.url;
   const where = url === undefined ? "" : `: ${url}/console`;
   return invalid(
-    `The home of this key is '${home}': log in at that region's console${where}.`,
+    `This key's home region is '${home}'. Log in at that region's console${where}.`,
     "key",
   );
 }

@@ -80,9 +80,12 @@ async function refuseList(
 ): Promise<Refusal | null> {
   if (list === undefined || list === null) return null;
   if (list === REGION_LIST) {
-    return invalid(`price_list: '${list}' is everyone's; null is no other.`, "price_list");
+    return invalid(
+      `price_list can't be '${list}', which applies to every organization. Send null for no own list.`,
+      "price_list",
+    );
   }
   return (await hasListRows(db, list))
     ? null
-    : invalid(`price_list: nothing is posted in the list '${list}' here.`, "price_list");
+    : invalid(`price_list: the list '${list}' has no prices in this region.`, "price_list");
 }

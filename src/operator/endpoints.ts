@@ -115,7 +115,7 @@ function endpoint(
         const call = await byId(given);
         if (!call.ok) return call;
         if (isOfLiving(method, path) && (await isClosed(given.db, call.value.params["id"] ?? ""))) {
-          const message = "This organization was closed for good.";
+          const message = "This organization was closed permanently.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
         const answer = await handle(call.value);

@@ -55,7 +55,7 @@ export function problemsOf(state: RegionState): readonly Problem[] {
     ...state.peers.flatMap(({ region, fault }) =>
       fault === null
         ? []
-        : [problem("peer_unreachable", `The region ${region} cannot be asked: ${fault}.`)],
+        : [problem("peer_unreachable", `The region ${region} can't be reached: ${fault}.`)],
     ),
     ...sweepProblems(state),
     ...outboxProblems(state),
@@ -69,14 +69,14 @@ export function problemsOf(state: RegionState): readonly Problem[] {
 
 function databaseProblems({ database }: RegionState): Problem[] {
   if (database === "ready") return [];
-  if (database === "away") return [problem("book_away", "The database does not answer.")];
+  if (database === "away") return [problem("book_away", "The database does not respond.")];
   const message = `The database lacks the migration ${NEWEST_MIGRATION}: apply this release's migrations.`;
   return [problem("migrations_missing", message)];
 }
 
 function walletProblems({ wallets, sweep }: RegionState): Problem[] {
   const conflicts = sweep?.inConflict ?? 0;
-  const closed = `of ${wallets.asked} wallets asked do not open`;
+  const closed = `of ${wallets.asked} checked wallets do not open`;
   return [
     ...problemOfMany("wallets_unavailable", wallets.unavailable, closed),
     ...(conflicts === 0
@@ -84,7 +84,7 @@ function walletProblems({ wallets, sweep }: RegionState): Problem[] {
       : [
           problem(
             "wallets_in_conflict",
-            `${conflicts} wallets refuse holds: the log's wallet_book_conflict names them.`,
+            `${conflicts} wallets refuse holds. The log entries wallet_book_conflict have their ids.`,
           ),
         ]),
   ];
@@ -101,7 +101,7 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
       .map(({ provider, upstreamId }) => routeName(provider, upstreamId));
     return names.length > 0 && names.every(isRefused) ? [`${id} (${names.join(", ")})`] : [];
   });
-  return problemOfMany("model_refused", refused, "models are refused by every provider they have");
+  return problemOfMany("model_refused", refused, "models are rejected by all their providers");
 }
 
 /** Maximum age of a round, which begins each hour: above it the cron does not fire or a round does not end. */
@@ -110,7 +110,9 @@ const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
 const PAYMENTS_MS_MAX = 7 * 60 * 1000;
 
 function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Problem[] {
-  if (sinceMs === null) return [problem("sweep_late", "What the last sweep found cannot be read.")];
+  if (sinceMs === null) {
+    return [problem("sweep_late", "The results of the last sweep can't be read.")];
+  }
   const sweepMs = now - (sweep?.atMs ?? sinceMs);
   const paymentsMs = now - (paymentsAtMs ?? sinceMs);
   const hours = Math.floor(sweepMs / 3_600_000);
@@ -140,9 +142,9 @@ function outboxProblems({ outboxes }: RegionState): Problem[] {
   const gaveUp = which(({ dead, parked }) => dead + parked > 0);
   const late = which(({ oldestMs }) => (oldestMs ?? 0) > WAITING_MS_MAX);
   return [
-    ...problemOfMany("outbox_silent", silent, "outboxes do not answer"),
+    ...problemOfMany("outbox_silent", silent, "outboxes do not respond"),
     ...problemOfMany("outbox_gave_up", gaveUp, "outboxes have dead or parked messages"),
-    ...problemOfMany("outbox_late", late, "outboxes have messages that wait for over 10 minutes"),
+    ...problemOfMany("outbox_late", late, "outboxes have messages pending for over 10 minutes"),
   ];
 }
 

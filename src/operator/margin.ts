@@ -16,7 +16,7 @@ import type { OperatorCall } from "./operator-context.ts";
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
 
-const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day as 2026-11-21"));
+const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
 export const marginQuery = z.object({
   from: day,
   to: day,
@@ -99,8 +99,8 @@ export async function postCosts(call: OperatorCall): Promise<Answer> {
 /** Returns the start and end of whole UTC days. */
 function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
   const [fromMs, lastMs] = [Date.parse(from), Date.parse(to)];
-  if (Number.isNaN(fromMs)) return invalid("from must be a day that exists.", "from");
-  if (Number.isNaN(lastMs)) return invalid("to must be a day that exists.", "to");
+  if (Number.isNaN(fromMs)) return invalid("from must be a valid day.", "from");
+  if (Number.isNaN(lastMs)) return invalid("to must be a valid day.", "to");
   if (lastMs < fromMs) return invalid("from must not be after to.", "from");
   return success({ fromMs, beforeMs: lastMs + DAY_MS });
 }

@@ -60,7 +60,7 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
   const told = { actor: call.actor, nowMs: call.now };
   const approved = await approveDomain(call.db, { domain, orgId }, told);
-  if (!approved) return refuse({ kind: "not_found", message: "No such proven domain." });
+  if (!approved) return refuse({ kind: "not_found", message: "No such verified domain." });
   await notifyOwners(call, { domain, orgId }, "approved");
   return getDomains(call);
 }
@@ -74,7 +74,7 @@ export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const { id } = found.value;
   if (!(await removeIssuer(call.db, id, { actor: call.actor, nowMs: call.now }))) {
-    return refuse({ kind: "not_found", message: "This organization has no log-in of its own." });
+    return refuse({ kind: "not_found", message: "This organization has no company login." });
   }
   await mailSettings(call, id);
   return success({ id, deleted: true });

@@ -21,7 +21,7 @@ const PERCENT_MAX = 1000;
 
 const dollars = z.pipe(
   z.number().check(
-    z.refine((value) => value > 0, "must be above 0: nothing is sold for nothing"),
+    z.refine((value) => value > 0, "must be above 0"),
     z.maximum(DOLLARS_MAX),
     z.refine((value) => microsOfDollars(value) !== null, "must have at most 6 decimals"),
   ),

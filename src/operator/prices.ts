@@ -70,11 +70,11 @@ export async function removePrice(call: OperatorCall): Promise<Answer> {
   const row = await findPrice(db, params["price_id"] ?? "");
   if (row === null) return refuse({ kind: "not_found", message: "No such price." });
   if (row.from < now + priceLeadMs) {
-    const message = `This price is in force or about to be: post another row for ${row.item}.`;
+    const message = `This price already applies or will soon. Post a new row for ${row.item} instead.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_in_force" });
   }
   if (!(await deletePrice(db, row.id))) {
-    const message = `The list '${row.list}' is in use by an organization, and this is its last row.`;
+    const message = `The list '${row.list}' belongs to an organization and can't lose its last row.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_list_in_use" });
   }
   return success({ id: row.id, deleted: true });
@@ -92,7 +92,7 @@ async function inserted({ db }: OperatorCall, rows: readonly PriceRecord[]): Pro
 }
 
 function exists(index: number): Refusal {
-  const message = `rows[${index}]: this list has another price for that item from that time on.`;
+  const message = `rows[${index}]: the list already has another price of this item at this time.`;
   const param = `rows[${index}].from`;
   return refuse({ kind: "conflict", message, param, code: "price_exists" });
 }
@@ -124,7 +124,7 @@ function bookedRows(
     const one = { ...stamp, list, item, from, says };
     if (places.has(priceKey(one))) {
       return invalid(
-        `rows[${index}] is of the same list, item and time as one before.`,
+        `rows[${index}] repeats the list, item and time of an earlier row.`,
         `rows[${index}].from`,
       );
     }
@@ -145,10 +145,10 @@ function refuseTime(
 ): Refusal | null {
   if (from >= now + priceLeadMs) return null;
   const param = `${at}.from`;
-  if (from <= now) return invalid(`${param} is in the past: a price begins later.`, param);
+  if (from <= now) return invalid(`${param} must be in the future.`, param);
   const earliest = timestamp(now + priceLeadMs);
   return invalid(
-    `${param} must be ${priceLeadMs / 1000} s ahead at least: not before ${earliest}.`,
+    `${param} must be at least ${priceLeadMs / 1000} s ahead: ${earliest} or later.`,
     param,
   );
 }
@@ -183,11 +183,14 @@ function refusePrice(
   at: string,
 ): Refusal | null {
   if (kind === null) {
-    return invalid(`${at}.price is of one model; of '${item}' say percent.`, `${at}.price`);
+    return invalid(`${at}.price requires one model. Send percent for '${item}'.`, `${at}.price`);
   }
   const { hasOutput } = KINDS[kind];
   if (hasOutput && price.output === undefined) {
-    return invalid(`${at}.price.output is missing: '${item}' answers.`, `${at}.price.output`);
+    return invalid(
+      `${at}.price.output is missing, because '${item}' has output.`,
+      `${at}.price.output`,
+    );
   }
   if (!hasOutput && price.output !== undefined) {
     return invalid(`${at}.price.output: '${item}' has no output.`, `${at}.price.output`);
@@ -209,7 +212,7 @@ export function refuseUnits(
   at: string,
 ): Refusal | null {
   if (!pricesInput(price, kind)) {
-    return invalid(`${at}.input is missing: '${item}' is billed by it.`, `${at}.input`);
+    return invalid(`${at}.input is missing, because '${item}' is billed by input.`, `${at}.input`);
   }
   const unit = uncountedUnit(price, kind);
   if (unit === null) return null;

@@ -12,7 +12,7 @@ import type { OperatorCall } from "./operator-context.ts";
 export const unsavedSettlementBody = z.object({
   request_id: z
     .string()
-    .check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a request's id, req_ and 24 more")),
+    .check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a request's id: req_ and 24 characters")),
   org_id: z.optional(z.string()),
   cost_micro: z.int().check(z.minimum(0)),
   generation: generationSchema,

@@ -41,7 +41,10 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   const { id, model, from, to, dry_run: isDry, after } = fields.value;
   if (to <= from) return invalid("from must be before to.", "from");
   if (!isDry && to > call.now - LATE_MS) {
-    return invalid("to must be two hours ago at least: outcomes may still come.", "to");
+    return invalid(
+      "to must be at least two hours ago, because later requests may not be settled.",
+      "to",
+    );
   }
   const kind = kindOf(call, model) ?? "chat";
   const refused = refuseUnits({ item: model, kind, price: fields.value.price }, "price");
@@ -53,7 +56,7 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   const { reports, nextAfter } = asked.value;
   const short = reports.find(({ report }) => report.completeFrom > from);
   if (short !== undefined) {
-    const message = `from: of ${short.slug} not all requests can be read: ask for a shorter time.`;
+    const message = `from: the organization ${short.slug} has too many requests. Choose a shorter period.`;
     return invalid(message, "from");
   }
   const owed = reports.filter(({ report }) => report.lessMicro > 0);

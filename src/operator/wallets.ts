@@ -21,7 +21,7 @@ export const credit = z.object({
     z.maxLength(200),
     z.refine(
       (text) => !OWN_REFERENCES.some((prefix) => text.startsWith(prefix)),
-      "must not begin with stripe:, owed: or rebuild:, which are the service's own",
+      "can't start with stripe:, owed: or rebuild:, which are reserved",
     ),
   ),
 });
@@ -32,7 +32,7 @@ export const reconcileAsk = z.object({
     z
       .string()
       .check(
-        z.refine((text) => stateOf(text) !== null, "must be the next_after of an earlier answer"),
+        z.refine((text) => stateOf(text) !== null, "must be the next_after of an earlier response"),
       ),
   ),
 });

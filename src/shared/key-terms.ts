@@ -101,7 +101,7 @@ const time: z.ZodMiniType<string> = z
   .check(
     z.refine(
       (text) => TIME.test(text) && !Number.isNaN(Date.parse(text)),
-      "must be a time with its zone, as 2027-01-31T00:00:00Z",
+      "must be a time with a time zone, such as 2027-01-31T00:00:00Z",
     ),
   );
 

@@ -12,7 +12,7 @@ export function publicAddress(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);
   if (url === null) return "must be a URL";
   if (url.protocol !== "https:") return "must begin with https://";
-  if (url.username !== "" || url.password !== "") return "must not hold a user or a password";
+  if (url.username !== "" || url.password !== "") return "can't contain a user name or password";
   if (url.port !== "") return "must use port 443";
   const problem = hostProblem(url.hostname);
   return problem ?? url;

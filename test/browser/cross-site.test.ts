@@ -149,7 +149,7 @@ it("keeps the form when the confirmation is canceled", async () => {
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByText("Confirm it's you:").waitFor();
   await page.keyboard.press("Escape");
-  await page.getByText("This needs a log-in of the last ten minutes").waitFor();
+  await page.getByText("This change requires a login within the last ten minutes").waitFor();
   expect(await page.getByLabel("Name").inputValue()).toBe("never made");
 });
 

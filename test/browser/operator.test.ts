@@ -163,7 +163,7 @@ it("shows only fields that the operator's role may change", async () => {
   await finance.getByRole("dialog").getByLabel("Price list").fill("nobody-s");
   expect(await finance.getByRole("dialog").locator("input").count()).toBe(1);
   await finance.getByRole("button", { name: "Save" }).click();
-  await finance.getByText("nothing is posted in the list").first().waitFor(); // no word of the role
+  await finance.getByText("has no prices in this region").first().waitFor(); // no word of the role
 });
 
 it("removes an organization's own identity provider", async () => {

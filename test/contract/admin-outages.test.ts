@@ -81,7 +81,7 @@ describe("GET /admin/v1/health", () => {
       .run();
     const found = await problems(region({ WALLET: walletsThat(balance) }));
     expect(found).toMatchObject([{ kind: "wallets_unavailable" }]);
-    expect(found[0]?.message).toMatch(/^(\d) of \1 wallets asked do not open/);
+    expect(found[0]?.message).toMatch(/^(\d) of \1 checked wallets do not open/);
   });
 
   it("reports a wallet without storage, from the sweep that finds it until it opens again", async () => {
@@ -112,7 +112,7 @@ describe("GET /admin/v1/health", () => {
           kind: "wallets_unavailable",
           // others may have been used by what tests before left to be done
           message: expect.stringMatching(
-            new RegExp(`^1 of \\d+ wallets asked do not open, such as ${orgId}\\.$`),
+            new RegExp(`^1 of \\d+ checked wallets do not open, such as ${orgId}\\.$`),
           ) as string,
         },
       ]);
@@ -134,8 +134,7 @@ describe("GET /admin/v1/health", () => {
     const refused = [
       {
         kind: "model_refused",
-        message:
-          "1 models are refused by every provider they have, such as mock/chat (mock:up-chat).",
+        message: "1 models are rejected by all their providers, such as mock/chat (mock:up-chat).",
       },
     ];
     expect(await problems(here)).toEqual(refused);

@@ -129,7 +129,7 @@ describe("a rejected POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
       const before = [await read("/v1/balance"), await read("/v1/usage")];
       const response = await rebuild();
       expect(response.headers.get("x-should-retry")).toBe("false");
-      expect((await errorOf(response, 409)).message).toContain("nothing to rebuild");
+      expect((await errorOf(response, 409)).message).toContain("Nothing needs to be rebuilt");
       expect([await read("/v1/balance"), await read("/v1/usage")]).toEqual(before);
     }
   });

@@ -134,7 +134,7 @@ describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
       expect([round, await errorOf(again, 409)]).toEqual([
         round,
         {
-          message: `A request with this Idempotency-Key made the key '${id}' and does not run again.`,
+          message: `A request with this Idempotency-Key has already created the key '${id}' and doesn't run again.`,
           type: "invalid_request_error",
           code: "idempotency_replay",
           param: HEADER,

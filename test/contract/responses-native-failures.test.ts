@@ -197,7 +197,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
     const refused = await errorOf(await ask(key, wish, { bindings }), 400);
     expect(refused.param).toBe("include");
-    expect(refused.message).toMatch(/is too large to be held: ask for at most \d+ tokens/);
+    expect(refused.message).toMatch(/is too large. Request at most \d+ tokens/);
     expect(calls).toEqual([]);
   });
 

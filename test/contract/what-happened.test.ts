@@ -137,7 +137,7 @@ describe("attempts of a failed request", () => {
     const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
     expect(one).toMatchObject({
       status: "voided",
-      error: { status: 400, message: "The model provider refused this request." },
+      error: { status: 400, message: "The model's provider rejected this request." },
     });
     expect(JSON.stringify(one)).not.toContain("canary");
   });

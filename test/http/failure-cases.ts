@@ -45,7 +45,7 @@ export const CALLER_CASES = {
         param: null,
         owed_micro: 5,
         message:
-          "Payments were taken back, and 5 micro-credits of them are owed: paid requests are refused until they are paid. Please add credits.",
+          "Payments were reversed, and 5 micro-credits are owed. Paid requests are rejected until they are paid. Please add credits.",
       },
       stop,
     ],
@@ -57,7 +57,7 @@ export const CALLER_CASES = {
         code: "payment_reversed",
         param: null,
         message:
-          "Payments for these credits were taken back: paid requests are refused until that is settled.",
+          "Payments for these credits were reversed. Paid requests are rejected until this is settled.",
       },
       stop,
     ],
@@ -69,7 +69,8 @@ export const CALLER_CASES = {
       {
         ...invalid,
         code: "payments_off",
-        message: "Credits are not sold here by card: please ask who runs this service.",
+        message:
+          "Card payments are disabled in this region. Please ask the operator of this service.",
       },
     ],
   ],
@@ -83,7 +84,7 @@ export const CALLER_CASES = {
         param: null,
         retry_after: 91,
         message:
-          "A new organization may buy 100 dollars a day in its first week. Please try again later, or ask who runs this service.",
+          "A new organization can't buy more than 100 dollars a day in its first week. Please try again later, or ask the operator of this service.",
       },
       { "retry-after": "91", ...stop },
     ],
@@ -97,7 +98,7 @@ export const CALLER_CASES = {
         code: "purchase_in_progress",
         purchase_id: "pur_1",
         message:
-          "The saved card is being charged for the purchase 'pur_1'. Please wait for its end.",
+          "The saved card is being charged for the purchase 'pur_1'. Please wait until it has finished.",
       },
       stop,
     ],
@@ -112,7 +113,7 @@ export const CALLER_CASES = {
         param: "Idempotency-Key",
         generation_id: "req_1",
         message:
-          "A request with this Idempotency-Key made the generation 'req_1' and does not run again. See GET /v1/generations/req_1.",
+          "A request with this Idempotency-Key has already created the generation 'req_1' and doesn't run again. See GET /v1/generations/req_1.",
       },
       stop,
     ],
@@ -124,7 +125,8 @@ export const CALLER_CASES = {
         code: "idempotency_replay",
         param: "Idempotency-Key",
         key_id: "key_1",
-        message: "A request with this Idempotency-Key made the key 'key_1' and does not run again.",
+        message:
+          "A request with this Idempotency-Key has already created the key 'key_1' and doesn't run again.",
       },
       stop,
     ],
@@ -151,7 +153,7 @@ export const CALLER_CASES = {
         code: "idempotency_mismatch",
         param: "Idempotency-Key",
         message:
-          "This Idempotency-Key was used within 24 hours for another path or body. Use a new one.",
+          "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
       },
       stop,
     ],
@@ -185,7 +187,7 @@ export const CALLER_CASES = {
       {
         type: "invalid_api_key",
         ...nulls,
-        message: "This API key expired at 2026-11-23T00:00:00.000Z. Please use another one.",
+        message: "This API key expired at 2026-11-23T00:00:00.000Z. Please use another key.",
       },
       { "www-authenticate": "Bearer" },
     ],
@@ -198,7 +200,7 @@ export const CALLER_CASES = {
         type: "permission_denied",
         code: "model_not_allowed",
         param: "model",
-        message: "This API key may not use the model 'smart'.",
+        message: "This API key can't use the model 'smart'.",
       },
     ],
   ],
@@ -234,8 +236,7 @@ export const CALLER_CASES = {
         type: "permission_denied",
         code: "read_only",
         param: null,
-        message:
-          "This session only looks at the organization, as its owner sees it. Leave it to change something.",
+        message: "This session can only view the organization. Leave the view to make changes.",
       },
     ],
   ],
@@ -248,7 +249,7 @@ export const CALLER_CASES = {
         code: "key_is_limited",
         param: null,
         message:
-          "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
+          "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
       },
     ],
   ],
@@ -272,7 +273,7 @@ export const CALLER_CASES = {
         type: "permission_denied",
         code: "origin_not_allowed",
         param: null,
-        message: "This request does not come from a page that may make it.",
+        message: "This request did not come from the console.",
       },
     ],
   ],
@@ -284,7 +285,7 @@ export const CALLER_CASES = {
         type: "permission_denied",
         code: "login_refused",
         param: null,
-        message: "Nobody is known here by this log-in.",
+        message: "There is no account with this login.",
       },
     ],
   ],
@@ -296,7 +297,7 @@ export const CALLER_CASES = {
         type: "permission_denied",
         code: "login_too_old",
         param: null,
-        message: "This needs a log-in of the last ten minutes. Please log in again.",
+        message: "This change requires a login within the last ten minutes. Please log in again.",
       },
     ],
   ],
@@ -308,7 +309,7 @@ export const CALLER_CASES = {
         type: "api_error",
         code: "issuer_unreachable",
         param: null,
-        message: "The log-in's issuer does not answer. Please retry.",
+        message: "The identity provider does not respond. Please retry.",
       },
       { "retry-after": "1" },
     ],
@@ -353,7 +354,7 @@ export const CALLER_CASES = {
     [
       { kind: "method_not_allowed", allow: ["GET", "POST"] },
       405,
-      { ...invalid, message: "This path answers only GET or POST." },
+      { ...invalid, message: "This path only supports GET or POST." },
       { allow: "GET, POST" },
     ],
   ],
@@ -382,7 +383,7 @@ export const CALLER_CASES = {
     [
       { kind: "body_too_large", bytesMax: 10 },
       413,
-      { ...invalid, message: "The request body must be at most 10 bytes." },
+      { ...invalid, message: "The request body can't exceed 10 bytes." },
     ],
   ],
   unsupported_media_type: [

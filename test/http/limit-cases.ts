@@ -19,7 +19,7 @@ export const LIMIT_CASES = {
         type: "permission_denied",
         code: "hold_not_allowed",
         param: null,
-        message: "This API key may not place holds. Use a key or session with 'may_hold'.",
+        message: "This API key can't place holds. Use a key or session with 'may_hold'.",
       },
     ],
     [
@@ -185,7 +185,7 @@ export const LIMIT_CASES = {
         code: "tokens",
         param: "max_tokens",
         message:
-          "This request may come to 600 tokens, 20 of them its prompt, and this API key has 500 a minute: it can never pass.",
+          "This request may use 600 tokens, including 20 prompt tokens, which exceeds this API key's limit of 500 per minute. Send a shorter prompt or a lower output limit.",
       },
     ],
     [
@@ -196,7 +196,7 @@ export const LIMIT_CASES = {
         code: "tokens",
         param: null,
         message:
-          "This request may come to 764 tokens, 700 of them its prompt, and this API key has 500 a minute: it can never pass.",
+          "This request may use 764 tokens, including 700 prompt tokens, which exceeds this API key's limit of 500 per minute. Send a shorter prompt or a lower output limit.",
       },
     ],
   ],
@@ -302,7 +302,7 @@ export const LIMIT_CASES = {
         ...api,
         code: "too_many_end_users",
         message:
-          "Your organization has as many end users as it may have. Delete some, or omit 'user' for new ones.",
+          "Your organization has the maximum number of end users. Delete some, or omit 'user' for new ones.",
       },
       stop,
     ],
@@ -341,7 +341,7 @@ export const LIMIT_CASES = {
       ...unavailable(
         "home_region_unreachable",
         "1",
-        "The key's home region cannot be reached. Please retry, or call the home region directly.",
+        "The key's home region can't be reached. Please retry, or call the home region directly.",
       ),
     ],
   ],
@@ -364,17 +364,13 @@ export const LIMIT_CASES = {
   prices_unavailable: [
     [
       { kind: "prices_unavailable" },
-      ...unavailable("prices_unavailable", "1", "The price lists cannot be read. Please retry."),
+      ...unavailable("prices_unavailable", "1", "The price lists can't be read. Please retry."),
     ],
   ],
   price_list_differs: [
     [
       { kind: "price_list_differs", list: "partners" },
-      ...unavailable(
-        "overloaded",
-        "1",
-        "The organization's prices are being changed. Please retry.",
-      ),
+      ...unavailable("overloaded", "1", "The organization's prices are changing. Please retry."),
     ],
   ],
   misconfigured: [

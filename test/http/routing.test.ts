@@ -35,10 +35,10 @@ describe("a path", () => {
 
   it("unknown is a 404 that says what is meant where clients err", async () => {
     expect(await meant("/v1/responses/resp_1", "GET")).toBe(
-      "Unknown path: GET /v1/responses/resp_1. Responses are not stored here: send the whole input to POST /v1/responses.",
+      "Unknown path: GET /v1/responses/resp_1. Responses are not stored here. Send the whole input to POST /v1/responses.",
     );
     expect(await meant("/v1/other")).toBe("Unknown path: POST /v1/other.");
-    expect(await meant("/models", "GET")).toContain("begin with /v1");
+    expect(await meant("/models", "GET")).toContain("start with /v1");
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);
   });
 
@@ -47,7 +47,7 @@ describe("a path", () => {
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const put = await call("/v1/models", { method: "PUT" });
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
-    expect((await errorOf(put))["message"]).toBe("This path answers only GET or HEAD.");
+    expect((await errorOf(put))["message"]).toBe("This path only supports GET or HEAD.");
   });
 });
 

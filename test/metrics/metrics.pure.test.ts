@@ -23,7 +23,7 @@ it("counters with their labels, each metric with its help and type once", () => 
   tally.count("cost", { model: "m", provider: "p" }, 0);
   expect(prometheusText(tally.take())).toBe(
     [
-      "# HELP turnpike_requests_total Answers by route and status.",
+      "# HELP turnpike_requests_total Responses by route and status.",
       "# TYPE turnpike_requests_total counter",
       'turnpike_requests_total{route="/v1/models",status="200"} 2',
       'turnpike_requests_total{route="/v1/models",status="429"} 3',

@@ -44,7 +44,7 @@ describe("wrong usage of the CLI", () => {
     [["credits", "add", ORG, "--dollars", "1"], /--reference/],
     [["credits", "add", ORG, "--reference", "r"], /Give --dollars or --micros/],
     [["credits", "add", ORG, "--dollars", "1", "--micros", "1", "--reference", "r"], /cannot be/],
-    [["usage", ORG, "--from", "yesterday"], /a day as/],
+    [["usage", ORG, "--from", "yesterday"], /a day such as/],
     [["usage", ORG, "--group-by", "week"], /Allowed choices/],
     [["reconcile"], /Name an organization, or give --all/],
     [["reconcile", ORG, "--all"], /Name an organization, or give --all/],
@@ -311,7 +311,7 @@ describe("--local", () => {
     const seen: string[] = [];
     const { server, url } = await listening((request, response) => {
       seen.push(`${request.url} ${request.headers.authorization}`);
-      const problems = [{ kind: "book_away", message: "The database does not answer." }];
+      const problems = [{ kind: "book_away", message: "The database does not respond." }];
       response.end(JSON.stringify({ ...WELL, region: "us", book: false, problems }));
     });
     const demo = { us: { admin_url: `${url}/admin/v1` }, admin_token: "of-the-demo" };

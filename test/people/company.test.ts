@@ -171,7 +171,7 @@ describe("a domain whose record is missing", () => {
     await at(2);
     await at(3);
     expect(own()).toMatchObject([{ to: account.email }]);
-    expect(own()[0]?.lines.join(" ")).toContain("lost the TXT record");
+    expect(own()[0]?.lines.join(" ")).toContain("lost its TXT record");
     await env.WALLET.getByName(view.organization.id).takeEvents();
     const read = await admin("GET", `/orgs/${view.organization.id}/events`);
     const { events } = await read.json<{ events: { actor: object; data: object }[] }>();

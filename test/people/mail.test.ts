@@ -77,7 +77,7 @@ describe("an email", () => {
     await vi.waitFor(() => expect(sent).toHaveLength(1));
     expect(sent[0]).toMatchObject({
       to: ann.account.email,
-      subject: "A log-in by a new browser",
+      subject: "New login to Turnpike",
       text: expect.stringContaining("https://eu.test/console/#/profile") as string,
     });
     await other.people("POST", "/me/log-out");
@@ -122,6 +122,6 @@ describe("an email", () => {
     expect(await made.json()).toMatchObject({ mailed: true });
     await vi.waitFor(() => expect(sent).toHaveLength(1));
     expect(sent[0]).toMatchObject({ to: body.email });
-    expect(sent[0]?.text).toMatch(/^An operator invites you to Contract/);
+    expect(sent[0]?.text).toMatch(/^An operator invites you to join Contract/);
   });
 });

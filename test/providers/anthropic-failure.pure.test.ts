@@ -38,7 +38,7 @@ const MEANT: Readonly<Record<string, object>> = {
   "403": { kind: "disabled" },
   "404": { kind: "disabled" },
   "409": { kind: "retry", again: false },
-  "413": { kind: "refused", message: "The model provider refused this request." },
+  "413": { kind: "refused", message: "The model's provider rejected this request." },
   "429": { kind: "overloaded", retryAfterMs: 7000 },
   "500": { kind: "retry", again: true },
   "504": { kind: "retry", again: true },

@@ -146,7 +146,7 @@ it.each([
     expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([
       {
         variable: `${name}_BASE_URL`,
-        problem: `its host does not keep prompts in this region; ${own} does`,
+        problem: `its provider does not keep prompts in this region, but ${own} does`,
       },
     ]);
   },

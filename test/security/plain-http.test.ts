@@ -38,7 +38,7 @@ it.each([
     const response = await ask(origin, path, method);
     expect([response.status, response.headers.get("location")]).toEqual([400, null]);
     // oxlint-disable-next-line no-await-in-loop -- as above
-    expect(await response.text()).toContain("https alone");
+    expect(await response.text()).toContain("requires https");
   }
 });
 

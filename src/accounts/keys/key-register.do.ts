@@ -189,7 +189,7 @@ export class KeyRegister extends DurableObject<Env> {
     if (!named.ok) return named;
     const clockMs = now(this.env);
     if (writeId !== null && isRepeatedWrite(this.ctx.storage.sql, writeId, clockMs)) {
-      return refuse({ kind: "conflict", message: "This request came twice.", param: null });
+      return refuse({ kind: "conflict", message: "This request was sent twice.", param: null });
     }
     this.#touchWhenDue(clockMs);
     this.#oweUntilDue(clockMs);

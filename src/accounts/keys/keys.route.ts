@@ -52,7 +52,7 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
 
 /** A page position as in `next_after`: Unix ms, a dot, the ID. */
 const place = z.pipe(
-  once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
+  once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response")),
   z.transform((text): ListCursor => {
     const [createdAt = "", id = ""] = text.split(".");
     return { createdAt: Number(createdAt), keyId: id };

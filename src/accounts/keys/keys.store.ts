@@ -162,7 +162,7 @@ export async function insertFailure(
   }
   return refuse({
     kind: "conflict",
-    message: `At most ${ACTIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones a day.`,
+    message: `An organization can't have more than ${ACTIVE_KEYS_MAX} live keys or create more than ${NEW_KEYS_MAX} a day.`,
     param: null,
     code: "too_many_keys",
   });

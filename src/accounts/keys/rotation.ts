@@ -122,7 +122,7 @@ function endConsoles(
 function noSuchKey(): Result<never> {
   return refuse({
     kind: "not_found",
-    message: "No such live key among those that you may rotate.",
+    message: "There is no live key with this id that you can rotate.",
   });
 }
 
@@ -206,7 +206,7 @@ function whyNot(
   if (live.length < LIVE_SECRETS_MAX && young.length <= ROTATIONS_MAX) return null;
   return refuse({
     kind: "conflict",
-    message: `At most ${LIVE_SECRETS_MAX} secrets of a key at a time, and ${ROTATIONS_MAX} new ones a day.`,
+    message: `A key can't have more than ${LIVE_SECRETS_MAX} valid secrets at a time, or more than ${ROTATIONS_MAX} new ones a day.`,
     param: null,
     code: "too_many_secrets",
   });

@@ -52,7 +52,7 @@ export const newSessionSchema = z.object({
           .check(
             z.refine(
               isOrigin,
-              "must be an origin of a page, as https://app.example.com, without *",
+              "must be a page's origin without *, such as https://app.example.com",
             ),
           ),
       )
@@ -88,7 +88,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
   const { session, token } = await mintFor(mint, terms, standing.value.terms);
   if (token.length > SESSION_TOKEN_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
-    const long = `The token would be over ${SESSION_TOKEN_MAX} characters: name fewer models or origins.`;
+    const long = `The token would be longer than ${SESSION_TOKEN_MAX} characters. Send fewer models or origins.`;
     return invalid(long, param);
   }
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
@@ -138,7 +138,7 @@ function wideness(
   const { terms: key, budget, requests } = of.standing;
   const { budgetMicro, endUser, rpmLimit, allowedModels: models } = terms;
   if (endUser !== (key.endUser ?? endUser) && endUser !== null) {
-    return invalid("end_user is another than the key's own.", "end_user");
+    return invalid("end_user must be the key's own end user.", "end_user");
   }
   if (
     budget !== null &&
@@ -146,14 +146,17 @@ function wideness(
     budgetMicro > budget.leftMicro + budget.heldMicro
   ) {
     const left = dollarsOf(micros(budget.leftMicro + budget.heldMicro));
-    return invalid(`budget_dollars is more than the key has: ${left} are left.`, "budget_dollars");
+    return invalid(
+      `budget_dollars can't exceed the key's remaining budget: ${left}.`,
+      "budget_dollars",
+    );
   }
   if (key.expiresAt !== null && terms.expiresAt > key.expiresAt) {
     const end = timestamp(key.expiresAt);
-    return invalid(`expires_in is longer than the key lives: until ${end}.`, "expires_in");
+    return invalid(`expires_in can't exceed the key's expiration: ${end}.`, "expires_in");
   }
   if (rpmLimit !== null && rpmLimit > requests.limit) {
-    return invalid(`rpm_limit is above the key's, ${requests.limit}.`, "rpm_limit");
+    return invalid(`rpm_limit can't exceed the key's limit: ${requests.limit}.`, "rpm_limit");
   }
   return widerPermission(terms, key) ?? widerModels(models, key.allowedModels, of.names);
 }
@@ -171,7 +174,7 @@ function widerModels(
   if (models === null || known === null) return null;
   const other = models.findIndex((entry) => !isWithin(known, entry, names));
   const param = `allowed_models[${other}]`;
-  return other < 0 ? null : invalid(`${param} is none of the key's own models.`, param);
+  return other < 0 ? null : invalid(`${param} must be one of the key's allowed models.`, param);
 }
 
 /** The filter of sessions. */

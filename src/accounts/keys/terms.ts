@@ -38,10 +38,13 @@ export function changedTerms(
   const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
-    return invalid("budget_period goes with budget_dollars.", "budget_period");
+    return invalid("budget_period requires budget_dollars.", "budget_period");
   }
   if (expiresAt !== null && expiresAt !== before.expiresAt && expiresAt <= now) {
-    return invalid(`expires_at must be in the future; it is ${timestamp(now)}.`, "expires_at");
+    return invalid(
+      `expires_at must be in the future. The current time is ${timestamp(now)}.`,
+      "expires_at",
+    );
   }
   return success(terms);
 }

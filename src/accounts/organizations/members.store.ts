@@ -273,11 +273,12 @@ function noSuchMember(): Refusal {
 }
 
 function emailTaken(email: string): Refusal {
-  const message = `'${email}' is a member of this organization already.`;
+  const message = `'${email}' is already a member of this organization.`;
   return refuse({ kind: "conflict", message, param: "email" });
 }
 
 function lastOwner(param: "role" | null): Refusal {
-  const message = "This member is the organization's last owner; make another member owner first.";
+  const message =
+    "This member is the organization's last owner. Make another member an owner first.";
   return refuse({ kind: "conflict", message, param, code: "last_owner" });
 }

@@ -45,7 +45,8 @@ export async function checkBalanceGivenUp(
   const balance = await wallet(orgId).balance();
   if (!balance.ok) return balance;
   if (balance.value.creditsMicro <= 0) return success(null);
-  const message = "This organization has credits. Have them paid back, or give them up.";
+  const message =
+    "This organization has credits. Request a refund, or confirm that you give them up.";
   const param = "give_up_balance";
   return refuse({ kind: "conflict", message, param, code: "has_balance" });
 }
@@ -69,7 +70,7 @@ export async function endOrganization(
   if (!left.ok) return left;
   const closed = await closeOrganization(db, orgId, { ...by, nowMs });
   if (closed === null) {
-    const message = "Somebody has joined it meanwhile. Please try again.";
+    const message = "Another person has joined this organization. Please try again.";
     return by.isAlone === true
       ? refuse({ kind: "conflict", message, param: null })
       : refuse({ kind: "role_required", roles: ["owner"] });

@@ -80,7 +80,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   const problem = issuerProblem(issuer, isSandbox);
   if (problem !== null) return invalid(`issuer ${problem}`, "issuer");
   if (ANYBODYS.test(issuer.replace(/^https:\/\//, "").replace(/\/$/, ""))) {
-    return invalid("issuer is where anybody has an account", "issuer");
+    return invalid("issuer is a public login provider", "issuer");
   }
   const [first] = keySecrets;
   const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
@@ -109,7 +109,7 @@ export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const { required } = fields.value;
   if (required && call.realm !== call.as.orgId) {
-    const message = "Log in by your company's log-in first: who requires it must have come by it.";
+    const message = "Log in with your company's login first. Only then can you require it.";
     return refuse({ kind: "conflict", message, param: null, code: "not_by_company" });
   }
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
@@ -129,7 +129,7 @@ export async function deleteIssuer(call: MemberCall): Promise<Answer> {
 function noIssuer(): Answer {
   return refuse({
     kind: "not_found",
-    message: "This organization has no log-in of its own that works.",
+    message: "This organization has no working company login.",
   });
 }
 

@@ -52,7 +52,7 @@ export async function postDomain(call: MemberCall): Promise<Answer> {
   const row = { domain, orgId: as.orgId, nonce: randomBase62(43), tenant, createdAt };
   const named = await insertDomain(db, row);
   if (named !== null) return created(domainRecord(named, call.companyDomains));
-  const message = "An organization may have ten domains.";
+  const message = "An organization can't have more than ten domains.";
   return refuse({ kind: "conflict", message, param: null, code: "too_many_domains" });
 }
 
@@ -60,8 +60,8 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
   const message =
     companyDomains === "off"
-      ? "Nobody joins by a domain in this region."
-      : "This is a personal organization; make it a team first.";
+      ? "Joining by domain is disabled in this region."
+      : "This is a personal organization. Turn it into a team first.";
   const code = companyDomains === "off" ? "company_domains_off" : "personal_organization";
   const isOff = companyDomains === "off" || as.isPersonal === 1;
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
@@ -77,7 +77,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
   const { domain, nonce } = own.value;
   const seen = await hasProof(domain, nonce);
   if (seen !== "there") {
-    const why = seen === "away" ? "A resolver did not answer" : "The record is not there yet";
+    const why = seen === "away" ? "A DNS resolver did not respond" : "The TXT record was not found";
     const message = `${why}; please try again.`;
     return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
   }

@@ -22,8 +22,8 @@ export function parseCompanyDomain(
   const domain = text.trim().toLowerCase().replace(/\.$/, "");
   const url = publicAddress(`https://${domain}/`);
   const isPublic = typeof url !== "string" && url.hostname === domain;
-  if (!isPublic) return { problem: "must be a domain of the internet" };
-  return FREE_MAIL.has(domain) ? { problem: "is where anybody gets an address" } : { domain };
+  if (!isPublic) return { problem: "must be an internet domain" };
+  return FREE_MAIL.has(domain) ? { problem: "is a public email provider" } : { domain };
 }
 
 /** Returns the TXT record that proves a domain. */

@@ -49,7 +49,7 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
   if (call.as.isPersonal === 1) {
-    const message = "This is a personal organization; make it a team first.";
+    const message = "This is a personal organization. Turn it into a team first.";
     return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
   }
   const { as, person } = call;
@@ -114,11 +114,12 @@ function refuseAddress({
 }: Pick<Invitation, "role" | "email" | "memberId">): Refusal | null {
   if (email !== null && memberId !== null) {
     // Another address would get the member's keys.
-    const message = "'email' can't be sent with 'member_id': the member's own address is invited.";
+    const message =
+      "'email' can't be combined with 'member_id'. The member's own address is invited.";
     return refuse({ kind: "invalid_request", message, param: "email" });
   }
   if (email !== null || memberId !== null || role === "member") return null;
-  const message = "An invitation without an address is for the role member alone.";
+  const message = "An invitation without an address can only have the role 'member'.";
   return refuse({ kind: "invalid_request", message, param: "email" });
 }
 
@@ -195,12 +196,12 @@ export async function joinByInvitation(
   const isOver = whyOver((await findInvitation(db, id)) ?? found.value, nowMs);
   if (isOver !== null) return isOver;
   if (await wasRemovedSince(db, id, person.id)) {
-    return over("You were removed since. Please ask for another invitation.");
+    return over("You were removed after this invitation. Please ask for a new one.");
   }
   const isTheirs =
     email === null || proven.some((one) => one.toLowerCase() === email.toLowerCase());
   const message = isTheirs
-    ? "A member of this organization has your address and no log-in: ask for an invitation of that member."
+    ? "A member of this organization already has your address but no login. Please ask for an invitation for that member."
     : `This invitation is for ${maskAddress(email)}. Please log in with that address.`;
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
@@ -217,9 +218,9 @@ async function heldBy(services: PeopleServices, body: unknown): Promise<Result<I
 
 function whyOver(invitation: InvitationDetails, nowMs: number): Refusal | null {
   const { acceptedAt, endedAt, expiresAt, isSuspended, isGiven } = invitation;
-  if (acceptedAt !== null) return over("This invitation was used.");
+  if (acceptedAt !== null) return over("This invitation was already used.");
   if (endedAt !== null || isGiven !== 1) return over("This invitation was withdrawn.");
-  if (expiresAt <= nowMs) return over("This invitation is over.");
+  if (expiresAt <= nowMs) return over("This invitation has expired.");
   return isSuspended === 1 ? refuse({ kind: "organization_suspended" }) : null;
 }
 

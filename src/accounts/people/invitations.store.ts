@@ -92,8 +92,8 @@ function whyNotInvited(standing: Standing | undefined, memberId: string | null):
   if (memberId !== null && standing.isMember !== 1) {
     return refuse({ kind: "not_found", message: "No such member." });
   }
-  if (standing.isPerson === 1) return conflict("This member logs in already.", "has_log_in");
-  const message = `There may be ${OPEN_MAX} open invitations, ${HOURLY_MAX} new ones an hour.`;
+  if (standing.isPerson === 1) return conflict("This member already has a login.", "has_log_in");
+  const message = `An organization can't have more than ${OPEN_MAX} open invitations, and nobody can send more than ${HOURLY_MAX} an hour.`;
   return conflict(message, "too_many_invitations");
 }
 

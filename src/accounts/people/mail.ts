@@ -54,12 +54,12 @@ export function invitationMail(invited: Invited): Mail {
     to: email,
     subject: `Invitation to ${name}`,
     lines: [
-      `${by} invites you to ${name} at Turnpike ${region.toUpperCase()}, as ${role}.`,
+      `${by} invites you to join ${name} on Turnpike ${region.toUpperCase()} as ${role}.`,
       "",
       link,
       "",
-      `It works once, until ${until}, for who logs in with this address.`,
-      "If you do not know what this is, do nothing.",
+      `The link works once, until ${until}, if you log in with this address.`,
+      "If you don't expect this invitation, ignore this message.",
     ],
   };
 }
@@ -71,8 +71,8 @@ export function removalMail(to: string, organization: string): Mail {
     to,
     subject: `You were removed from ${name}`,
     lines: [
-      `You are no member of ${name} any more: your sessions and keys there have ended.`,
-      "Whoever manages its team can tell you why.",
+      `You are no longer a member of ${name}. Your sessions and keys there have ended.`,
+      "Please ask an administrator of the organization for the reason.",
     ],
   };
 }
@@ -90,10 +90,10 @@ export function newBrowserMail(
   const { browser, region, time, origin } = at;
   return {
     to,
-    subject: "A log-in by a new browser",
+    subject: "New login to Turnpike",
     lines: [
-      `Somebody logged in as you to Turnpike ${region.toUpperCase()} by ${browser}, at ${time}.`,
-      "If it was you, do nothing. If not, end it (Log out everywhere), and look after the account that you log in with:",
+      `Your account was used to log in to Turnpike ${region.toUpperCase()} with ${browser} at ${time}.`,
+      "If this was you, ignore this message. Otherwise choose 'Log out everywhere' and secure the account that you log in with:",
       "",
       `${origin}/console/#/profile`,
     ],
@@ -104,9 +104,9 @@ export function newBrowserMail(
 export function loginMethodsMail(to: string, what: "added" | "taken away", origin: string): Mail {
   return {
     to,
-    subject: "Your ways to log in have changed",
+    subject: "Your logins have changed",
     lines: [
-      `A way to log in was ${what}. If it was not you, log out everywhere and remove what you do not know:`,
+      `A login was ${what}. If this wasn't you, log out everywhere and remove unknown logins:`,
       "",
       `${origin}/console/#/profile`,
     ],
@@ -114,10 +114,11 @@ export function loginMethodsMail(to: string, what: "added" | "taken away", origi
 }
 
 const DOMAIN_NEWS = {
-  proven: "is proven: people of it may join, once the operator agrees where that is wanted.",
-  approved: "was agreed to by the operator: people of it may join.",
-  removed: "was removed: nobody joins by it any more, who has joined stays.",
-  lost: "has lost the TXT record that proves it: after a week nobody joins by it any more, who has joined stays.",
+  proven:
+    "is verified. People with an address of it can join, after the operator's approval where it is required.",
+  approved: "was approved by the operator. People with an address of it can join.",
+  removed: "was removed. New people can't join with it, and existing members stay.",
+  lost: "has lost its TXT record. After a week, new people can't join with it. Existing members stay.",
 } as const;
 
 /** Returns the email about a domain. */
@@ -132,7 +133,7 @@ export function domainMail(
   const name = plainName(of.organization);
   return {
     to,
-    subject: `The company log-in of ${name} has changed`,
+    subject: `The company login of ${name} has changed`,
     lines: [`The domain ${of.domain} of ${name} ${DOMAIN_NEWS[of.what]}`],
   };
 }
@@ -142,9 +143,9 @@ export function settingsMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {
     to,
-    subject: `The company log-in of ${name} has changed`,
+    subject: `The company login of ${name} has changed`,
     lines: [
-      `How people log in to ${name} was changed. Who did it stands in its log (Events), and how it is now on the page Team.`,
+      `The login of ${name} was changed. The page Events shows who changed it, and the page Team shows the current settings.`,
     ],
   };
 }

@@ -140,7 +140,7 @@ export async function postUnlink(call: PeopleCall): Promise<Answer> {
     notifyLoginMethods(call, call.person, "taken away");
     return postLogOut(call);
   }
-  const message = "This is not yours, or the only way in that you have.";
+  const message = "This login isn't yours, or it is your only one.";
   return refuse({ kind: "conflict", message, param: "issuer" });
 }
 
@@ -164,7 +164,7 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
   const chosen = all.find((one) => one.orgId === fields.value.organization_id);
   if (chosen === undefined) return refuse({ kind: "not_found", message: "No such organization." });
   if (chosen.isCompanys === 1) {
-    const message = "This organization is open to who logs in by its company's log-in alone.";
+    const message = "This organization requires its company login.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   await ensureConsoleKey(call, chosen.memberId);
@@ -183,7 +183,7 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (!(await canCreateAnother(db, person.id))) {
-    const message = "You own as many organizations as you may.";
+    const message = "You own the maximum number of organizations.";
     return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
   }
   const paced = await takeSignUpSlots(call, "person", person.id);
@@ -240,7 +240,7 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   );
   if (isStuck) {
     const message =
-      "You are the only owner of an organization with other members: make another member owner first, or close it.";
+      "You are the only owner of an organization with other members. Make another member an owner first, or close the organization.";
     return refuse({ kind: "conflict", message, param: null, code: "last_owner" });
   }
   const givesUp = fields.value.give_up_balance;

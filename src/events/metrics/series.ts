@@ -17,61 +17,55 @@ const seconds = (name: string, help: string): Metric => {
 
 /** All metrics of `GET /admin/v1/metrics`. Names end in their unit. */
 export const METRICS = {
-  requests: counter("turnpike_requests_total", "Answers by route and status."),
+  requests: counter("turnpike_requests_total", "Responses by route and status."),
   headers: seconds(
     "turnpike_response_seconds",
-    "Time until an answer's headers left, by route; paid routes apart from the rest.",
+    "Time to the response headers by route, with paid routes separate.",
   ),
   firstByte: seconds(
     "turnpike_first_byte_seconds",
-    "Paid requests: time until the provider's answer began.",
+    "Paid requests: time to the provider's first byte.",
   ),
-  duration: seconds("turnpike_paid_seconds", "Paid requests: time until the last byte."),
+  duration: seconds("turnpike_paid_seconds", "Paid requests: time to the last byte."),
   tokens: counter("turnpike_tokens_total", "Billed tokens by model and kind."),
   cost: counter("turnpike_cost_micro_total", "Micros charged, by model and provider."),
   attempts: counter(
     "turnpike_attempts_total",
-    "Attempts at routes that the answered requests took.",
+    "Attempts at provider routes of successful requests.",
   ),
   failedAttempts: counter(
     "turnpike_attempts_failed_total",
-    "Attempts at routes that failed, by provider, HTTP status (or none) and what that means to us.",
+    "Failed attempts at provider routes by provider, HTTP status (or none) and meaning.",
   ),
   estimated: counter("turnpike_estimated_total", "Charges without reported usage, by provider."),
-  absorbed: counter(
-    "turnpike_absorbed_total",
-    "Dispatched requests that nobody paid for, by reason.",
-  ),
-  shortfall: counter("turnpike_shortfall_micro_total", "Micros used that no balance could pay."),
+  absorbed: counter("turnpike_absorbed_total", "Dispatched requests without a charge, by reason."),
+  shortfall: counter("turnpike_shortfall_micro_total", "Micro-credits used beyond the balance."),
   unsaved: counter(
     "turnpike_unsaved_total",
-    "Charges that are in the log alone: neither wallet nor outbox took them in time.",
+    "Charges that only the log has, because neither wallet nor outbox accepted them in time.",
   ),
   unkept: counter(
     "turnpike_responses_unkept_total",
-    "Answers of /v1/responses that could not be kept, although their organizations keep them.",
+    "Responses of /v1/responses that could not be stored although their organizations store them.",
   ),
   bugs: counter(
     "turnpike_bugs_total",
-    "Paid requests that a bug of ours ended; once a provider was asked they were charged.",
+    "Paid requests ended by a bug of the gateway. Those sent to a provider were charged.",
   ),
   shed: counter(
     "turnpike_shed_total",
-    "Paid requests refused before anything was held: too many in flight, by whose bound.",
+    "Paid requests rejected before the hold because too many were in flight, by the limit that applied.",
   ),
-  holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used in two days."),
+  holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used within two days."),
   holdOldest: gauge("turnpike_hold_oldest_seconds", "Age of the oldest of them."),
-  unpublished: gauge(
-    "turnpike_wallets_unpublished",
-    "Wallets that the database does not equal yet.",
-  ),
+  unpublished: gauge("turnpike_wallets_unpublished", "Wallets with unpublished changes."),
   conflicts: gauge(
     "turnpike_wallets_in_conflict",
-    "Wallets that refuse holds: the database is not theirs.",
+    "Wallets that refuse holds because the database belongs to another wallet.",
   ),
   unavailable: gauge(
     "turnpike_wallets_unavailable",
-    "Wallets that did not open in the last sweep: their customers get 503.",
+    "Wallets that did not open in the last sweep. Their customers get 503.",
   ),
   walletBytes: gauge(
     "turnpike_wallet_bytes_max",
@@ -80,24 +74,24 @@ export const METRICS = {
   bookBytes: gauge("turnpike_book_bytes", "Storage of the database; its limit is 10 GB."),
   outboxMessages: gauge("turnpike_outbox_messages", "Messages in outboxes, by receiver and state."),
   outboxOldest: gauge("turnpike_outbox_oldest_seconds", "Age of the oldest waiting message."),
-  outboxesSilent: gauge("turnpike_outboxes_silent", "Outboxes that did not say what they hold."),
+  outboxesSilent: gauge("turnpike_outboxes_silent", "Outboxes that did not respond."),
   routesLeftOut: gauge(
     "turnpike_routes_left_out_isolates",
-    "Isolates that left a route out when they last said so, within 5 minutes, by why.",
+    "Isolates that skipped a route in their last report within 5 minutes, by reason.",
   ),
-  isolates: gauge("turnpike_isolates", "Isolates that were heard of within 5 minutes."),
-  isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest of what they said."),
+  isolates: gauge("turnpike_isolates", "Isolates that reported within 5 minutes."),
+  isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest report."),
   depthsAge: gauge(
     "turnpike_depths_age_seconds",
-    "Time since the last complete round over the wallets, or since the region began to count.",
+    "Time since the last complete sweep of the wallets, or since the region's first one began.",
   ),
   outboxesAge: gauge(
     "turnpike_outboxes_age_seconds",
-    "Time since the outboxes were measured, or since the region began to count.",
+    "Time since the outboxes were measured, or since the region's first measurement began.",
   ),
   paymentsAge: gauge(
     "turnpike_payments_sweep_age_seconds",
-    "Time since the last good payments sweep, or since the region began to count.",
+    "Time since the last successful payments sweep, or since the region's first one began.",
   ),
 } as const satisfies Readonly<Record<string, Metric>>;
 

@@ -34,5 +34,5 @@ export async function resendRoute(c: AppContext): Promise<Answer> {
 function resendOf({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });
-  return invalid("Say delivery_id or state, one of them.", "delivery_id");
+  return invalid("Send either 'delivery_id' or 'state'.", "delivery_id");
 }

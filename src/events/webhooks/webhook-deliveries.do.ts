@@ -163,7 +163,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const replay = { events, replayId, nowMs: now(this.env) };
     const queued = requeueEvents(this.ctx.storage, found.value, replay);
     if (queued === null) {
-      const message = "Messages of an earlier replay to this webhook still wait; try again later.";
+      const message =
+        "Messages of an earlier replay to this webhook are still pending. Try again later.";
       return refuse({ kind: "conflict", message, param: null, code: "replay_in_progress" });
     }
     this.#move();
@@ -344,7 +345,7 @@ function noSuchDelivery(): Refusal {
 }
 
 function switchedOff(): Refusal {
-  const message = "This webhook is switched off; enable it first.";
+  const message = "This webhook is disabled. Enable it first.";
   return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
 }
 

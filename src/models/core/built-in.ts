@@ -45,7 +45,10 @@ export function baseUrlProblems(
 
 /** Returns the problem of a host known to run elsewhere. `own` is the right one. */
 export function otherPlaceProblem(variable: string, own: string): ConfigProblem {
-  return { variable, problem: `its host does not keep prompts in this region; ${own} does` };
+  return {
+    variable,
+    problem: `its provider does not keep prompts in this region, but ${own} does`,
+  };
 }
 
 /** Returns the host of a web address without a trailing dot. */

@@ -184,7 +184,7 @@ function assistantParts(
 /** Returns the failure for legacy functions. */
 export function noFunctions(): ProviderFailure {
   return refusal(
-    "This model does not take 'functions': send 'tools' and 'tool_calls'.",
+    "This model does not support 'functions'. Send 'tools' and 'tool_calls'.",
     "messages",
   );
 }

@@ -44,7 +44,7 @@ const imagePart = z.object({
   }),
   cache_control,
 });
-const NO_FILES = "must be absent: files are not stored here, send the file itself";
+const NO_FILES = "is not supported, because files are not stored here. Send the file itself";
 const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
@@ -226,7 +226,7 @@ export type ChatBody = z.infer<typeof chatBody>;
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
-      "This endpoint takes 'messages', not 'input': send a Responses request to POST /v1/responses.",
+      "This endpoint requires 'messages' instead of 'input'. Send Responses requests to POST /v1/responses.",
       "messages",
     );
   }
@@ -242,7 +242,7 @@ function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
   const declared = new Set((tools ?? []).map(nameOf));
   const wanted = choice.type === "allowed_tools" ? choice.allowed_tools.tools : [choice];
   if (wanted.every((one) => declared.has(nameOf(one)))) return null;
-  return invalid("'tool_choice' names a tool that 'tools' lacks.", "tool_choice");
+  return invalid("'tool_choice' names a tool that isn't in 'tools'.", "tool_choice");
 }
 
 function nameOf(one: z.infer<typeof toolName>): string {

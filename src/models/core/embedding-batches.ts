@@ -25,7 +25,7 @@ function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | Provi
   return {
     kind: "refused",
     reason: "token_input",
-    message: "This model takes text only: send 'input' as a string or a list of strings.",
+    message: "This model only supports text. Send 'input' as a string or a list of strings.",
     param: "input",
   };
 }

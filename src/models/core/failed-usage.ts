@@ -30,7 +30,7 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {
     kind: "refused",
     reason: "event_too_large",
-    message: `The answer holds an event of more than ${bytesMax / 1024 / 1024} MB: ask for less at once.`,
+    message: `The response has an event larger than ${bytesMax / 1024 / 1024} MB. Request less at once.`,
     spent: { usage: null, output: 0 },
   };
 }

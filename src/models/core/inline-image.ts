@@ -90,15 +90,15 @@ export async function withInlineImages(
 }
 
 const WRONG_TYPE = "it must be a PNG, JPEG, GIF or WebP image";
-const NO_ADDRESS = "it must be a data URL or an https address of a public host";
+const NO_ADDRESS = "it must be a data URL or a public https address";
 const NO_ROOM: ProviderFailure = { kind: "shed", reason: "no_room" };
-const NOT_HAD = "it could not be downloaded";
-const TOO_LATE = `all downloads of a request have ${ALL_DOWNLOADS_MS / 1000} seconds`;
-const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
+const NOT_HAD = "it can't be downloaded";
+const TOO_LATE = `all downloads of a request can't take more than ${ALL_DOWNLOADS_MS / 1000} seconds`;
+const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
 /** Returns the failure of an image; `at` is its position. */
 function refused(why: string, at = "messages"): ProviderFailure {
-  return badImage(`An image cannot be used: ${why}.`, at);
+  return badImage(`An image can't be used: ${why}.`, at);
 }
 
 function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {

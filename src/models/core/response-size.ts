@@ -4,7 +4,7 @@ import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 /** Maximum bytes of a JSON response. */
 export const JSON_BYTES_MAX = 20 * 1024 * 1024;
-const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;
+const TOO_LARGE = `The response is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB. `;
 /** JSON bytes per token of text or log probability. */
 const TEXT_BYTES = 8;
 const LOGPROB_BYTES = 96;
@@ -25,7 +25,7 @@ export function tooLarge(call: ProviderCall): ProviderFailure {
   // no single text is that long, so the host is broken
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
   const output = Math.floor(JSON_BYTES_MAX / tokenBytes(call.body));
-  const message = `${TOO_LARGE}ask for less, or for it as a stream.`;
+  const message = `${TOO_LARGE}Request less, or use a stream.`;
   const param = logprobs === true ? "logprobs" : "n";
   return { ...refused, message, param, spent: { usage: null, output } };
 }

@@ -58,7 +58,8 @@ const flag = z.nullish(z.boolean());
 const SORTS = ["price", "latency", "throughput"] as const;
 const sort = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
 const never = (problem: string) => z.nullish(z.never({ error: problem }));
-const UNKNOWN_HERE = "is not supported: the gateway doesn't know it of its providers";
+const UNKNOWN_HERE =
+  "is not supported, because the gateway doesn't have this information about its providers";
 
 /**
  * `provider` in OpenRouter's format. Requirements that the gateway can't check are rejected, and an unknown

@@ -28,7 +28,7 @@ export type Tools = {
 export function toolsOf(body: ChatBody): Tools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: called } = body;
   if (functions !== undefined || called !== undefined) {
-    return refusal("This model does not take 'functions': send 'tools'.", "functions");
+    return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
   }
   const list: Tool[] = [];
   for (const [index, tool] of tools.entries()) {
@@ -52,7 +52,7 @@ function choose(list: readonly Tool[], asked: ToolWish): Chosen | ProviderFailur
   // Hosts quote unknown names in their own errors.
   const named = list.find((tool) => tool.name === name);
   if (named !== undefined) return { list, choice: { name: named.name } };
-  return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
+  return refusal("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
 }
 
 type Allowed = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
@@ -63,7 +63,7 @@ function someOf(list: readonly Tool[], { mode, tools }: Allowed): Chosen | Provi
   );
   const some = list.filter((tool) => names.delete(tool.name));
   if (some.length === 0 || names.size > 0) {
-    return refusal("'tool_choice' allows a tool that 'tools' lacks.", "tool_choice");
+    return refusal("'tool_choice' allows a tool that isn't in 'tools'.", "tool_choice");
   }
   return { list: some, choice: mode };
 }

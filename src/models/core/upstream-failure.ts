@@ -121,7 +121,7 @@ function isAboutUs({ code, type, message }: Complaint): boolean {
 const TO_OPERATOR =
   /\s{0,3}(?:- )?\bhint: .*|\s{0,3}\bincrease the physical batch size.*|\s{0,3}\bReceived Model Group=.*/is;
 const TOO_LARGE = "413";
-const NOT_SAID = "The model provider refused this request.";
+const NOT_SAID = "The model's provider rejected this request.";
 const CONTEXT_CODE = "context_length_exceeded";
 const CONTEXT_WORDS = "maximum context length";
 

@@ -41,7 +41,7 @@ const PROMPTS_MAX = 20;
 export const completionsBody = z.looseObject({
   model: chat.model,
   prompt: z.union([text, z.array(text).check(z.minLength(1), z.maxLength(PROMPTS_MAX))], {
-    error: `must be a text or a list of 1 to ${PROMPTS_MAX}, and no token ids`,
+    error: `must be a string or a list of 1 to ${PROMPTS_MAX} strings, without token ids`,
   }),
   max_tokens: chat.max_tokens,
   temperature: chat.temperature,
@@ -105,10 +105,15 @@ type Asking = z.infer<typeof completionsBody>;
 
 function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
   if (prompts > 1 && stream === true) {
-    return invalid("stream must be false for several prompts: send a request for each.", "stream");
+    return invalid(
+      "stream must be false for several prompts. Send one request for each.",
+      "stream",
+    );
   }
   const isFew = prompts * n <= CHOICES_MAX;
-  return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
+  return isFew
+    ? null
+    : invalid(`n multiplied by the number of prompts can't exceed ${CHOICES_MAX}.`, "n");
 }
 
 function completion(answer: JsonObject, receipt: Receipt): JsonObject {

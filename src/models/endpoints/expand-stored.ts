@@ -102,11 +102,11 @@ function saidBy(content: string): JsonObject {
 
 const NOT_FOUND = "previous_response_not_found";
 const KEPT_FOR =
-  "Answers are kept for as long as the organization's setting keep_responses_hours says, which is 0 at first, and for the key that asked";
+  "Responses are stored for the organization's setting keep_responses_hours (0 by default), and only for the key that created them";
 
 /** OpenAI's words first, because clients match them. */
 function noSuchResponse(id: string): Refusal {
-  const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}: send the whole input instead.`;
+  const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}. Send the whole input instead.`;
   return refuse({
     kind: "invalid_request",
     message,
@@ -117,6 +117,6 @@ function noSuchResponse(id: string): Refusal {
 
 function noSuchItem({ id }: JsonObject, index: number): Refusal {
   const shown = typeof id === "string" ? id.slice(0, 64) : "";
-  const message = `Item with id '${shown}' not found. ${KEPT_FOR}: send the item itself, and set store to false (AI SDK: providerOptions.openai.store = false).`;
+  const message = `Item with id '${shown}' not found. ${KEPT_FOR}. Send the item itself, and set store to false (AI SDK: providerOptions.openai.store = false).`;
   return invalid(message, `input[${index}].id`);
 }

@@ -119,7 +119,7 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
 
 const NO_CUT = {
   param: "truncation",
-  message: "'truncation' must be disabled: this model's input is never cut here.",
+  message: "'truncation' must be disabled, because this gateway never truncates the input.",
 };
 
 function flattened(body: ResponsesBody): Result<Flattened> {
@@ -148,7 +148,7 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
   if (first.length + messages.length === 0) {
-    return invalid("input: at least one item must say something", "input");
+    return invalid("input must have at least one item with content", "input");
   }
   const after = new Map([...places].map(([index, place]) => [index + first.length, place]));
   return success({ messages: [...first, ...acceptedHistory(messages)], left, places: after });

@@ -51,7 +51,7 @@ export function boundRequest(asked: ParsedRequest, sold: Sold): Result<PaidReque
   const { request, place } = asked;
   const { region } = sold.catalog;
   if (place && place.name !== region) {
-    const problem = `this is the region '${region}', which promises no other`;
+    const problem = `this region is '${region}', and can't guarantee another one`;
     return invalid(`${place.param}: ${problem}`, place.param);
   }
   const bound =
@@ -168,7 +168,7 @@ function wantedOutput(body: ChatBody, asked: ParsedRequest, native: NativeReques
 function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
   const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
   return isLong
-    ? invalid("The prompts are too long together: send them in several requests.", "messages")
+    ? invalid("The prompts are too long together. Send them in several requests.", "messages")
     : null;
 }
 
@@ -200,7 +200,7 @@ function readers(
   const able = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
   return able.length > 0
     ? success(able)
-    : invalid(`The model '${id}' does not accept files here: send their text.`, "messages");
+    : invalid(`The model '${id}' does not support files. Send their text.`, "messages");
 }
 
 function boundInput<K extends InputKind>(

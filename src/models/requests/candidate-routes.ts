@@ -40,7 +40,10 @@ export function allowedRoutes(
   for (const { param, problem, allows } of rules) {
     left = left.filter(allows);
     if (left.length === 0) {
-      return invalid(`No provider of the model '${id}' is left: ${problem}.`, param);
+      return invalid(
+        `The routing preferences exclude every provider of the model '${id}': ${problem}.`,
+        param,
+      );
     }
   }
   return success(left);

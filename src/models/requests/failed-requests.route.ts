@@ -180,7 +180,7 @@ function isLeft(run: NotedRun | null): boolean {
 
 const LEFT: ReportedError = {
   code: "client_left",
-  message: "The client left before the answer was whole.",
+  message: "The client disconnected before the response was complete.",
   status: 499,
   param: null,
 };
@@ -199,7 +199,7 @@ function toldOf(
   };
 }
 
-const REFUSED_THERE = "The model provider refused this request.";
+const REFUSED_THERE = "The model's provider rejected this request.";
 
 function ownWords(failure: Failure, wasAsked: boolean): Failure {
   if (failure.kind === "invalid_request" && wasAsked) return { ...failure, message: REFUSED_THERE };

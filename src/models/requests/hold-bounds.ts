@@ -71,7 +71,7 @@ export function capThatFits(
   if (cap.whole <= most) return success(cap);
   if (!cap.isAsked && cap.least <= most) return success({ ...cap, whole: most });
   const times = cap.choices > 1 ? `${cap.choices} times ` : "";
-  const message = `An answer of ${times}${cap.whole} tokens, as asked for, is too large to be held: ask for at most ${most} tokens`;
+  const message = `A response of ${times}${cap.whole} tokens is too large. Request at most ${most} tokens`;
   return body.logprobs === true
     ? invalid(`${message}, or fewer 'top_logprobs'.`, "logprobs")
     : invalid(`${message}, fewer choices, or a stream.`, "n");

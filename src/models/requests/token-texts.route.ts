@@ -52,7 +52,7 @@ export async function withTexts(
   if (takesTokens) return null;
   if (assets === undefined) {
     return invalid(
-      "This model takes text only: send 'input' as a string or a list of strings.",
+      "This model only supports text. Send 'input' as a string or a list of strings.",
       "input",
     );
   }
@@ -120,12 +120,12 @@ function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<
     const place = isOne ? "input" : `input[${index}]`;
     const bad = ids.findIndex((id) => id >= table.size);
     if (bad !== -1) {
-      return invalid(`${place}[${bad}] is no token of cl100k_base.`, `${place}[${bad}]`);
+      return invalid(`${place}[${bad}] must be a token of cl100k_base.`, `${place}[${bad}]`);
     }
     const pieces = ids.map((id) => table.bytesOf(id));
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     left -= bytes;
-    if (left < 0) return invalid("The texts of 'input' are too long: send fewer at once.", "input");
+    if (left < 0) return invalid("The texts of 'input' are too long. Send fewer at once.", "input");
     texts.push(joined(pieces, bytes));
   }
   return success(isOne ? (texts[0] ?? "") : texts);

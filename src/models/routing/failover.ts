@@ -282,7 +282,7 @@ export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind !== "refused") return { kind: "upstream_error" };
   return {
     kind: "invalid_request",
-    message: failure.message ?? "The model provider refused this request.",
+    message: failure.message ?? "The model's provider rejected this request.",
     param: failure.param ?? null,
     ...(typeof failure.code === "string" && { code: failure.code }),
     ...(failure.tooLarge === true && { isTooLarge: true }),

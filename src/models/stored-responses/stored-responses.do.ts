@@ -98,7 +98,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.#answering(async () => {
       const { id, input, response } = answer;
       if (input.length + response.length > ANSWER_BYTES_MAX) {
-        return invalid("The answer is too long to be kept.");
+        return invalid("The response is too long to be stored.");
       }
       makeTables(this.ctx.storage, STORED_TABLES);
       const { number, key } = await this.#currentKey();

@@ -15,7 +15,7 @@ import type {
 } from "../../shared/contracts/stored-responses.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
-const NOT_STREAMED = "A kept response is given whole: leave out 'stream'.";
+const NOT_STREAMED = "Stored responses can't be streamed. Omit 'stream'.";
 
 /** Handles GET /v1/responses/{id}?include[]: a stored response, or 404. */
 export async function readResponseRoute(c: AppContext): Promise<Answer> {

@@ -112,7 +112,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.#answering(async ({ world }) => {
       const customer = this.#isMade() ? world.rows.head().customer : null;
       if (customer === null) {
-        const message = "There is nothing to show before the first purchase.";
+        const message = "The billing portal is available after the first purchase.";
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
       }
       const params = portalParams(customer.id, buyer.returnUrl);
@@ -357,7 +357,7 @@ function noSuchPurchase(): Result<never> {
 
 function refuseCharging(world: PaymentDeps): ReturnType<typeof refuse> | null {
   if (world.rows.head().card === null) {
-    const message = "There is no saved card. Buy by checkout with save_card first.";
+    const message = "There is no saved card. Buy credits by checkout with save_card first.";
     return refuse({ kind: "conflict", message, param: "method", code: "no_saved_card" });
   }
   const other: Purchase | null = findRunningCharge(world, null);

@@ -17,13 +17,13 @@ const ERRORS: Readonly<Record<PurchaseError, string>> = {
   insufficient_funds: "The card has insufficient funds.",
   expired_card: "The card has expired. Save another one by a checkout.",
   authentication_failed: "The bank's confirmation failed. Buy by checkout instead.",
-  no_saved_card: "There is no saved card. Buy by checkout with save_card first.",
+  no_saved_card: "There is no saved card. Buy credits by checkout with save_card first.",
   card_removed: "The saved card was removed. Save another one by a checkout.",
   address_incomplete: "The billing address is incomplete. Complete it in the billing portal.",
   customer_gone: "The billing account was removed. The next purchase makes a new one.",
   processing_error: "The payment could not be processed. Nothing was charged.",
   cancelled: "The purchase was cancelled.",
-  abandoned: "Nobody paid in time.",
+  abandoned: "The checkout expired without a payment.",
   misconfigured: "The payment could not be made. Please contact support.",
 };
 

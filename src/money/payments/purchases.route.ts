@@ -111,7 +111,10 @@ export async function portalRoute(c: AppContext): Promise<Answer> {
 export const creditsQuery = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z.optional(
-    z.pipe(once.check(z.regex(/^\d{1,15}$/, "must be a next_after")), z.transform(Number)),
+    z.pipe(
+      once.check(z.regex(/^\d{1,15}$/, "must be the next_after of an earlier response")),
+      z.transform(Number),
+    ),
   ),
 });
 

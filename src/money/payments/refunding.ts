@@ -9,11 +9,11 @@ import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 const REFUSED: Readonly<Record<string, string>> = {
-  charge_already_refunded: "All of this payment was refunded already.",
-  charge_disputed: "This payment is disputed: it cannot be refunded meanwhile.",
-  refund_disputed_payment: "This payment is disputed: it cannot be refunded meanwhile.",
-  amount_too_large: "That is more than is left of this payment.",
-  insufficient_funds: "The account at Stripe has too little for this refund.",
+  charge_already_refunded: "This payment was already refunded in full.",
+  charge_disputed: "This payment is disputed and can't be refunded until the dispute ends.",
+  refund_disputed_payment: "This payment is disputed and can't be refunded until the dispute ends.",
+  amount_too_large: "The amount can't exceed the rest of this payment.",
+  insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
 /**
@@ -63,7 +63,7 @@ async function madeBefore(
   const made = listed.data.find(({ metadata }) => metadata?.["refund"] === name);
   if (made === undefined) {
     return listed.has_more
-      ? conflict("This payment has too many refunds.", "refund_refused")
+      ? conflict("This payment has the maximum number of refunds.", "refund_refused")
       : success(false);
   }
   const isSame = amountCents === null || amountCents === made.amount;

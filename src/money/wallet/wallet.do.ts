@@ -323,7 +323,12 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
       return rejectHealthy();
     }
     const book = await copySnapshot(this.ctx.storage.sql, this.env.DB, orgId);
-    if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
+    if (book === null) {
+      return refuse({
+        kind: "not_found",
+        message: "The database has no balance of this organization.",
+      });
+    }
     const isNew = this.#decisions.openIfMade() === null;
     try {
       return this.ctx.storage.transactionSync(() => {

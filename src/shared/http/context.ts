@@ -118,7 +118,7 @@ export function failUnexpectedly(error: unknown, c: AppContext): Response {
 
 // No redirect to https: a client that follows it would keep sending its key over http.
 const HTTPS_ALONE =
-  "This address is served by https alone. A key that came by plain http may have been read on its way: replace it.";
+  "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
 /** Names and addresses that only a local or private network resolves. A Worker on Cloudflare never receives them. */
 const PRIVATE_NAMES = [
   "[\\w-]+", // a name without a dot: localhost, or a container's
@@ -149,7 +149,7 @@ function early(c: AppContext): Response | null {
   }
   if (c.req.method === "OPTIONS" && allowsOrigins(c.req.path)) return preflight(c.req.raw);
   if (hasValidEscapes(c.req.url)) return null;
-  const message = "The path holds a malformed percent-escape.";
+  const message = "The path has an invalid percent-escape.";
   return fail(c, { kind: "invalid_request", message, param: null });
 }
 

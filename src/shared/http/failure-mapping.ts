@@ -31,7 +31,7 @@ function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged
   };
 }
 
-const CHARGED = "What it had used was charged, and a repeat is charged again.";
+const CHARGED = "The usage so far was charged, and a repeat will be charged again.";
 
 const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
 const REFUSAL_CODES = new Set([
@@ -77,7 +77,7 @@ const WIRES: Wires = {
       expiredAt === undefined
         ? ((twoHeaders && TWO_KEYS[twoHeaders]) ??
           "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.")
-        : `This API key expired at ${timestamp(expiredAt)}. Please use another one.`,
+        : `This API key expired at ${timestamp(expiredAt)}. Please use another key.`,
     headers: { "www-authenticate": "Bearer" },
   }),
   balance_too_low: balanceTooLow,
@@ -88,7 +88,7 @@ const WIRES: Wires = {
     type: "permission_denied",
     code: "model_not_allowed",
     param: "model",
-    message: `This API key may not use the model '${shortened(model)}'.`,
+    message: `This API key can't use the model '${shortened(model)}'.`,
   }),
   region_mismatch: ({ home }) => ({
     status: 403,
@@ -106,7 +106,7 @@ const WIRES: Wires = {
     type: "permission_denied",
     code: "key_is_limited",
     message:
-      "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
+      "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
   }),
   ...LOGIN_ERRORS,
   organization_suspended: () => ({
@@ -121,7 +121,7 @@ const WIRES: Wires = {
     code: "model_not_found",
   }),
   method_not_allowed: ({ allow }) => ({
-    ...invalidRequest(405, `This path answers only ${orList(allow)}.`),
+    ...invalidRequest(405, `This path only supports ${orList(allow)}.`),
     headers: { allow: allow.join(", ") },
   }),
   request_timeout: () => invalidRequest(408, "The request body did not arrive in time."),
@@ -148,21 +148,21 @@ const WIRES: Wires = {
   idempotency_mismatch: () => ({
     ...invalidRequest(
       422,
-      "This Idempotency-Key was used within 24 hours for another path or body. Use a new one.",
+      "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
       IDEMPOTENCY_KEY,
     ),
     code: "idempotency_mismatch",
     headers: DO_NOT_RETRY,
   }),
   body_too_large: ({ bytesMax }) =>
-    invalidRequest(413, `The request body must be at most ${bytesMax} bytes.`),
+    invalidRequest(413, `The request body can't exceed ${bytesMax} bytes.`),
   unsupported_media_type: ({ message }) => invalidRequest(415, message),
   rate_limited: rateLimited,
   tokens_limited: tokensLimited,
   tokens_over_limit: ({ limit, prompt, required }) => ({
     ...invalidRequest(
       400,
-      `This request may come to ${required} tokens, ${prompt} of them its prompt, and this API key has ${limit} a minute: it can never pass.`,
+      `This request may use ${required} tokens, including ${prompt} prompt tokens, which exceeds this API key's limit of ${limit} per minute. Send a shorter prompt or a lower output limit.`,
       prompt < limit ? "max_tokens" : null,
     ),
     code: "tokens",
@@ -172,7 +172,7 @@ const WIRES: Wires = {
     type: "api_error",
     code: "too_many_end_users",
     message:
-      "Your organization has as many end users as it may have. Delete some, or omit 'user' for new ones.",
+      "Your organization has the maximum number of end users. Delete some, or omit 'user' for new ones.",
     headers: DO_NOT_RETRY,
   }),
   internal: () => ({
@@ -194,15 +194,15 @@ const WIRES: Wires = {
   home_region_unreachable: () =>
     unavailable(
       "home_region_unreachable",
-      "The key's home region cannot be reached. Please retry, or call the home region directly.",
+      "The key's home region can't be reached. Please retry, or call the home region directly.",
     ),
   overloaded: () => unavailable("overloaded", "The service is overloaded. Please retry."),
   storage_unavailable: () =>
     unavailable("storage_unavailable", "The service's storage is unavailable. Please retry."),
   prices_unavailable: () =>
-    unavailable("prices_unavailable", "The price lists cannot be read. Please retry."),
+    unavailable("prices_unavailable", "The price lists can't be read. Please retry."),
   price_list_differs: () =>
-    unavailable("overloaded", "The organization's prices are being changed. Please retry."),
+    unavailable("overloaded", "The organization's prices are changing. Please retry."),
   misconfigured: () =>
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
 };
@@ -210,9 +210,9 @@ const WIRES: Wires = {
 const TWO_KEYS = {
   both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
   authorization:
-    "Invalid API key in 'Authorization'; that in 'x-api-key' is none of ours. Send one live key.",
+    "Invalid API key in 'Authorization', and 'x-api-key' is not a key of this service. Send one live key.",
   "x-api-key":
-    "Invalid API key in 'x-api-key'; that in 'Authorization' is none of ours. Send one live key.",
+    "Invalid API key in 'x-api-key', and 'Authorization' is not a key of this service. Send one live key.",
 };
 
 function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
@@ -238,7 +238,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
 /** A session learns only what is left of its own budget, not whose money is short. */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
-  const needs = `this request needs at least ${requiredMicro} micro-credits, and what pays for this session`;
+  const needs = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   return {
     status: 402,
@@ -323,7 +323,7 @@ const IDEMPOTENCY_KEY = "Idempotency-Key";
 
 function replayMessage(made: "generation" | "key", id: string): string {
   const read = made === "generation" ? ` See GET /v1/generations/${id}.` : "";
-  return `A request with this Idempotency-Key made the ${made} '${id}' and does not run again.${read}`;
+  return `A request with this Idempotency-Key has already created the ${made} '${id}' and doesn't run again.${read}`;
 }
 
 /** Clamps to 1 to `most`. NaN counts as 1. */

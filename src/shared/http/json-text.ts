@@ -48,11 +48,11 @@ export function parseJsonText(text: string): Result<JsonObject> {
   if (tree.refusal !== null) return tree.refusal;
   if (tree.tooLarge) {
     const param = paramOf(placeOfInfinity(value) ?? []);
-    return invalid("The request body holds a number that is too large.", param);
+    return invalid("The request body has a number that is too large.", param);
   }
   // JSON.parse keeps one of two equal keys, so the tree has fewer keys than the text.
   if (tree.members !== structure.members) {
-    return invalid("The request body names a key twice in one object.");
+    return invalid("The request body has a duplicate key in one object.");
   }
   return success(value);
 }
@@ -106,7 +106,7 @@ function scanStructure(
 
 function excess(members: number, values: number): string | null {
   if (members > NAMES_MAX) return `The request body has more than ${NAMES_MAX} names.`;
-  return values > VALUES_MAX ? `The request body holds more than ${VALUES_MAX} values.` : null;
+  return values > VALUES_MAX ? `The request body has more than ${VALUES_MAX} values.` : null;
 }
 
 /** Counts a name in the innermost object. Returns its names so far. */
@@ -144,7 +144,7 @@ class Tree {
   /** Strings that differ only in lone surrogates encode equally, so two users could collide. */
   #string(value: string): void {
     if (!value.isWellFormed()) {
-      this.refusal ??= invalid("The request body holds a string with a lone surrogate.");
+      this.refusal ??= invalid("The request body has a string with a lone surrogate.");
     }
   }
 }

@@ -5,9 +5,8 @@ import type { AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
 const HINTS: Readonly<Record<string, string>> = {
-  "/v1/v1":
-    " Your client adds /v1 to the base address by itself: give it one that ends before that.",
-  "/v1/responses": " Responses are not stored here: send the whole input to POST /v1/responses.",
+  "/v1/v1": " Your client adds /v1 to the base address. Use a base address without /v1.",
+  "/v1/responses": " Responses are not stored here. Send the whole input to POST /v1/responses.",
 };
 
 /** Paths for programs, which never get an HTML page. */
@@ -59,5 +58,5 @@ function hint(path: string): string {
   for (const [other, instead] of Object.entries(HINTS)) {
     if (path === other || path.startsWith(`${other}/`)) return instead;
   }
-  return path.startsWith("/v1/") ? "" : " The interface's paths begin with /v1.";
+  return path.startsWith("/v1/") ? "" : " The API's paths start with /v1.";
 }

@@ -83,9 +83,9 @@ export const moment = z.pipe(
   once.check(
     z.regex(
       /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/,
-      "must be a time as 2026-11-22T10:00:00Z, or a date",
+      "must be a time such as 2026-11-22T10:00:00Z, or a date",
     ),
-    z.refine((text) => !Number.isNaN(Date.parse(text)), "must be a time that exists"),
+    z.refine((text) => !Number.isNaN(Date.parse(text)), "must be a valid time"),
   ),
   z.transform((text) => Date.parse(text)),
 );

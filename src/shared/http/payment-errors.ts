@@ -6,17 +6,17 @@ const DO_NOT_RETRY = { "x-should-retry": "false" };
 const SECONDS_MAX = 2_592_000;
 
 const LIMITS = {
-  day: (limit: number) => `Purchases of ${limit} dollars a day are sold to an organization`,
-  card_day: (limit: number) => `The saved card may be charged ${limit} dollars a day`,
+  day: (limit: number) => `An organization can't buy more than ${limit} dollars a day`,
+  card_day: (limit: number) => `The saved card can't be charged more than ${limit} dollars a day`,
   first_week: (limit: number) =>
-    `A new organization may buy ${limit} dollars a day in its first week`,
-  checkouts: (limit: number) => `An organization may begin ${limit} checkouts an hour`,
+    `A new organization can't buy more than ${limit} dollars a day in its first week`,
+  checkouts: (limit: number) => `An organization can't start more than ${limit} checkouts an hour`,
   declines: (limit: number) =>
-    `After ${limit} declined payments in a day nothing can be bought for 24 hours`,
+    `After ${limit} declined payments in a day, purchases are blocked for 24 hours`,
 };
 
 const HOLD_OWNERS = {
-  none: "This API key may not place holds. Use a key or session with 'may_hold'.",
+  none: "This API key can't place holds. Use a key or session with 'may_hold'.",
   merchant: "Only the merchant of this hold can capture or release it.",
   key: "Only the key that placed this hold can do this.",
 } as const;
@@ -35,8 +35,8 @@ export const PAYMENT_ERRORS = {
     code: "payment_reversed",
     message:
       owedMicro === null
-        ? "Payments for these credits were taken back: paid requests are refused until that is settled."
-        : `Payments were taken back, and ${owedMicro} micro-credits of them are owed: paid requests are refused until they are paid. Please add credits.`,
+        ? "Payments for these credits were reversed. Paid requests are rejected until this is settled."
+        : `Payments were reversed, and ${owedMicro} micro-credits are owed. Paid requests are rejected until they are paid. Please add credits.`,
     ...(owedMicro !== null && { extra: { owed_micro: owedMicro } }),
     headers: DO_NOT_RETRY,
   }),
@@ -44,7 +44,7 @@ export const PAYMENT_ERRORS = {
     status: 404,
     type: "invalid_request_error",
     code: "payments_off",
-    message: "Credits are not sold here by card: please ask who runs this service.",
+    message: "Card payments are disabled in this region. Please ask the operator of this service.",
   }),
   purchase_limit: ({ why, limit, retryAfterMs }: Of<"purchase_limit">) => {
     const seconds = Math.min(SECONDS_MAX, Math.max(1, Math.ceil(retryAfterMs / 1000)));
@@ -52,7 +52,7 @@ export const PAYMENT_ERRORS = {
       status: 429,
       type: "rate_limit_exceeded",
       code: "purchase_limit",
-      message: `${LIMITS[why](limit)}. Please try again later, or ask who runs this service.`,
+      message: `${LIMITS[why](limit)}. Please try again later, or ask the operator of this service.`,
       extra: { retry_after: seconds },
       headers: { "retry-after": String(seconds), ...DO_NOT_RETRY },
     };
@@ -61,7 +61,7 @@ export const PAYMENT_ERRORS = {
     status: 409,
     type: "invalid_request_error",
     code: "purchase_in_progress",
-    message: `The saved card is being charged for the purchase '${purchaseId}'. Please wait for its end.`,
+    message: `The saved card is being charged for the purchase '${purchaseId}'. Please wait until it has finished.`,
     extra: { purchase_id: purchaseId },
     headers: DO_NOT_RETRY,
   }),
@@ -71,5 +71,5 @@ export const PAYMENT_ERRORS = {
 export function remedyOf(purchaseId: string | undefined): string {
   return purchaseId === undefined
     ? "Please add credits."
-    : `The automatic purchase '${purchaseId}' is under way. Please retry after 5s.`;
+    : `The automatic purchase '${purchaseId}' is in progress. Please retry after 5s.`;
 }

@@ -171,7 +171,7 @@ function decode(bytes: Uint8Array): Result<string> {
   try {
     const text = utf8.decode(bytes);
     if (text.charCodeAt(0) === 0xfeff) {
-      return invalid("The request body must not begin with a byte order mark.");
+      return invalid("The request body can't start with a byte order mark.");
     }
     return success(text);
   } catch {

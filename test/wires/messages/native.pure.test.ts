@@ -234,7 +234,7 @@ describe("a Messages request on a native route", () => {
     const parsed = parseMessages({ ...base, messages }, "2023-06-01");
     if (parsed.ok || parsed.failure.kind !== "invalid_request") throw new Error("not refused");
     expect(parsed.failure.param).toContain(place);
-    expect(parsed.failure.message).toContain("is not supported: send the bytes in base64");
+    expect(parsed.failure.message).toContain("is not supported. Send the bytes in base64");
   });
 
   test("drops tools that Anthropic bills by the call, and keeps those that the client runs", () => {

@@ -235,7 +235,7 @@ describe("a rejected Responses request", () => {
     [
       "tools[1].name",
       { tools: [fn("n__f"), { type: "namespace", name: "n", tools: [fn("f")] }] },
-      /both/,
+      /same name/,
     ],
     ["tool_choice", { tools: [{ type: "web_search" }], tool_choice: { type: "web_search" } }],
     ["tool_choice", { tools: [fn("f")], tool_choice: { type: "function", name: "g" } }],

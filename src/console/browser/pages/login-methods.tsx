@@ -10,7 +10,7 @@ import { Failed } from "../ui/states.tsx";
 /** The sentence for each reason of a failed login. */
 export const WHY: Readonly<Record<string, string>> = {
   expired: "That took longer than ten minutes, or was done already. Try again.",
-  denied: "The log-in was declined.",
+  denied: "The login was declined.",
   refused: "The answer of who knows you was not good. Try again.",
   unknown: "No account here. Sign up, look in the other region, or ask who runs your team.",
   unproven: "Your address is not confirmed there. Confirm it, or use another account.",

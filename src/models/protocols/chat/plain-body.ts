@@ -53,7 +53,10 @@ class PlainTurns {
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
     if (role === "function" || usesFunctions(message)) {
-      return refusal("This model does not take 'functions': send 'tools'.", `messages[${index}]`);
+      return refusal(
+        "This model does not support 'functions'. Send 'tools'.",
+        `messages[${index}]`,
+      );
     }
     const named = this.#style.names === true && typeof name === "string" ? { name } : {};
     if (role === "assistant") return this.#addAssistant(message, named, index);

@@ -26,7 +26,7 @@ export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
   if (oneChoice === true && (call.body.n ?? 1) > 1) {
-    return refusal("This model gives one choice only: 'n' must be 1.", "n");
+    return refusal("This model returns only one choice: 'n' must be 1.", "n");
   }
   const source =
     plain === undefined ? { body: call.body } : plainBody(call.body, plain, call.upstreamId);

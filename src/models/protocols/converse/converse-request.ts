@@ -78,7 +78,7 @@ function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | P
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(said, { family, toolBlocks, thoughts });
   const asked = withInstructions(said.system, messages);
-  if (asked.messages.length === 0) return refusal("These messages say nothing.", "messages");
+  if (asked.messages.length === 0) return refusal("The messages have no content.", "messages");
   const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
   return {
     ...(caches ? withCachePoint(asked, family) : asked),

@@ -28,7 +28,7 @@ export async function chatRequest(call: ChatCall): Promise<OutgoingBody | Provid
   const strays = conversation.turns.some(({ parts }) =>
     parts.some((part) => part.kind === "result" && part.name === ""),
   );
-  if (strays) return refusal("A tool message must answer an earlier tool call.", "messages");
+  if (strays) return refusal("A tool message must belong to an earlier tool call.", "messages");
   const body = {
     ...saidSoFar(conversation, call.upstreamId),
     ...toolFields(tools),

@@ -31,7 +31,10 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
-    losses.cannot("max_tokens", "0 only warms a cache, which this model has not");
+    losses.cannot(
+      "max_tokens",
+      "must be at least 1, because this model has no cache to warm with 0",
+    );
   }
   const prompt = promptOf(body, losses);
   if (!prompt.ok) return prompt;
@@ -85,7 +88,7 @@ function messagesOf(body: CountBody, losses: ConversionLosses): Result<CoreMessa
     out.push(...parts.value);
   }
   if (out.length === 0) {
-    return invalid("messages: at least one message must say something", "messages");
+    return invalid("messages: at least one message must have content", "messages");
   }
   return success(out);
 }
@@ -129,7 +132,7 @@ function userMessages(
       const shown = partsOf(block, where, losses);
       parts.push(...shown);
     } else if (block.type === "tool_use") {
-      return invalid(`${where}: only the assistant calls tools`, where);
+      return invalid(`${where}: only assistant messages can have tool calls`, where);
     } else losses.dropped.add(block.type);
   }
   const user = [...pictures, ...parts];
@@ -190,7 +193,10 @@ function said(
     else if (block.type === "tool_use") calls.push(block);
     else if (block.type === "thinking" || block.type === "redacted_thinking") thoughts.push(block);
     else if (block.type === "tool_result" || isShown(block)) {
-      return invalid(`${where}: an assistant's message holds text, thoughts and calls`, where);
+      return invalid(
+        `${where}: an assistant message can only have text, thinking and tool calls`,
+        where,
+      );
     } else losses.dropped.add(block.type);
   }
   const text = texts.join("");
@@ -269,7 +275,7 @@ function documentParts(
     const inner = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
     return [...head.map(textPart), ...inner];
   }
-  losses.cannot(`${place}.source`, "this model does not read PDF files: send their text");
+  losses.cannot(`${place}.source`, "this model does not support PDF files. Send their text");
   return [textPart([...head, "(PDF)"].join("\n"))];
 }
 

@@ -17,7 +17,7 @@ export const VERSIONS = ["2023-06-01", "2026-10-21"] as const;
 export type Version = (typeof VERSIONS)[number];
 
 const MESSAGES_MAX = 10_000;
-const NO_FILES = "is not supported: send the bytes in base64";
+const NO_FILES = "is not supported. Send the bytes in base64";
 const TOOLS_MAX = 1024;
 const nonempty = z.string().check(z.minLength(1));
 const flag = z.nullish(z.boolean());
@@ -237,7 +237,7 @@ const common = {
   context_management: z.nullish(
     z.looseObject({
       edits: z.nullish(
-        z.array(z.looseObject({ type: z.enum(EDITS, "must be an edit that costs nothing") })),
+        z.array(z.looseObject({ type: z.enum(EDITS, "must be an edit without cost") })),
       ),
     }),
   ),
@@ -295,7 +295,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   if ((value.thread ?? null) === null) return null;
   return refuse({
     kind: "invalid_request",
-    message: "thread is not supported: send the whole conversation.",
+    message: "thread is not supported. Send the whole conversation.",
     param: "thread",
     code: NO_THREADS,
   });
@@ -313,7 +313,7 @@ function newerProblem(body: MessagesBody): Result<never> | null {
     for (const [index, part] of blocks.entries()) {
       const place = `messages[${at}].content[${index}]`;
       if (role === "assistant" && part.type === "document") {
-        return invalid(`${place}: a document may not stand in an assistant's message`, place);
+        return invalid(`${place}: assistant messages can't have documents`, place);
       }
       if (role === "user" && hasCitations(part)) {
         return invalid(`${place}.citations: Extra inputs are not permitted`, `${place}.citations`);

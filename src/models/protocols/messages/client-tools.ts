@@ -49,7 +49,7 @@ function choiceProblem(
 ): Result<never> | null {
   const param = "tool_choice";
   if (choice?.type === "tool" && left.has(choice.name)) {
-    const problem = "is run and billed by the model's maker and is not supported";
+    const problem = "runs at the model's author, who bills it, and is not supported";
     return invalid(`tool_choice: '${choice.name}' ${problem}`, param);
   }
   if (choice?.type === "tool" && !kept.some((tool) => mayBe(tool, choice.name))) {
@@ -104,7 +104,7 @@ function functionsOf(tool: Tool, place: string, losses: ConversionLosses): JsonO
   const kind = kindOf(tool);
   if (kind === "custom") return [functionOf(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
-  else losses.cannot(`${place}.type`, `only Claude knows the schema of '${tool.type}'`);
+  else losses.cannot(`${place}.type`, `only Claude models support '${tool.type}'`);
   return [];
 }
 

@@ -48,7 +48,7 @@ export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
     for (const part of parts) {
       if (part.kind === "image" && imageSource(part.image) === null) {
         return badImage(
-          "Images must be PNG, JPEG, GIF or WebP, as a data URL in base64 or at an http or https address.",
+          "Images must be PNG, JPEG, GIF or WebP, as a base64 data URL or an http or https address.",
           part.at,
         );
       }

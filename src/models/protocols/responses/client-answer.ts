@@ -260,7 +260,7 @@ export const CONTEXT = "context_length_exceeded";
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,
   message:
-    "Insufficient credits: the answer ended at the output that the balance allows. Please add credits.",
+    "Insufficient credits: the response ended when the balance was used up. Please add credits.",
   type: "insufficient_balance",
   param: null,
 };

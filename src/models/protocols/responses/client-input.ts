@@ -327,9 +327,8 @@ function badImage(message: string, param: string): Refusal {
   return refuse({ kind: "invalid_request", message, param, code: BAD_IMAGE });
 }
 
-const NO_FILES = "Files are not stored here: send the file itself, as a data URL.";
-const ONLY_TEXT =
-  "Of files, PDFs and those of a text type can be read here, as a data URL in base64.";
+const NO_FILES = "Files are not stored here. Send the file itself as a data URL.";
+const ONLY_TEXT = "Only PDF and text files are supported, as a base64 data URL.";
 const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
@@ -357,7 +356,7 @@ export function filePart(
     const name = filename ? `File ${JSON.stringify(filename.slice(0, 256))}:\n` : "";
     return success({ type: "text", text: name + text });
   } catch {
-    return invalid("The file's data URL is not base64 of UTF-8 text.", `${at}.file_data`);
+    return invalid("The file's data URL must be base64-encoded UTF-8 text.", `${at}.file_data`);
   }
 }
 
@@ -365,7 +364,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
   const texts: string[] = [];
   for (const [index, part] of content.entries()) {
     if (!("text" in part)) {
-      return invalid("Only a user's message can hold this.", `${at}.content[${index}].type`);
+      return invalid("Only user messages can have this content.", `${at}.content[${index}].type`);
     }
     texts.push(part.text);
   }

@@ -105,7 +105,7 @@ function withType(raw: unknown): unknown {
 }
 
 const HOSTED =
-  "The output of a tool that belongs to a provider cannot be given to another: send it as function_call and function_call_output.";
+  "The output of a provider's own tool can't be sent to another provider. Send it as function_call and function_call_output.";
 
 const REFUSED: ReadonlyMap<unknown, string> = new Map(
   [
@@ -133,7 +133,7 @@ function refusedItem(items: unknown): Refusal | null {
     const at = `input[${index}]`;
     if (problem !== undefined) return invalid(problem, `${at}.type`);
     if (isOutput(raw) && (raw["call_id"] ?? null) === null) {
-      return invalid("The output of a call names its call by 'call_id'.", `${at}.call_id`);
+      return invalid("The output of a tool call requires 'call_id'.", `${at}.call_id`);
     }
   }
   return null;
@@ -183,7 +183,7 @@ const reasoning = z.looseObject({
   mode: z.nullish(z.literal("standard", { error: "must be standard" })),
 });
 
-const stateless = z.optional(z.never({ error: "is not supported: send the whole input instead" }));
+const stateless = z.optional(z.never({ error: "is not supported. Send the whole input instead" }));
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 
 const PAIRS_MAX = 16;
@@ -226,7 +226,9 @@ export const responsesBody = z.object({
   prompt_cache_options: z.optional(promptCacheOptions),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   truncation: z.optional(z.enum(["auto", "disabled"])),
-  background: z.optional(z.literal(false, { error: "must be false: an answer is given at once" })),
+  background: z.optional(
+    z.literal(false, { error: "must be false, because background responses are not supported" }),
+  ),
   previous_response_id: z.optional(z.string()),
   conversation: stateless,
   prompt: stateless,

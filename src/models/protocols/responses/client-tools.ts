@@ -107,7 +107,7 @@ export function flatten(lists: readonly List[]): Result<Flattened> {
       const name = flatName(origin.namespace, origin.name);
       const other = origins.get(name) ?? origin;
       if (!isSame(other, origin)) {
-        return invalid(`Two tools would both be called '${name}'.`, `${at}.name`);
+        return invalid(`Two tools would have the same name '${name}'.`, `${at}.name`);
       }
       origins.set(name, origin);
       flat.set(name, core(name));
@@ -327,6 +327,6 @@ function shown({ type, name }: JsonObject): string {
 }
 
 function noTool(what: string, { left }: Flattened): Refusal {
-  const why = left.length === 0 ? "" : " Tools that run at a provider are not served here.";
-  return invalid(`'tool_choice' asks for ${what}, which 'tools' lacks.${why}`, "tool_choice");
+  const why = left.length === 0 ? "" : " Tools that run at a provider are not supported.";
+  return invalid(`'tool_choice' names ${what}, which isn't in 'tools'.${why}`, "tool_choice");
 }

@@ -22,7 +22,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   return {
     kind: "refused",
     reason: "echo_too_large",
-    message: `The answer would say this again, which is more than the ${most} that can be held: send less, or ask for a stream.`,
+    message: `The response would repeat this field, which is longer than the supported ${most}. Send less, or use a stream.`,
     param: field === "text" ? "response_format" : field,
   };
 }

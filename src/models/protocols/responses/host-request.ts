@@ -100,13 +100,16 @@ function effortFor(upstreamId: string, effort: unknown): unknown {
 function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
   const { functions, function_call: called } = body;
   if (functions !== undefined || called !== undefined) {
-    return refusal("This model does not take 'functions': send 'tools'.", "functions");
+    return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
   }
   if ((body.n ?? 1) > 1) {
-    return refusal("This model gives one choice only: 'n' must be 1.", "n");
+    return refusal("This model returns only one choice: 'n' must be 1.", "n");
   }
   if (cap >= CAP_MIN) return null;
-  return refusal(`This model answers with at least ${CAP_MIN} tokens.`, "max_tokens");
+  return refusal(
+    `This model requires an output limit of at least ${CAP_MIN} tokens.`,
+    "max_tokens",
+  );
 }
 
 function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {

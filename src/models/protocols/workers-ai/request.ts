@@ -110,7 +110,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   for (const [at, part] of content.entries()) {
     if (part.type !== "image_url" || /^data:/i.test(part.image_url.url)) continue;
     return refusal(
-      "This model takes images as data URLs only.",
+      "This model only supports images as data URLs.",
       `${place}.content[${at}].image_url`,
     );
   }

@@ -15,7 +15,7 @@ import { CSV_HEAD } from "./focus.ts";
 import { focusPages } from "./read-charges.ts";
 
 const month = once.check(
-  z.refine((text) => startOf(`${text}-01`) !== null, "must be a month, as 2026-11"),
+  z.refine((text) => startOf(`${text}-01`) !== null, "must be a month such as 2026-11"),
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
 

@@ -84,10 +84,10 @@ function isOf(user: string | null, own: string | null): boolean {
 
 function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   if (!isOf(userOf(request, terms), terms.endUser)) {
-    return invalid("This API key is for requests of another end user.", "user");
+    return invalid("This API key belongs to another end user.", "user");
   }
   if (isOf(request.externalId, terms.session?.endUser ?? null)) return null;
-  return invalid("This session is for requests of another end user.", "user");
+  return invalid("This session belongs to another end user.", "user");
 }
 
 /**

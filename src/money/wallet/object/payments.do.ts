@@ -136,7 +136,7 @@ export function forgiveOwed(
   const before = selectForgiven(sql, reference);
   if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
   if (before !== null) {
-    const message = "This reference was used with another amount.";
+    const message = "This reference was already used with another amount.";
     return refuse({ kind: "conflict", message, param: "reference" });
   }
   const debts = forgiveDebt(memory.debts, amountMicro);

@@ -328,7 +328,7 @@ export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAn
   if (row.amount !== request.amountMicro) {
     return refuse({
       kind: "conflict",
-      message: "This reference was used with another amount.",
+      message: "This reference was already used with another amount.",
       param: "reference",
     });
   }

@@ -34,7 +34,7 @@ export function adoptSnapshot(
   if (head.creditsMicro < books.held) {
     return refuse({
       kind: "conflict",
-      message: "More is held than the database has.",
+      message: "The open holds exceed the balance in the database.",
       param: null,
     });
   }
@@ -74,7 +74,7 @@ export function adoptSnapshot(
 
 /** Returns the failure for rebuilding a healthy wallet. */
 export function rejectHealthy(): Refusal {
-  const message = "The wallet is there and the database is its own: there is nothing to rebuild.";
+  const message = "The wallet exists and matches the database. Nothing needs to be rebuilt.";
   return refuse({ kind: "conflict", message, param: null });
 }
 

@@ -59,7 +59,7 @@ function reconcileSlice(
 ): Result<Reconciliation> {
   const { memory } = desk;
   if (before !== null && !isStill(memory, before)) {
-    const message = "The wallet keeps removing old rows: ask again in a few minutes.";
+    const message = "The wallet is removing old rows. Please retry in a few minutes.";
     if (tries >= TRIES_MAX) return refuse({ kind: "conflict", message, param: null });
     return success({ ...standingOf(desk, null), next: { tries: tries + 1, run: null } });
   }

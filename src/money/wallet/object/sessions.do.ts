@@ -75,7 +75,7 @@ export function refuseAnotherSession(
 ): Refusal | null {
   if (session === undefined || memory.sessions.live < SESSIONS_MAX) return null;
   if (selectSession(sql, session.id) !== null) return null;
-  const message = `At most ${SESSIONS_MAX} sessions of an organization in use within some days.`;
+  const message = `An organization can't use more than ${SESSIONS_MAX} sessions within a few days.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
@@ -176,7 +176,7 @@ function endUnused(
   const { rows, live } = memory.sessions;
   const by = `${actor.kind} ${actor.id}`;
   if (rows - live >= SESSIONS_MAX || countUnused(sql, by) >= UNUSED_MAX) {
-    const message = `At most ${UNUSED_MAX} sessions that were never used can be ended in a day; rotating the key with end_sessions ends all of them.`;
+    const message = `An organization can't end more than ${UNUSED_MAX} unused sessions a day. Rotate the key with end_sessions to end all of them.`;
     return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
   }
   markUnusedEnded(sql, { id, endedAt, expiresAt, by });

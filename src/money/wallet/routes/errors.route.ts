@@ -83,7 +83,7 @@ function keptQuery(fields: Fields, query: FailureQuery): Result<KeptFailureQuery
   const filters = { model, provider, external_id: only.user };
   const [wrong] = Object.entries(filters).find(([, named]) => named !== null) ?? [];
   if (wrong === undefined) return success(null);
-  return invalid(`${wrong} goes with group_by ${KEPT_BY.join(", ")}.`, wrong);
+  return invalid(`${wrong} requires group_by ${KEPT_BY.join(", ")}.`, wrong);
 }
 
 function keptView({ groups, completeFrom }: KeptFailureReport) {

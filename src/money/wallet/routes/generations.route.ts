@@ -36,12 +36,16 @@ const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
 const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
 const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
 const statuses = z.pipe(
-  once.check(z.regex(STATUS_LIST, `must be of ${STATES.join(", ")}, error, by comma`)),
+  once.check(
+    z.regex(STATUS_LIST, `must be a comma-separated list of ${STATES.join(", ")} and error`),
+  ),
   z.transform((list): readonly RequestState[] =>
     list.split(",").flatMap((one) => (one === "error" ? ERRORS : [one as RequestState])),
   ),
 );
-const requestId = once.check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a next_after"));
+const requestId = once.check(
+  z.regex(/^req_[0-9A-Za-z]{24}$/, "must be the next_after of an earlier response"),
+);
 const limit = wholeNumber(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
 export const generationsQuery = z.object({

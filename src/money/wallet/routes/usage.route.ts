@@ -86,7 +86,7 @@ type UsageQuery = {
 
 /** A UTC day, YYYY-MM-DD. */
 export const day = once.check(
-  z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"),
+  z.refine((text) => startOf(text) !== null, "must be a valid date such as 2026-11-23"),
 );
 
 const DAILY = ["day", "model", "key", "user", "day,model", "day,key", "day,user"] as const;
@@ -114,7 +114,7 @@ const OF_ROWS = [
 const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
 /** The groups that daily sums answer. */
 const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
-const NO_DAY_OR_HOUR = "must be a day or an hour, as 2026-11-23T14";
+const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
 /** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
 const dayOrHour = once.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
@@ -128,11 +128,14 @@ export const several = z.pipe(
 const TAG_GROUP = new RegExp(`^(?:(?:day|hour|model|provider|key|user|${TAG_NAME}),)?${TAG_NAME}$`);
 /** Tags, after another dimension or not, such as `tag:team` and `day,tag:team`. */
 const byTag = once.check(
-  z.regex(TAG_GROUP, "must be a day, hour, model, provider, key, user or tag, as day,tag:team"),
+  z.regex(
+    TAG_GROUP,
+    "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
+  ),
 );
 /** A tag as `team:search`. */
 export const tagFilter = z.pipe(
-  once.check(z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag as team:search")),
+  once.check(z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag such as team:search")),
   z.transform((text): TagFilter => {
     const at = text.indexOf(":");
     return { key: text.slice(0, at), value: text.slice(at + 1) };
@@ -167,10 +170,10 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
-    return invalid(`from must be at most ${DAYS_MAX} days up to and with ${to}.`, "from");
+    return invalid(`from must be within ${DAYS_MAX} days up to and including ${to}.`, "from");
   }
   if (groupBy.includes(",") && !(after === null || DAY_AND_NAME.test(after))) {
-    return invalid("after must be a next_after.", "after");
+    return invalid("after must be the next_after of an earlier response.", "after");
   }
   return success({ from, to, groupBy, page: { limit, after } });
 }
@@ -212,7 +215,7 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   const beforeMs = (beginOf(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
   if (fromMs >= beforeMs) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (groupBy.startsWith("hour") && beforeMs - fromMs > HOURS_MAX * HOUR_MS) {
-    return invalid(`from must be at most ${HOURS_MAX} hours up to and with ${to}.`, "from");
+    return invalid(`from must be within ${HOURS_MAX} hours up to and including ${to}.`, "from");
   }
   const by = groupBy.split(",") as RowDimension[];
   const asked = { fromMs, beforeMs, by, ...listsOf(fields.value) };

@@ -20,7 +20,7 @@ export function decideCredit(books: HoldTotals, amount: Micros): Result<Micros> 
   if (amount < 0 && balance < books.held) {
     return refuse({
       kind: "conflict",
-      message: "The correction would take more than is free.",
+      message: "The correction can't exceed the available balance.",
       param: "amount_micro",
       code: "balance_too_low",
     });

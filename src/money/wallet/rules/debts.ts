@@ -72,7 +72,7 @@ export function forgiveDebt(debts: Debts, amount: Micros): Result<Debts> {
   if (amount > debts.owed) {
     return refuse({
       kind: "conflict",
-      message: "That is more than is owed.",
+      message: "The amount can't exceed the debt.",
       param: "forgive_micro",
     });
   }

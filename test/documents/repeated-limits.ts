@@ -1,0 +1,81 @@
+/** Sentences outside docs/limits.md that repeat a limit: the page, the words around the number, and the constant. */
+export const REPEATED_LIMITS: readonly (readonly [
+  page: string,
+  before: RegExp,
+  constant: string,
+])[] = [
+  ["end-users", /at most (\S+) end users/, "money/wallet/object/end-users.do.ts END_USERS_MAX"],
+  ["usage", /at most (\S+) of a kind/, "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX"],
+  ["usage", /The newest (\S+) are kept/, "money/wallet/object/alerts.do.ts ALERTS_MAX"],
+  ["webhooks", /Data of more than (\S+) characters/, "shared/event.ts DATA_MAX"],
+  ["webhooks", /more than (\S+) times an hour/, "money/wallet/object/event-rows.do.ts HOURLY_MAX"],
+  [
+    "webhooks",
+    /\((\S+) for `key.revoked`\)/,
+    "money/wallet/object/event-rows.do.ts HOURLY_REVOKED_MAX",
+  ],
+  [
+    "webhooks",
+    /for a year, with at most (\S+) per organization/,
+    "money/wallet/object/event-rows.do.ts EVENTS_MAX",
+  ],
+  ["webhooks", /create up to (\S+) webhooks/, "events/webhooks/webhooks.store.ts WEBHOOKS_MAX"],
+  ["webhooks", /With (\S+) messages waiting/, "events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  [
+    "webhooks",
+    /The newest (\S+) finished messages/,
+    "events/webhooks/delivery-rows.do.ts KEPT_MAX",
+  ],
+  ["webhooks", /replays at most (\S+) events/, "events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  [
+    "webhooks",
+    /You can send (\S+) tests per minute/,
+    "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
+  ],
+  ["clients", /a list of up to (\S+) prompts/, "models/endpoints/completions.ts PROMPTS_MAX"],
+  [
+    "clients",
+    /`keep_responses_hours`, from 0 to (\S+) hours/,
+    "shared/contracts/settings.ts KEEP_HOURS_MAX",
+  ],
+  ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts LIVE_SECRETS_MAX"],
+  ["errors", /or got (\S+) new ones within a day/, "accounts/keys/secrets.store.ts ROTATIONS_MAX"],
+  [
+    "errors",
+    /(\S+) sessions of the organization were/,
+    "money/wallet/object/sessions.do.ts SESSIONS_MAX",
+  ],
+  [
+    "errors",
+    /has ended (\S+) unused sessions in a day/,
+    "money/wallet/object/sessions.do.ts UNUSED_MAX",
+  ],
+  ["errors", /owns at most (\S+) organizations/, "accounts/people/sign-up.store.ts OWNED_MAX"],
+  ["errors", /can have at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
+  [
+    "people",
+    /You can own at most (\S+) organizations/,
+    "accounts/people/sign-up.store.ts OWNED_MAX",
+  ],
+  [
+    "people",
+    /An organization has up to (\S+) domains/,
+    "accounts/people/company.store.ts DOMAINS_MAX",
+  ],
+  ["people", /has at most (\S+) open invitations/, "accounts/people/invitations.store.ts OPEN_MAX"],
+  [
+    "people",
+    /can create (\S+) new ones per hour/,
+    "accounts/people/invitations.store.ts HOURLY_MAX",
+  ],
+  [
+    "people",
+    /invitation to an address is valid for (\S+) days/,
+    "accounts/people/invitation-handlers.ts ADDRESSED_DAYS",
+  ],
+  [
+    "people",
+    /invitation without an address is valid for (\S+) days/,
+    "accounts/people/invitation-handlers.ts OPEN_DAYS",
+  ],
+];
