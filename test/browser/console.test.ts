@@ -60,6 +60,7 @@ const SENIOR = [
   "Activity",
   "Requests",
   "End users",
+  "Exports",
   "Connect",
   "Playground",
   "Models",
