@@ -4,7 +4,7 @@ import { idFloor, mintId, mintedAt } from "../src/shared/id.ts";
 import { micros, microsOfDollars } from "../src/shared/money.ts";
 import { parseConfig } from "../src/shared/config/config.ts";
 
-it("an id carries its minting time and sorts by it", () => {
+it("sorts IDs by their minting time, which they contain", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 41), fc.nat(2 ** 41), (a, b) => {
       const [one, two] = [mintId("req_", a), mintId("req_", b)];
@@ -15,7 +15,7 @@ it("an id carries its minting time and sorts by it", () => {
   );
 });
 
-it("dollars are exact to the micro or refused", () => {
+it("converts dollars exactly to micro-credits, or rejects them", () => {
   expect(
     [0.1, 8.2, 1.005, 1e9, 0, 0.000001].map((dollars) => Number(microsOfDollars(dollars))),
   ).toEqual([100_000, 8_200_000, 1_005_000, 1e15, 0, 1]);
@@ -27,7 +27,7 @@ it("dollars are exact to the micro or refused", () => {
   );
 });
 
-it("a missing, short or malformed binding is named, its value never", () => {
+it("names a missing, short or malformed binding, but not its value", () => {
   const parsed = parseConfig({ REGION: "eu", KEY_SECRETS: "a:short", ADMIN_TOKEN: "hunter2" });
   expect(parsed.ok).toBe(false);
   if (parsed.ok) return;
@@ -38,7 +38,7 @@ it("a missing, short or malformed binding is named, its value never", () => {
   expect(JSON.stringify(parsed)).not.toContain("hunter2");
 });
 
-it("a malformed JSON variable says which field is wrong and what it must be", () => {
+it("names the wrong field of a malformed JSON variable and its rule", () => {
   const parsed = parseConfig({
     REGION: "eu",
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
@@ -88,7 +88,7 @@ describe("a peer", () => {
     ]);
   });
 
-  it("may name the same secret as current and next: a rotation ends so", () => {
+  it("may have the same current and next secret, as at the end of a rotation", () => {
     expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
       { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
     ]);
@@ -99,11 +99,11 @@ describe("a peer", () => {
     ["PEER_IN_US", { PEER_IN_US: NEXT, PEER_OUT_US_NEXT: NEXT }],
     ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: EU_SIGNS }],
     ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: NEXT, PEER_OUT_US_NEXT: NEXT }],
-  ])("must not have one secret for both directions: %s", (variable, vars) => {
+  ])("can't have one secret for both directions: %s", (variable, vars) => {
     expect(peersOf(vars)).toEqual([variable]);
   });
 
-  it("needs no secrets where there is none", () => {
+  it("needs no secrets if PEERS is empty", () => {
     expect(peersOf({ PEERS: "[]", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
     expect(peersOf({ PEERS: "", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
   });

@@ -22,24 +22,24 @@ function inStorage<T>(run: (sql: SqlStorage) => T): Promise<T> {
 
 test.each([
   ["a string over 2 MB", "SELECT length(?)", [`${LARGEST}x`]],
-  ["one whose characters are wide", "SELECT length(?)", [`${HALF}${"é".repeat(500_001)}`]],
+  ["a string of wide characters", "SELECT length(?)", [`${HALF}${"é".repeat(500_001)}`]],
   ["a blob over 2 MB", "SELECT length(?)", [new Uint8Array(SQLITE_BYTES_MAX + 1).buffer]],
   ["a row over 2 MB", "INSERT INTO platform_limits VALUES (?, ?)", [HALF, `${HALF}x`]],
-  ["an answer over 2 MB", MADE, []],
+  ["a result over 2 MB", MADE, []],
   ["a statement over 100 KB", LONG, []],
-])("a Durable Object is refused %s", async (_what, statement, values) => {
+])("rejects in a Durable Object %s", async (_what, statement, values) => {
   const run = inStorage((sql) => sql.exec(statement, ...values).toArray());
   await expect(run).rejects.toThrow("SQLITE_TOOBIG");
   const one = inStorage((sql) => sql.exec(statement, ...values).one());
   await expect(one).rejects.toThrow("SQLITE_TOOBIG");
 });
 
-test("a Durable Object is refused 101 bound values", async () => {
+test("rejects 101 bound values in a Durable Object", async () => {
   const run = inStorage((sql) => sql.exec(MANY_BOUND, ...MANY).toArray());
   await expect(run).rejects.toThrow("too many SQL variables");
 });
 
-test("a Durable Object takes a string of 2 MB, and rows that are larger together", async () => {
+test("stores a string of 2 MB in a Durable Object, and rows that are larger together", async () => {
   const rows = await inStorage((sql) => {
     sql.exec(
       "INSERT INTO platform_limits VALUES (?, NULL), (?, NULL)",
@@ -56,7 +56,7 @@ function bound(statement: string, ...values: unknown[]): D1PreparedStatement {
   return env.DB.prepare(statement).bind(...values);
 }
 
-test("D1 is refused the same", async () => {
+test("rejects the same in D1", async () => {
   await env.DB.exec("CREATE TABLE IF NOT EXISTS platform_limits (a, b)");
   expect(() => bound("SELECT length(?)", `${LARGEST}x`)).toThrow("SQLITE_TOOBIG");
   expect(() => bound("INSERT INTO platform_limits VALUES (?, ?)", HALF, `${HALF}x`)).toThrow(
@@ -71,7 +71,7 @@ test("D1 is refused the same", async () => {
   await env.DB.exec("DROP TABLE platform_limits");
 });
 
-test("a call to an object carries at most 32 MiB", async () => {
+test("limits a call to an object to 32 MiB", async () => {
   const stub = env.KEY_REGISTER.getByName("platform-limits") as unknown as {
     authorize(given: string): Promise<unknown>;
   };

@@ -24,12 +24,12 @@ const besides = fromRoot({
   }),
 });
 
-it("src keeps the ladder, the roles and the style", () => {
+it("keeps layers, roles and style in src", () => {
   expect(Object.keys(sources)).toContain("src/index.ts");
   expect(tidySources(sources)).toEqual([]);
 });
 
-it("every file of src is reached from its entry", () => {
+it("reaches every file of src from its entry", () => {
   expect(deadSources(sources)).toEqual([]);
 });
 
@@ -42,7 +42,7 @@ it("leaves nothing unfinished or switched off", () => {
 /** Where src stands. Who lowers one of these lowers the number; nobody raises it. */
 const MOST = { casts: 64, lookups: 104, alike: 22 };
 
-it("src has no more casts, untyped reads and names of two meanings than before", () => {
+it("keeps casts, untyped reads and ambiguous names in src at or below their counts", () => {
   const { casts, lookups, alike, ambiguous } = countsOf(sources);
   expect(casts).toBeLessThanOrEqual(MOST.casts);
   expect(lookups).toBeLessThanOrEqual(MOST.lookups);
@@ -50,7 +50,7 @@ it("src has no more casts, untyped reads and names of two meanings than before",
   expect(ambiguous).toEqual([]);
 });
 
-it("casts, untyped reads and names are counted as a reader would", () => {
+it("counts casts, untyped reads and ambiguous names as a reader would", () => {
   const planted = {
     "src/models/protocols/chat/a.ts": `import * as z from "zod/mini";
 export type Said = Part["type"] & { readonly [K in Name as Key<K>]: K };
@@ -220,7 +220,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
   ],
 ];
 
-it("a tree without a fault has none, whatever its comments and strings say", () => {
+it("finds nothing in a tree without faults, whatever its comments and strings contain", () => {
   expect(tidySources(CLEAN)).toEqual([]);
   expect(deadSources(CLEAN)).toEqual([]);
 });

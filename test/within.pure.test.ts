@@ -11,7 +11,7 @@ it("gives the value or the error of the work, and throws when the work is late",
   await expect(passed).rejects.toThrow("no answer within 1 ms");
 });
 
-it("a limit that has passed is not taken back by an answer that comes later", async () => {
+it("ignores a late result after the limit has passed", async () => {
   const work = Promise.withResolvers<number>();
   let takenBack = 0;
   const limits: (() => void)[] = [];

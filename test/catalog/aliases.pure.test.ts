@@ -96,15 +96,15 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
 const meaningOf = (aliases: ReadonlyMap<string, string>) =>
   ["smart", "fast", "cheap", "embeddings/cheapest"].map((alias) => aliases.get(alias) ?? null);
 
-describe.each(["eu", "us"] as const)("one provider alone, %s:", (region) => {
-  it.each(PROVIDERS)("%s", (provider) => {
+describe.each(["eu", "us"] as const)("aliases with one provider only, %s", (region) => {
+  it.each(PROVIDERS)("name the expected models: %s", (provider) => {
     const { aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));
     expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);
   });
 });
 
-describe("together", () => {
-  it("all of them, in the EU and in the US", () => {
+describe("aliases with several providers", () => {
+  it("name the expected models in the EU and the US with all providers", () => {
     expect(meaningOf(catalogOf({}, liveIn("eu")).aliases)).toEqual([
       "anthropic/claude-opus-5.5",
       "openai/gpt-6-luna",
@@ -119,7 +119,7 @@ describe("together", () => {
     ]);
   });
 
-  it("a sandbox beside a real model is meant by nothing, alone by everything", () => {
+  it("name the sandbox only if it is alone", () => {
     const sandbox = { id: "sandbox", regions: ["eu"] } as const;
     const both = catalogOf({ SANDBOX: "on" }, [sandbox, ...liveIn("eu", ["mistral"])]).aliases;
     expect(meaningOf(both)).toEqual(ALONE.mistral[0]);
@@ -131,18 +131,18 @@ describe("together", () => {
     ]);
   });
 
-  it("omits the aliases for chat with nothing but embeddings", () => {
+  it("omit chat with only embeddings", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
 
-  it("an alias is decided without a look at health, price changes apart: twice the same", () => {
+  it("depend on prices only, and never on health or order", () => {
     const once = catalogOf({ REGION: "us" }, liveIn("us")).aliases;
     const backwards = catalogOf({ REGION: "us" }, liveIn("us").toReversed()).aliases;
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("means models that can call tools by smart and fast, everywhere", () => {
+  it("name models with tools for smart and fast, everywhere", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));

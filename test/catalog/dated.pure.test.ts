@@ -17,14 +17,14 @@ const pricesOf = (id: string, moment: string) =>
 const listed = (ms: number): string =>
   JSON.stringify([...catalogOf({ REGION: "us" }, liveIn("us"), ms).models]);
 
-describe("what is sold, and for how much, at a moment:", () => {
-  it("a promotion ends on its day at the dearer price that is known", () => {
+describe("the catalog at a moment", () => {
+  it("ends a promotion on its day with the known higher price", () => {
     const model = "openai/gpt-5.6-sol";
     expect(pricesOf(model, "2026-11-21T23:59:59.999Z")).toEqual([[4_400_000, 22_000_000]]);
     expect(pricesOf(model, "2026-11-22T00:00:00Z")).toEqual([[5_500_000, 33_000_000]]);
   });
 
-  it("a price that is announced to change does on its day, on every route", () => {
+  it("applies an announced price on its day, on every route", () => {
     for (const model of ["google/gemini-3.7-flash", "google/gemini-3.8-flash"]) {
       const before = pricesOf(model, "2026-12-31T23:59:59.999Z") ?? [];
       const doubled = before.map((prices) => prices.map((price) => (price ?? 0) * 2));
@@ -37,7 +37,7 @@ describe("what is sold, and for how much, at a moment:", () => {
     ["openai/gpt-5-nano", "2026-12-10"],
     ["openai/gpt-4o", "2027-01-13"],
     ["openai/gpt-5.4-nano", "2027-03-31"],
-  ])("%s is sold to the end of %s, and after it where SELL_ENDED names it", (model, day) => {
+  ])("sells %s until the end of %s, and later if SELL_ENDED names it", (model, day) => {
     const last = `${day}T23:59:59.999Z`;
     const over = new Date(at(last) + 1).toISOString();
     expect(sold(last).has(model)).toBe(true);
@@ -46,13 +46,13 @@ describe("what is sold, and for how much, at a moment:", () => {
     expect(sold(over, { SELL_ENDED: '["openai/another"]' }).has(model)).toBe(false);
   });
 
-  it("an alias means what is sold then", () => {
+  it("resolves an alias to a model that is sold at that time", () => {
     const { aliases, models } = catalogOf({}, liveIn("eu"), at("2040-01-01"));
     for (const id of aliases.values()) expect(models.has(id)).toBe(true);
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });
 
-  it("changes nothing within a span, and something at its end", () => {
+  it("stays the same within a span, and changes at its end", () => {
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
@@ -67,7 +67,7 @@ describe("what is sold, and for how much, at a moment:", () => {
     );
   });
 
-  it("a deployment makes it anew at the end of a span, and no earlier", () => {
+  it("gets rebuilt at the end of a span, and not earlier", () => {
     const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);

@@ -22,29 +22,34 @@ it("contains at least 40 chat and 10 embedding models, each id once, as author/m
   expect(kinds.filter((kind) => kind === "embeddings").length).toBeGreaterThanOrEqual(10);
 });
 
-describe("every model", () => {
-  it.each(ENTRIES.map((entry) => [entry.id, entry] as const))("%s is whole", (_id, entry) => {
-    expect(entry.routes.length).toBeGreaterThan(0);
-    expect(entry.released).toMatch(DAY);
-    expect(Date.parse(entry.released)).toBeGreaterThan(0);
-    const isChat = entry.kind === "chat";
-    for (const tokens of [entry.context, entry.maxOutput, entry.minOutput, entry.imageTokens]) {
-      expect(Number.isSafeInteger(tokens)).toBe(true);
-    }
-    expect(entry.context).toBeGreaterThanOrEqual(512);
-    expect(entry.maxOutput > 0).toBe(isChat);
-    expect(entry.maxOutput).toBeLessThanOrEqual(entry.context);
-    expect(entry.minOutput).toBeGreaterThanOrEqual(1);
-    expect(entry.imageTokens > 0).toBe(entry.abilities.includes("vision"));
-    expect(entry.abilities.includes("dimensions") && isChat).toBe(false);
-    expect(entry.estimateFactor).toBeGreaterThanOrEqual(entry.id.startsWith("sandbox/") ? 1 : 1.15);
-    expect(entry.estimateFactor).toBeLessThanOrEqual(1.65);
-    const routes = entry.routes.map(({ provider, upstreamId }) => `${provider} ${upstreamId}`);
-    expect(routes).toHaveLength(new Set(routes).size);
-  });
+describe("a model in the catalog", () => {
+  it.each(ENTRIES.map((entry) => [entry.id, entry] as const))(
+    "contains all required fields: %s",
+    (_id, entry) => {
+      expect(entry.routes.length).toBeGreaterThan(0);
+      expect(entry.released).toMatch(DAY);
+      expect(Date.parse(entry.released)).toBeGreaterThan(0);
+      const isChat = entry.kind === "chat";
+      for (const tokens of [entry.context, entry.maxOutput, entry.minOutput, entry.imageTokens]) {
+        expect(Number.isSafeInteger(tokens)).toBe(true);
+      }
+      expect(entry.context).toBeGreaterThanOrEqual(512);
+      expect(entry.maxOutput > 0).toBe(isChat);
+      expect(entry.maxOutput).toBeLessThanOrEqual(entry.context);
+      expect(entry.minOutput).toBeGreaterThanOrEqual(1);
+      expect(entry.imageTokens > 0).toBe(entry.abilities.includes("vision"));
+      expect(entry.abilities.includes("dimensions") && isChat).toBe(false);
+      expect(entry.estimateFactor).toBeGreaterThanOrEqual(
+        entry.id.startsWith("sandbox/") ? 1 : 1.15,
+      );
+      expect(entry.estimateFactor).toBeLessThanOrEqual(1.65);
+      const routes = entry.routes.map(({ provider, upstreamId }) => `${provider} ${upstreamId}`);
+      expect(routes).toHaveLength(new Set(routes).size);
+    },
+  );
 });
 
-describe("every route", () => {
+describe("a route in the catalog", () => {
   it.each(routesOf(ENTRIES))("gives %s a valid price, day, hosts and limits", (id, route) => {
     const { kind, context, maxOutput, abilities } = entryOf(id);
     const { limits = {}, longPrompt } = route;
@@ -76,7 +81,7 @@ describe("every route", () => {
     expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
   });
 
-  it("one of a chat model's routes can do all that the model can", () => {
+  it("supports everything its chat model does, for at least one route", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([
@@ -88,7 +93,7 @@ describe("every route", () => {
     }
   });
 
-  it("names what Bedrock would run outside its region nowhere", () => {
+  it("names no Bedrock profile that runs outside its region", () => {
     const bedrock = routesOf(CATALOG).filter(([, route]) => route.provider === "bedrock");
     expect(bedrock.length).toBeGreaterThan(20);
     for (const [, { upstreamId, regions }] of bedrock) {
@@ -111,7 +116,7 @@ const of = (input: number, cached: number, cacheWrite: number, output: number) =
   output,
 });
 
-it("prices are the makers' own, to the micro", () => {
+it("costs exactly the providers' prices", () => {
   expect(price("openai/gpt-6-luna", "openai")).toEqual(of(100_000, 10_000, 125_000, 500_000));
   expect(price("anthropic/claude-haiku-5.5", "bedrock")).toEqual(
     of(100_000, 10_000, 125_000, 500_000),

@@ -4,7 +4,7 @@ import { READ_EVERY_MS, SPARE_MS } from "../../src/models/catalog/price-list-cac
 import { effort } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 
-it("an isolate that has read nothing yet sells nothing while the database is away, and says why", async () => {
+it("sells nothing and gives the reason if no list was read while the database is down", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = world();
   state.isAway = true;
@@ -17,7 +17,7 @@ it("an isolate that has read nothing yet sells nothing while the database is awa
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's list stays, however many organizations have one of their own", async () => {
+it("keeps the region's list in memory, however many organizations have their own", async () => {
   const { state, ask } = world();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;
@@ -25,7 +25,7 @@ it("the region's list stays, however many organizations have one of their own", 
   expect(state.reads).toBe(0);
 });
 
-it("an outage shorter than the lead time changes nothing; a list that is older is sold by no more, until it is read", async () => {
+it("sells by a list through an outage within the lead time, and not by an older one", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = world();
   await ask();
@@ -53,7 +53,7 @@ it("reads a list in use every two minutes, after the answer, and once for all", 
   expect([said(list), said(await ask())]).toEqual([{ percent: 1 }, { percent: 2 }]);
 });
 
-it("whatever the database and the clock do, what is sold by was read within the lead time", async () => {
+it("sells only by lists read within the lead time, whatever the database and clock do", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const step = fc.record({
     ms: fc.oneof(fc.nat(200_000), fc.nat(LEAD_MS), fc.integer({ min: -100_000, max: 0 })),

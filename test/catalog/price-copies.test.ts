@@ -17,7 +17,7 @@ function place() {
   return { kept, of };
 }
 
-it("an isolate that begins while the database is away sells by what another read, within the lead time", async () => {
+it("sells by another isolate's copy while the database is down, within the lead time", async () => {
   const { of } = place();
   const first = world(of());
   first.state.percent = 9;

@@ -122,7 +122,7 @@ function expected({ own, region, id, list, at, isConfigured }: World) {
   return { price: plus(base, more), origin };
 }
 
-it("charges by the plain words of precedence and dates at every moment", () => {
+it("charges by precedence and dates at every moment, as in a simple model", () => {
   fc.assert(
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;
@@ -138,7 +138,7 @@ it("charges by the plain words of precedence and dates at every moment", () => {
   );
 });
 
-it("a price changes at the moments that are announced, and at no other", () => {
+it("changes a price at announced moments only", () => {
   fc.assert(
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);

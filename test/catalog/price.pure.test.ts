@@ -32,21 +32,21 @@ function exact(price: Price, usage: Usage): number {
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-it("one token at 0.15 $/M costs one micro, no token costs none", () => {
+it("charges one micro-credit for one token at 0.15 $/M, and 0 for none", () => {
   const price = { ...FREE, input: 150_000 };
   expect(costOf(price, { ...NO_USAGE, input: 1 })).toBe(1);
   expect(costOf(price, NO_USAGE)).toBe(0);
   expect(costOf({ ...FREE, input: 1_000_000 }, { ...NO_USAGE, input: 7 })).toBe(7);
 });
 
-it("a cost is exact and rounded up once, past 2^53 too", () => {
+it("rounds an exact cost up once, also beyond 2^53", () => {
   fc.assert(fc.property(prices, usages, (p, u) => costOf(p, u) === exact(p, u)));
   const huge = { ...NO_USAGE, input: 999_999_999, output: 999_999_999 };
   const dear = { ...FREE, input: 999_999_999, output: 999_999_999 };
   expect(costOf(dear, huge)).toBe(exact(dear, huge));
 });
 
-it("more tokens never cost less, reasoning alone costs nothing more", () => {
+it("never charges less for more tokens, and nothing more for reasoning", () => {
   fc.assert(
     fc.property(prices, usages, fc.nat(1000), (price, usage, more) => {
       for (const field of ["input", "cacheRead", "cacheWrite", "output"] as const) {
@@ -58,7 +58,7 @@ it("more tokens never cost less, reasoning alone costs nothing more", () => {
   );
 });
 
-it("splitting a request in two costs the same or one micro more", () => {
+it("charges at most one micro-credit more for a request split in two", () => {
   fc.assert(
     fc.property(prices, usages, usages, (price, a, b) => {
       const both = {
@@ -73,7 +73,7 @@ it("splitting a request in two costs the same or one micro more", () => {
   );
 });
 
-it("a cost past the safe integers, or tokens that are none, are a bug", () => {
+it("throws for a cost beyond the safe integers and for invalid token counts", () => {
   const dear = { ...FREE, input: Number.MAX_SAFE_INTEGER };
   expect(() => costOf(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
   for (const input of [-1, 0.5, Number.NaN]) {
@@ -81,7 +81,7 @@ it("a cost past the safe integers, or tokens that are none, are a bug", () => {
   }
 });
 
-it("a markup is never below its percent and at most one micro above", () => {
+it("adds a markup of at least its percentage and at most one micro-credit more", () => {
   fc.assert(
     fc.property(prices, fc.nat(1000), (price, percent) => {
       const marked = withMarkup(price, percent);
@@ -93,7 +93,7 @@ it("a markup is never below its percent and at most one micro above", () => {
   );
 });
 
-it("a long prompt has its own price from the first token above the limit", () => {
+it("applies the long-prompt price from the first token above the limit", () => {
   const price = { ...FREE, input: 1 };
   const long = { ...FREE, input: 2 };
   const route = { provider: "p", upstreamId: "m", price };

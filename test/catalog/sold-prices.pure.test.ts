@@ -111,16 +111,19 @@ const PRICES: readonly Row[] = [
   ],
 ];
 
-describe("prices to the micro:", () => {
-  it.each(PRICES)("%s", (_what, region, [model, provider, promptTokens], prices) => {
-    const { models } = catalogOf({ REGION: region }, liveIn(region));
-    const route = models.get(model)?.routes.find((one) => one.provider === provider);
-    if (route === undefined) throw new Error("not sold");
-    const [input, cached, cacheWrite, output] = prices;
-    expect(priceAt(route, promptTokens)).toEqual({ input, cached, cacheWrite, output });
-  });
+describe("sold prices", () => {
+  it.each(PRICES)(
+    "match to the micro-credit: %s",
+    (_what, region, [model, provider, promptTokens], prices) => {
+      const { models } = catalogOf({ REGION: region }, liveIn(region));
+      const route = models.get(model)?.routes.find((one) => one.provider === provider);
+      if (route === undefined) throw new Error("not sold");
+      const [input, cached, cacheWrite, output] = prices;
+      expect(priceAt(route, promptTokens)).toEqual({ input, cached, cacheWrite, output });
+    },
+  );
 
-  it("a provider with both promises is called under its region's own, in whichever order it has them", () => {
+  it("follow the region's own promise for a provider with two, in either order", () => {
     for (const regions of [["us", "global"] as const, ["global", "us"] as const]) {
       const { models } = catalogOf({ REGION: "us" }, [{ id: "anthropic", regions }]);
       expect(models.get("anthropic/claude-opus-5.5")?.routes[0]?.price.input).toBe(4_400_000);
@@ -128,7 +131,7 @@ describe("prices to the micro:", () => {
     }
   });
 
-  it("a relaxed EU pays the list price on a global host, and keeps a provider's own one", () => {
+  it("follow the list price on a global host in a relaxed EU, but a provider's own price there", () => {
     const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
     expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);

@@ -13,11 +13,11 @@ const varsOf = ({ region, residency }: (typeof WORLDS)[number]) => ({
   RESIDENCY: residency,
 });
 
-describe.each(WORLDS)("with everything live in $region, $residency", (world) => {
+describe.each(WORLDS)("routes in $region, $residency, with all providers", (world) => {
   const { models } = catalogOf(varsOf(world), liveIn(world.region));
   const allowed = allowedTags(configWith(varsOf(world)));
 
-  it("every route may run on a host that this region allows and the provider has", () => {
+  it("run on a host that the region allows and the provider has", () => {
     const hosts = liveIn(world.region).flatMap(({ regions }) => regions);
     expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
     for (const { id, routes } of models.values()) {
@@ -33,7 +33,7 @@ describe.each(WORLDS)("with everything live in $region, $residency", (world) => 
     }
   });
 
-  it("no model or route is missing that could run here, and the order is the catalog's", () => {
+  it("include every usable model and route, in the catalog's order", () => {
     for (const entry of CATALOG) {
       const wanted = entry.routes.filter(({ provider, regions }) =>
         liveIn(world.region)
@@ -47,7 +47,7 @@ describe.each(WORLDS)("with everything live in $region, $residency", (world) => 
     }
   });
 
-  it("a model is what the best of its routes is, and limits name only what is below it", () => {
+  it("define a model by its best route, and limits only below it", () => {
     for (const { context, maxOutput, abilities, routes } of models.values()) {
       expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
       expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
@@ -66,7 +66,7 @@ describe.each(WORLDS)("with everything live in $region, $residency", (world) => 
   });
 });
 
-it("the EU, strict, sells Claude, GPT, Gemini and Mistral, and nothing of a host without a promise", () => {
+it("include Claude, GPT, Gemini and Mistral in a strict EU, and no host without a promise", () => {
   const { models } = catalogOf({}, liveIn("eu"));
   const providers = new Set(
     [...models.values()].flatMap(({ routes }) => routes.map((r) => r.provider)),
@@ -78,7 +78,7 @@ it("the EU, strict, sells Claude, GPT, Gemini and Mistral, and nothing of a host
   );
 });
 
-it("every model can be sold somewhere: none is there for nobody", () => {
+it("include every model in at least one region", () => {
   const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveIn(world.region)));
   const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
   expect(CATALOG.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
@@ -101,8 +101,8 @@ const ownModel = (id: string, upstream: string) => ({
 /** As much again as the cap is held for reasoning, and so many tokens where that is less. */
 const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
 
-describe("what a route lacks", () => {
-  it("an operator's provider falls short as hosts of its profile do", () => {
+describe("a route's limits", () => {
+  it("follow the profile for an operator's provider", () => {
     const sold = catalogOf(
       {
         PROVIDERS: JSON.stringify([
@@ -119,7 +119,7 @@ describe("what a route lacks", () => {
     expect(sold.get("mine/quick")?.routes[0]?.limits).toBeUndefined();
   });
 
-  it("n above 1 is for those who take it; xAI's reasoning is not bound by the cap", () => {
+  it("exclude n above 1 where unsupported, and xAI's reasoning from the cap", () => {
     for (const [id, provider] of [
       ["anthropic/claude-opus-5.5", "anthropic"],
       ["anthropic/claude-opus-5.5", "bedrock"],
@@ -134,7 +134,7 @@ describe("what a route lacks", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("counts a route's limits among active routes: alone, the lesser route is the model", () => {
+  it("count among active routes, so that a lesser route alone defines the model", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,
@@ -145,7 +145,7 @@ describe("what a route lacks", () => {
     expect(llama?.routes.map(({ limits }) => limits)).toEqual([{ choices: 1 }]);
   });
 
-  it("holds for an operator's route to a built-in provider too", () => {
+  it("apply to an operator's route of a built-in provider too", () => {
     const own = {
       id: "own/claude",
       kind: "chat",
@@ -161,7 +161,7 @@ describe("what a route lacks", () => {
   });
 });
 
-it("thinking has a floor at Claude 4.5 alone", () => {
+it("set a minimum for thinking for Claude 4.5 only", () => {
   const { models } = catalogOf({ REGION: "us" }, liveIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],

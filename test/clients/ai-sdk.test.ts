@@ -102,14 +102,17 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
     ),
   );
 
-  it.each(cases)("$door, $id, streamed: $streamed", async ({ make, id, streamed }) => {
-    expect(await talk(packages, { model: make(id), streamed })).toEqual(HELD);
-  });
+  it.each(cases)(
+    "completes the conversation at $door, $id, streamed: $streamed",
+    async ({ make, id, streamed }) => {
+      expect(await talk(packages, { model: make(id), streamed })).toEqual(HELD);
+    },
+  );
 
   describe.each(["sandbox/agent", GPT, CLAUDE])("responses, %s", (id) => {
     const model = () => openai(own())(id);
 
-    it.each([false, true])("told to keep nothing, streamed: %s", async (streamed) => {
+    it.each([false, true])("works with store: false, streamed: %s", async (streamed) => {
       const more = { providerOptions: { openai: { store: false } } };
       expect(await talk(packages, { model: model(), streamed, more })).toEqual(HELD);
     });

@@ -28,7 +28,7 @@ const tools: Anthropic.Tool[] = [
   },
 ];
 
-it("messages, charged", async () => {
+it("creates a message and charges it", async () => {
   const before = await at.balance();
   const message = await client().messages.create(asked);
   expect(textOf(message)).toContain("Hello from a client");
@@ -69,7 +69,7 @@ it.each([
   ["a text", asked],
   ["thoughts", { ...asked, model: "sandbox/think" }],
   ["a call", { ...asked, tools, tool_choice: { type: "any" as const } }],
-])("%s is of its types to the field, whole and streamed", async (_, question) => {
+])("matches the SDK's types for %s, as JSON and streamed", async (_, question) => {
   const { content } = typed.message(await client().messages.create(question));
   const kinds = new Set<string>();
   for await (const event of await client().messages.create({ ...question, stream: true })) {
@@ -79,14 +79,14 @@ it.each([
   expect([...kinds]).toEqual([...new Set(content.map(({ type }) => type))]);
 });
 
-it("a stream, gathered by the SDK's own helper", async () => {
+it("streams with the SDK's helper", async () => {
   const stream = client().messages.stream(asked);
   const parts: string[] = [];
   stream.on("text", (part) => parts.push(part));
   expect(textOf(await stream.finalMessage())).toBe(parts.join(""));
 });
 
-it("a tool is called, and its result goes back", async () => {
+it("calls a tool and accepts its result", async () => {
   const first = await client().messages.create({ ...asked, tools, tool_choice: { type: "any" } });
   const use = first.content.find((block) => block.type === "tool_use");
   expect(use?.name).toBe("get_weather");
@@ -121,7 +121,7 @@ it.each([false, true])(
   },
 );
 
-it("count_tokens is free", async () => {
+it("counts tokens at no cost", async () => {
   const before = await at.balance();
   const { input_tokens: tokens } = await client().messages.countTokens({
     model: asked.model,
@@ -131,7 +131,7 @@ it("count_tokens is free", async () => {
   expect(await at.balance()).toBe(before);
 });
 
-it("asks once where no money is left, and reads our code and numbers", async () => {
+it("sends one request without credits, and reads our code and numbers", async () => {
   let requests = 0;
   const poor = new Anthropic({
     apiKey: await at.keyOf({ credits: 0 }),
@@ -149,7 +149,7 @@ it("asks once where no money is left, and reads our code and numbers", async () 
   expect(requests).toBe(1);
 });
 
-it("errors of its own classes", async () => {
+it("throws the SDK's own error classes", async () => {
   const { messages } = client();
   await expect(messages.create({ ...asked, model: "sandbox/none" })).rejects.toBeInstanceOf(
     NotFoundError,

@@ -32,9 +32,9 @@ const COST = 12 + 3 * 2;
 
 it.each([
   ["in mid-stream", events],
-  ["before its first word", [...events.slice(0, 1), ...events.slice(-1)]],
+  ["before any output", [...events.slice(0, 1), ...events.slice(-1)]],
 ])(
-  "codex exec: a failure that was charged, %s, is asked and paid for once, and ends the turn",
+  "sends and charges a codex exec request once after a charged failure %s, and ends the turn",
   async (_, said) => {
     const asked: string[] = [];
     host.script(({ path }, response) => {

@@ -115,7 +115,7 @@ afterAll(() => {
   removeDirectory(tools);
 });
 
-it("there are blocks of each client that is installed", () => {
+it("contains blocks of each installed client", () => {
   const counted = Map.groupBy(blocks, ({ name }) => name);
   const each = [...counted].map(([name, own]) => [name, own.length]);
   expect(Object.fromEntries(each)).toEqual(RUN);

@@ -29,10 +29,10 @@ const CALL = 'call get_weather {"city":"Paris"}';
 describe.each([
   ["7", OpenAI],
   ["6", OpenAI6 as unknown as typeof OpenAI],
-])("openai %s where answers are kept", (_, Client) => {
+])("openai %s with stored responses", (_, Client) => {
   const client = () => new Client({ apiKey: key, baseURL: at.baseUrl, maxRetries: 0 });
 
-  it("goes on by previous_response_id with a tool, streamed too, reads, lists and deletes", async () => {
+  it("continues by previous_response_id with a tool, streamed too, reads, lists and deletes", async () => {
     const { responses } = client();
     const first = await responses.create({ model: "sandbox/agent", input: CALL, tools });
     const call = first.output.find((item) => item.type === "function_call");
@@ -82,7 +82,7 @@ describe.each([
   });
 });
 
-it("OpenAI's Agents SDK chains its answers", async () => {
+it("chains responses in OpenAI's Agents SDK", async () => {
   setTracingDisabled(true);
   setOpenAIAPI("responses");
   setDefaultOpenAIClient(new OpenAI({ apiKey: key, baseURL: at.baseUrl, maxRetries: 0 }) as never);

@@ -10,7 +10,7 @@ const at = await makersGateway();
 const client = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
 const hello = [{ role: "user" as const, content: "Hello from a client" }];
 
-it("chat, and what it cost", async () => {
+it("completes a chat, and reads its cost", async () => {
   const before = await at.balance();
   const { data, response } = await client()
     .chat.completions.create({ model: "sandbox/echo", messages: hello })
@@ -19,7 +19,7 @@ it("chat, and what it cost", async () => {
   expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
 });
 
-it("a stream, gathered by the SDK's own helper", async () => {
+it("streams with the SDK's helper", async () => {
   const runner = client().chat.completions.stream({
     model: "sandbox/echo",
     messages: hello,
@@ -31,7 +31,7 @@ it("a stream, gathered by the SDK's own helper", async () => {
   expect((await runner.totalUsage()).total_tokens).toBeGreaterThan(0);
 });
 
-it("parse: an answer of the schema", async () => {
+it("parses a response of the schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { choices } = await client().chat.completions.parse({
     model: "sandbox/echo",
@@ -41,7 +41,7 @@ it("parse: an answer of the schema", async () => {
   expect(City.parse(choices[0]?.message.parsed)).toBeTruthy();
 });
 
-it("runTools: the tool is called and the loop ends", async () => {
+it("calls a tool with runTools, and ends the loop", async () => {
   let calls = 0;
   const runner = client().chat.completions.runTools({
     model: "sandbox/echo",
@@ -66,7 +66,7 @@ it("runTools: the tool is called and the loop ends", async () => {
   expect(calls).toBe(1);
 });
 
-it("embeddings, models, and errors of its own classes", async () => {
+it("embeds, lists models, and throws the SDK's own error classes", async () => {
   const { data } = await client().embeddings.create({ model: "sandbox/embed", input: ["a", "b"] });
   expect(data.map(({ embedding }) => embedding.length)).toEqual([256, 256]);
   const names = [];
@@ -82,7 +82,7 @@ it("embeddings, models, and errors of its own classes", async () => {
   await expect(client("svc_sk_none").models.list()).rejects.toBeInstanceOf(AuthenticationError);
 });
 
-it("responses: an answer, and what it cost", async () => {
+it("creates a response, and reads its cost", async () => {
   const before = await at.balance();
   const { data, response } = await client()
     .responses.create({ model: "sandbox/echo", input: "Hello from a client" })
@@ -91,7 +91,7 @@ it("responses: an answer, and what it cost", async () => {
   expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
 });
 
-it("responses: a stream, gathered by the SDK's own helper, which checks the order of events", async () => {
+it("streams a response with the SDK's helper, which checks the event order", async () => {
   const stream = client().responses.stream({ model: "sandbox/echo", input: "Hello from a client" });
   let text = "";
   stream.on("response.output_text.delta", ({ delta }) => (text += delta));
@@ -101,7 +101,7 @@ it("responses: a stream, gathered by the SDK's own helper, which checks the orde
   expect(whole.usage?.total_tokens).toBeGreaterThan(0);
 });
 
-it("responses: parse gives an answer of the schema", async () => {
+it("parses a Responses output of the schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { output_parsed: parsed } = await client().responses.parse({
     model: "sandbox/echo",
@@ -111,7 +111,7 @@ it("responses: parse gives an answer of the schema", async () => {
   expect(City.parse(parsed)).toBeTruthy();
 });
 
-it("responses: a loop of tools by hand, in JSON and as a stream", async () => {
+it("loops with tools over Responses, as JSON and as a stream", async () => {
   const tools: OpenAI.Responses.Tool[] = [
     {
       type: "function",
@@ -138,7 +138,7 @@ it("responses: a loop of tools by hand, in JSON and as a stream", async () => {
   expect(second.output_text).toBeTruthy();
 });
 
-it("responses: errors are of its own classes", async () => {
+it("throws the SDK's own error classes for Responses", async () => {
   const ask = { model: "sandbox/echo", input: "x" };
   await expect(
     client().responses.create({ ...ask, previous_response_id: "resp_1" }),
@@ -221,16 +221,16 @@ describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, 
     [false, true].map((streamed) => ({ model, streamed })),
   );
 
-  it.each(cases)("chat, $model, streamed: $streamed", async (asking) => {
+  it.each(cases)("completes a chat, $model, streamed: $streamed", async (asking) => {
     expect(await chat({ own: own(), ...asking })).toEqual(HELD);
   });
 
-  it.each(cases)("responses, $model, streamed: $streamed", async (asking) => {
+  it.each(cases)("completes responses, $model, streamed: $streamed", async (asking) => {
     expect(await responses({ own: own(), ...asking })).toEqual(HELD);
   });
 
   it.each(cases)(
-    "responses by the id of the one before, $model, streamed: $streamed",
+    "continues responses by the previous ID, $model, streamed: $streamed",
     async (asking) => {
       const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
       await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });

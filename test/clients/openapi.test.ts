@@ -85,11 +85,11 @@ beforeAll(async () => {
   writeFileSync(path.join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions }));
 });
 
-it("openapi-typescript's types and the console's agree on every call, and take what was really asked and answered", async () => {
+it("matches openapi-typescript's types with the console's and recorded exchanges", async () => {
   expect(await compiled()).toBe("");
 });
 
-it("openapi-fetch calls every operation of customers, and each answers as the document says", async () => {
+it("calls every customer operation with openapi-fetch, with documented results", async () => {
   const ids = new Map([["/v1/models", "smart"]]);
   const filled = (parameter: string, of: string): string =>
     ids.get(of.split(`/{${parameter}`)[0] ?? "") ?? "missing";
@@ -168,7 +168,7 @@ function remember(
   if (made !== undefined) ids.set(of === "/v1/chat/completions" ? "/v1/generations" : of, made);
 }
 
-it("a field that the document names otherwise is found", async () => {
+it("detects a renamed field of the document", async () => {
   const renamed = text.replaceAll('"available_micro"', '"left_micro"');
   expect(renamed).not.toBe(text);
   writeFileSync(path.join(directory, "types.ts"), apiTypes(renamed));

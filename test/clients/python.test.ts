@@ -38,16 +38,19 @@ beforeAll(async () => {
 }, LONG_MS);
 afterAll(() => removeDirectory(directory));
 
-it("the documents have blocks in Python", () => {
+it("includes blocks in Python", () => {
   expect(examples.length).toBeGreaterThanOrEqual(3);
 });
 
-it.for(examples)("the block in Python at $at answers as it says", async (example, { skip }) => {
-  skip(missing !== "", missing);
-  // Started over a socket, as Node does, bash reads ~/.bashrc, which may put another python3 first.
-  const { stdout } = await run("bash", ["--norc", "-c", example.text], { env: environment() });
-  expect(hasShape(stdout, example.answer), stdout).toBe(true);
-});
+it.for(examples)(
+  "prints the documented output of the Python block at $at",
+  async (example, { skip }) => {
+    skip(missing !== "", missing);
+    // Started over a socket, as Node does, bash reads ~/.bashrc, which may put another python3 first.
+    const { stdout } = await run("bash", ["--norc", "-c", example.text], { env: environment() });
+    expect(hasShape(stdout, example.answer), stdout).toBe(true);
+  },
+);
 
 /** Going on by the id of the answer before, where it is kept and where it is not. */
 const CHAINED = ["chained", "chained to none"];
@@ -73,7 +76,7 @@ const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };
 
 it.for(PROGRAMS)(
-  "$program, $major: three turns with a tool",
+  "completes three turns with a tool: $program, $major",
   { timeout: LONG_MS },
   async (one, { skip }) => {
     skip(missing !== "", missing);

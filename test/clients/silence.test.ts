@@ -60,7 +60,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
   Codex: async () => (await codexTexts(at, { prompt: SAID, model })).join(""),
 };
 
-describe("silence in the midst of a Responses stream", () => {
+describe("silence within a Responses stream", () => {
   it("fills silence with comments, then with events unknown to the SDK's types", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });

@@ -34,7 +34,7 @@ const DOCUMENT = {
   },
 };
 
-it("an OpenAPI document's schemas and calls are types", () => {
+it("converts an OpenAPI document's schemas and calls to types", () => {
   expect(apiTypes(JSON.stringify(DOCUMENT)).split("\n").slice(1)).toEqual([
     'export type Thing = { id: string | null; kinds: readonly ("a" | "b")[]; "odd-name"?: true | null; prices?: { [name: string]: number } };',
     "export type Calls = {",

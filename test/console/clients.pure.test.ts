@@ -71,7 +71,7 @@ function inShell(address: string, ending: string, key: string): RegExp {
   );
 }
 
-describe("the blocks of the console's page Connect, made from the page about clients", () => {
+describe("the Connect page's blocks", () => {
   const clients = clientsIn(PAGE);
   const codeOf = (name: string): string =>
     clients
@@ -80,18 +80,18 @@ describe("the blocks of the console's page Connect, made from the page about cli
       .map(({ text }) => text)
       .join("\n\n");
 
-  it("cover every client, each tested with an address and a key below", () => {
+  it("include every client, each tested below with an address and a key", () => {
     expect(clients.map(({ name }) => name)).toEqual(SET.map(([name]) => name));
   });
 
   it.each(SET.map(([name, ...says]) => ({ name, says })))(
-    "$name: its address is this region's and its key the reader's",
+    "contain this region's address and the reader's key for $name",
     ({ name, says }) => {
       for (const pattern of says) expect(codeOf(name)).toMatch(pattern);
     },
   );
 
-  it("read nothing from a shell that they do not set, and name no other address", () => {
+  it("use no undefined shell variable, and no other address", () => {
     for (const { name } of clients) {
       const code = codeOf(name);
       expect(code, name).not.toMatch(
@@ -107,7 +107,7 @@ describe("the blocks of the console's page Connect, made from the page about cli
     }
   });
 
-  it("install what they start, write its file, and say how that is undone", () => {
+  it("install what they start, write its file, and explain how to undo it", () => {
     for (const { name, parts } of clients) {
       const blocks = parts.filter(({ kind }) => kind === "code").map(({ text }) => text);
       for (const block of blocks) expect(block, name).toMatch(/^(?:npm|pip) install \S|^curl /m);
@@ -119,7 +119,7 @@ describe("the blocks of the console's page Connect, made from the page about cli
     }
   });
 
-  it("name a model of the client's own maker where one is sold, else the alias", () => {
+  it("name a model of the client's own author if it is sold, otherwise the alias", () => {
     const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
     const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
     expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");
@@ -132,7 +132,7 @@ describe("the blocks of the console's page Connect, made from the page about cli
     }
   });
 
-  it("have words without markdown, and nothing that a block prints", () => {
+  it("contain text without Markdown or output of a block", () => {
     for (const { name, parts } of clients) {
       const words = parts.filter(({ kind }) => kind === "text").map((part) => part.text);
       for (const word of words) expect(word, name).not.toMatch(/`|\]\(/);
@@ -141,7 +141,7 @@ describe("the blocks of the console's page Connect, made from the page about cli
   });
 });
 
-it("a request is copied for the shell with its quotes, and for Python as JSON in a string", () => {
+it("copies a request with quotes for the shell, and as a JSON string for Python", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
   const [curl, python] = copiesOf(body, ORIGIN);
   const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
@@ -153,7 +153,7 @@ it("a request is copied for the shell with its quotes, and for Python as JSON in
 const versionsOf = (row: string): string[] => row.match(/\b\d+\.\d+\b/g) ?? [];
 const minor = (version: string): string => version.split(".", 2).join(".");
 
-describe("the table of what is run at every merge", () => {
+describe("the table of tested clients", () => {
   const [table = ""] = PAGE.split("npm run test:clients");
   const rowOf = (name: string): string =>
     table.split("\n").find((line) => line.startsWith(`| [${name}]`)) ?? "";
@@ -178,7 +178,7 @@ describe("the table of what is run at every merge", () => {
     ["Codex", /^@openai\/codex$/, null],
   ];
 
-  it.each(ROWS)("%s: the versions that are installed there", (row, js, python) => {
+  it.each(ROWS)("shows the installed versions of %s", (row, js, python) => {
     const used = [
       ...installed.filter(([name]) => js?.test(name) === true),
       ...inPython.filter(([name]) => name === python),

@@ -3,7 +3,7 @@ import { colorsOf } from "../../src/console/browser/state/colors.ts";
 
 const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo", "mistral/small"];
 
-it("a name has its color whatever else is in the picture, and no two of a picture share one", () => {
+it("gives a name the same color in every chart, and no two of a chart the same", () => {
   for (const name of NAMES) {
     expect(colorsOf([name, "other"])(name)).toBe(colorsOf([name, ...NAMES])(name));
   }

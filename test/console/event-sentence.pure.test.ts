@@ -15,7 +15,7 @@ const said = (
   actor: Event["actor"] = SYSTEM,
 ): string => sentenceOf({ id: "evt_1", type, created_at: "", actor, subject, data }, nameOf);
 
-it("an event is a sentence with its amounts and names", () => {
+it("describes an event in a sentence with amounts and names", () => {
   const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };
   expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
     "admin (operator) added $40.00: invoice 62; balance $93.84.",
@@ -59,7 +59,7 @@ it("names former members and shows no JSON", () => {
   );
 });
 
-it("every type has its sentence, also where its data was cut to nothing", () => {
+it("describes every type, also with empty data", () => {
   for (const [type] of EVENT_TYPES) {
     for (const data of [{}, { left_out: ["data"] }]) {
       const sentence = said(type, "subject", data, KEY);

@@ -14,7 +14,7 @@ import {
 
 const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, "").replace("−", "-"));
 
-describe("money", () => {
+describe("an amount of money", () => {
   it.each([
     [12_400_000, "$12.40", "$12.40"],
     [12, "$0.000012", "$0.000012"],
@@ -26,11 +26,11 @@ describe("money", () => {
     [123_456, "$0.12", "$0.13"],
     [12_400_500_000, "$12,400.50", "$12,400.50"],
     [-1_239_999, "−$1.24", "−$1.23"],
-  ])("%i micros are %s of what is left and %s of what was spent", (micros, kept, gone) => {
+  ])("shows %i micro-credits as %s available and %s spent", (micros, kept, gone) => {
     expect([left(micros), spent(micros)]).toEqual([kept, gone]);
   });
 
-  it("never shows an amount as nothing or better than it is, and stays within a tenth", () => {
+  it("never appears as zero or better than it is, within a tenth", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [dollarsOf(left(micros)) * 1e6, dollarsOf(spent(micros)) * 1e6];
@@ -42,7 +42,7 @@ describe("money", () => {
     );
   });
 
-  it("says all of an amount to who points at it", () => {
+  it("appears exactly in its tooltip", () => {
     expect(inMicros(12_345_678)).toBe("12,345,678 micro-credits ($12.345678)");
     expect([1_074, 12_345_678, 0, 374.25].map(exact)).toEqual([
       "$0.001074",
@@ -54,22 +54,22 @@ describe("money", () => {
   });
 });
 
-describe("counts", () => {
+describe("a count", () => {
   it.each([
     [0, "0"],
     [999, "999"],
     [12_499, "12.4k"],
     [999_999, "999k"],
     [3_190_000, "3.1M"],
-  ])("%i tokens are %s", (count, text) => {
+  ])("shows %i tokens as %s", (count, text) => {
     expect(short(count)).toBe(text);
   });
 
-  it("stand in groups of three", () => {
+  it("appears in groups of three digits", () => {
     expect([grouped(1_204), grouped(1_000_000), grouped(12)]).toEqual(["1,204", "1,000,000", "12"]);
   });
 
-  it("a share is never nothing or all when it is not", () => {
+  it("shows a share as 0 % or 100 % only if exact", () => {
     expect([0, 0.004, 0.126, 0.996, 1].map(percent)).toEqual(["0%", "<1%", "13%", ">99%", "100%"]);
   });
 });

@@ -22,7 +22,7 @@ function shapeOfValues(values: readonly (number | null)[], unit: Unit = "spend")
 const part = (slot: number) => ({ label: String(slot), slot, values: [6e6, 4e6] });
 
 describe("a chart's axis", () => {
-  it("has two to six different ticks in one unit, with equal digits, from $0.000001 to $250,000", () => {
+  it("shows two to six ticks in one unit with equal digits, from $0.000001 to $250,000", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 250_000_000_000 }),
@@ -114,7 +114,7 @@ describe("the colors of series", () => {
   const tokens = readFileSync("src/console/browser/tokens.css", "utf8");
   const pair = (name: string): readonly string[] =>
     new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(tokens)?.slice(1) ?? [];
-  it.each([0, 1, 2, 3, 4, 5, "other"])("have a contrast of 3:1 on the surface: %s", (slot) => {
+  it.each([0, 1, 2, 3, 4, 5, "other"])("contrast by 3:1 with the surface: %s", (slot) => {
     for (const scheme of [0, 1]) {
       const [color = "", surface = ""] = [pair(`series-${slot}`)[scheme], pair("surface")[scheme]];
       const [dark = 0, light = 0] = [luminance(color), luminance(surface)].toSorted(

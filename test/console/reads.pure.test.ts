@@ -14,22 +14,22 @@ const SOURCES = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" })
 /** Looks at what was read last without what stands beside it. */
 const BARE = /\.latest\b|\blatest\s*[,}:]/;
 
-describe("every place of a read shows its value, a skeleton, its age, or its failure with another try", () => {
+describe("a read in the console", () => {
   it.each(SOURCES.filter(([file]) => !OWN.has(file)))(
-    "%s shows reads by Shown and Inline, or names what is beside another",
+    "shows value, skeleton, age or failure through Shown or Inline in %s",
     (_file, text) => {
       expect(text.split("\n").filter((line) => BARE.test(line))).toEqual([]);
     },
   );
 
-  it("never treats a secondary read as a place of its own", () => {
+  it("gets no place of its own if it is secondary", () => {
     const drawn = SOURCES.flatMap(([file, text]) =>
       [...text.matchAll(/\{beside\([^)]*\)[^}]*&&/g)].map(([found]) => `${file}: ${found}`),
     );
     expect(drawn).toEqual([]);
   });
 
-  it("would see one", () => {
+  it("fails this test if it is shown directly", () => {
     expect(BARE.test("const rows = useRead(x).latest?.rows")).toBe(true);
     expect(BARE.test("const { latest, at } = useRead(x)")).toBe(true);
     expect(BARE.test("the latest of them")).toBe(false);

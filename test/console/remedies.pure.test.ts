@@ -10,7 +10,7 @@ const WITHOUT = new Set([
   "service_unavailable",
 ]);
 
-it("has a remedy for each documented conflict and limit", () => {
+it("includes a remedy for each documented conflict and limit", () => {
   const docs = readFileSync("docs/errors.md", "utf8");
   const codes = docs.split(/^#+ /m).flatMap((section) => {
     const [heading = "", ...lines] = section.split("\n");

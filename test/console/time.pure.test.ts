@@ -16,7 +16,7 @@ const row = (day: string, cost: number, group: string | null = "m"): DayRow => {
   return { day, group, requests: 1, ...tokens, cost_micro: cost };
 };
 
-describe("time", () => {
+describe("a time in the console", () => {
   it.each([
     ["2026-11-22T11:59:58Z", "just now"],
     ["2026-11-22T11:59:20Z", "40 s ago"],
@@ -25,7 +25,7 @@ describe("time", () => {
     ["2026-11-22T13:30:00Z", "in 1 h"],
     ["2026-11-20T12:00:00Z", "20 Nov"],
     ["2025-11-20T12:00:00Z", "20 Nov 2025"],
-  ])("%s is %s", (time, text) => {
+  ])("shows %s as %s", (time, text) => {
     expect(when(time, NOW)).toBe(text);
   });
 
@@ -35,11 +35,11 @@ describe("time", () => {
     expect(when(NOW - 60_000, NOW, true)).toBe("1 min ago");
   });
 
-  it("a request took what it took", () => {
+  it("shows a request's duration", () => {
     expect([85, 1_234, 12_345, 125_000].map(took)).toEqual(["85 ms", "1.23 s", "12.3 s", "2 min"]);
   });
 
-  it("days are UTC, with months before them", () => {
+  it("uses UTC days, and months before them", () => {
     expect(daysBetween("2026-02-27", "2026-03-01")).toEqual([
       "2026-02-27",
       "2026-02-28",
@@ -53,7 +53,7 @@ describe("time", () => {
   });
 });
 
-describe("spend", () => {
+describe("spend in the console", () => {
   it("stacks the largest groups and sums the others up", () => {
     const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
     const series = stacked([...rows, row("2026-11-22", 10, "a")], ["2026-11-21", "2026-11-22"], {
@@ -92,15 +92,15 @@ describe("spend", () => {
     ],
     ["at the pace of today it lasts about 2 days", [row("2026-11-22", 50)]],
     ["at the pace of the last 2 days it lasts more than two years", [row("2026-11-21", 0.1)]],
-  ])("says: %s", (text, rows) => {
+  ])("shows the runway: %s", (text, rows) => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
-  it("says when nothing is left", () => {
+  it("shows that nothing is left", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
   });
 
-  it("a quantile is a value that was seen, and a day without prompts has no share", () => {
+  it("returns an observed value as a quantile, and no share for a day without prompts", () => {
     expect([quantile([3, 1, 2], 0.5), quantile([3, 1, 2], 0.99), quantile([], 0.5)]).toEqual([
       2,
       3,

@@ -63,7 +63,7 @@ function ours(titles: readonly string[]): string[] {
   });
 }
 
-it("no title, label or button of the console has a word of our own", () => {
+it("uses no private term in a title, label or button of the console", () => {
   expect(SOURCES.length).toBeGreaterThan(30);
   const found = SOURCES.flatMap(({ name, text }) =>
     Object.entries(NOT_OURS).flatMap(([word, instead]) => {
@@ -74,7 +74,7 @@ it("no title, label or button of the console has a word of our own", () => {
   expect(found).toEqual([]);
 });
 
-it("a CSV's heads are the API's names, in no word of our own", () => {
+it("uses API names as a CSV's headers", () => {
   const heads = SOURCES.flatMap(({ text }) =>
     [...text.matchAll(/\[\s*(?:"([^"]+)"|`([^`]+)`),\s*\(/g)].map(
       ([, one, two]) => one ?? two ?? "",
@@ -85,7 +85,7 @@ it("a CSV's heads are the API's names, in no word of our own", () => {
   expect(ours(heads)).toEqual([]);
 });
 
-it("no heading, head of a table or field of the documents and the API reference is a word of our own", async () => {
+it("uses no private term in headings, table headers and fields of docs and API reference", async () => {
   const pages = [...readPages(), ...apiPages(await openApiText())].filter(
     ({ name }) => !name.startsWith("internals/"),
   );

@@ -63,7 +63,7 @@ describe("usage of a response", () => {
     expect(last.usage["cost"]).toBeGreaterThan(0);
   });
 
-  it("is absent from a stream with include: false", async () => {
+  it("doesn't appear in a stream with include: false", async () => {
     const body = { ...SAY, stream: true, usage: { include: false } };
     const chunks = chunksOf(await eventsOf(await chat(account.key, body)));
     expect(chunks.every(({ usage }) => usage === undefined)).toBe(true);

@@ -18,18 +18,18 @@ function metricsIn(text: string): string[] {
 
 const known = Object.values<Metric>(METRICS).map(({ name }) => name);
 
-it("rules and dashboard name metrics that there are, and every metric stands in one of them", () => {
+it("uses existing metrics in rules and dashboard, and every metric in one of them", () => {
   expect(metricsIn(RULES).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(DASHBOARD).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(RULES + DASHBOARD)).toEqual(known.toSorted());
 });
 
-it("the page of metrics has every metric, and none that is gone", () => {
+it("lists exactly the existing metrics on the metrics page", () => {
   const page = metricsIn(readPage("docs/metrics.md")).filter((name) => name !== "turnpike_eu");
   expect(page).toEqual(known.toSorted());
 });
 
-it("a histogram's buckets alone are asked for a quantile, and a counter is never shown as it is", () => {
+it("uses quantiles only of histogram buckets, and rates of counters", () => {
   const exprs = [
     ...[...RULES.matchAll(/expr: (.+)/g)].map(([, expr = ""]) => expr),
     ...[...DASHBOARD.matchAll(/"expr": "((?:[^"\\]|\\.)*)"/g)].map(([, expr = ""]) => expr),
@@ -48,7 +48,7 @@ it("a histogram's buckets alone are asked for a quantile, and a counter is never
   expect(wrong).toEqual([]);
 });
 
-it("every rule has a severity, a summary and a row that says what to do, and every row a rule", () => {
+it("gives every rule a severity, a summary and a documented action", () => {
   const rules = RULES.split(/^ {6}- alert: /m).slice(1);
   for (const rule of rules) {
     expect(rule).toMatch(/^ {8}expr: \S/m);
@@ -60,7 +60,7 @@ it("every rule has a severity, a summary and a row that says what to do, and eve
   expect(rows.toSorted()).toEqual(named.toSorted());
 });
 
-it("every alert of the log has a row that says what to do, and every row is an alert", () => {
+it("documents an action for exactly the log's alerts", () => {
   const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.startsWith("console/browser/"))
     .map((file) => read(path.join("src", file)));
@@ -82,7 +82,7 @@ it.each([
   "A region away",
   "A leaked operator's token",
   "A leaked KEY_SECRET",
-])("there is a runbook for it: %s", (title) => {
+])("has a runbook for %s", (title) => {
   const runbooks = readPage("docs/runbooks.md");
   const section = runbooks.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
   const parts = ["**Symptoms**", "\n1. ", "**Resolved when**"];

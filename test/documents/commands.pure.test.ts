@@ -45,7 +45,7 @@ function callsOf(cells: readonly string[]): string[] {
   });
 }
 
-it("docs/operate.md has every command once, and every call of operators", () => {
+it("lists every command and operators' call once in docs/operate.md", () => {
   const said = ROWS.flatMap(({ commands }) => commands);
   expect([...new Set(said)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
   const calls = new Set(ROWS.flatMap((row) => row.calls));
@@ -53,7 +53,7 @@ it("docs/operate.md has every command once, and every call of operators", () => 
   expect([...calls].toSorted()).toEqual(declared.toSorted());
 });
 
-it("docs/operate.md says of every command who may change by it", () => {
+it("lists each command's allowed roles in docs/operate.md", () => {
   const wrong = ROWS.flatMap(({ commands, who, calls }) => {
     const roles = OPERATOR_ENDPOINTS.filter(
       ({ method, path }) => method !== "GET" && calls.includes(`${method} ${path}`),

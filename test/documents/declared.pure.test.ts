@@ -28,7 +28,7 @@ const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding:
   .filter((name) => name.endsWith(".ts") && !name.startsWith("console/browser/"))
   .map((name): [string, string] => [name, readFileSync(path.join(ROOT, "src", name), "utf8")]);
 
-it("docs/keys.md says of every path who may ask it", () => {
+it("lists each path's allowed callers in docs/keys.md", () => {
   const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
     callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
   );
@@ -59,13 +59,13 @@ function ofLimited(
   return at.endsWith("/rotate") ? "itself" : "its own";
 }
 
-it("docs/idempotency.md names every path that takes an Idempotency-Key", () => {
+it("lists in docs/idempotency.md the paths that accept an Idempotency-Key", () => {
   const takes = OPERATIONS.filter(({ errors }) => errors.includes("idempotency_mismatch"));
   const said = rowsOf("docs/idempotency.md").flatMap(([what = ""]) => callsIn(what));
   expect(said.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
 });
 
-it("docs/configuration.md has every var and secret, each whole-number one with its default and range", () => {
+it("lists every var and secret in docs/configuration.md, with default and range", () => {
   const rows = rowsOf("docs/configuration.md");
   const read = new Set<string>();
   parseConfig(
@@ -100,14 +100,14 @@ it("docs/configuration.md has every var and secret, each whole-number one with i
   expect(said.toSorted()).toEqual(numbers.toSorted());
 });
 
-it("docs/webhooks.md has every event, and none that is not told", () => {
+it("lists exactly the emitted events in docs/webhooks.md", () => {
   const table = rowsOf("docs/webhooks.md").flatMap(([cell = ""]) =>
     [...cell.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, type = ""]) => type),
   );
   expect(table.toSorted()).toEqual(EVENT_TYPES.toSorted());
 });
 
-it("every header of ours stands in a page for clients", () => {
+it("documents every header of ours on a page for clients", () => {
   const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
   const headers = sources
@@ -268,7 +268,7 @@ function shown(name: string, value: number): string {
   return isBytes ? `${value / 1_048_576} MiB` : value.toLocaleString("en");
 }
 
-it("docs/limits.md shows each bound as src has it", () => {
+it("shows each bound in docs/limits.md as in src", () => {
   const rows = new Map(rowsOf("docs/limits.md").map(([what = "", most = ""]) => [what, most]));
   for (const [row, constants] of Object.entries(LIMITS)) {
     const parts = constants.map((constant) => {
@@ -281,7 +281,7 @@ it("docs/limits.md shows each bound as src has it", () => {
   }
 });
 
-it("every bound that a refusal names, or a body's schema has, stands in docs/limits.md", () => {
+it("lists in docs/limits.md every bound of an error or a schema", () => {
   const places =
     /(?:(?:[Aa]t most|more than|deeper than|over|from 0 to|1 to) \$\{|maxLength\(|maximum\(|bytesMax: )([A-Z_]+_MAX(?:_S)?)\b/g;
   const used = sources.flatMap(([file, text]) =>
@@ -299,13 +299,16 @@ it("every bound that a refusal names, or a body's schema has, stands in docs/lim
 
 const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
 
-it.each(REPEATED_LIMITS)("docs/%s.md says again what src has: %s", (page, before, constant) => {
-  const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
-  const [file = "", name = ""] = constant.split(" ");
-  expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
-});
+it.each(REPEATED_LIMITS)(
+  "states in docs/%s.md the same value as src: %s",
+  (page, before, constant) => {
+    const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
+    const [file = "", name = ""] = constant.split(" ");
+    expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
+  },
+);
 
-it("docs/console.md has every page of the rail, in its words", () => {
+it("lists every console page in docs/console.md by its label", () => {
   const source = readFileSync(path.join(ROOT, "src/console/browser/pages.ts"), "utf8");
   const pages = [...source.matchAll(/^ {4}title: "([^"]+)",$/gm)].map(([, title = ""]) => title);
   const said = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
@@ -313,7 +316,7 @@ it("docs/console.md has every page of the rail, in its words", () => {
   expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
 });
 
-it("docs/providers.md has a row of every host, with the variables that set it", () => {
+it("lists every provider in docs/providers.md with its variables", () => {
   const rows = new Map(
     rowsOf("docs/providers.md").map(([id = "", ...cells]) => [id, cells.join(" ")]),
   );

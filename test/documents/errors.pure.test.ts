@@ -19,7 +19,7 @@ function sectionOf(anchor: string): string {
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const page = readPage("docs/errors.md").replaceAll(/<!-- .*? -->\n\n/g, "");
 const anchors = anchorsOf(page);
-it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, rows) => {
+it.each(Object.entries(cases))("contains an anchor for %s in docs/errors.md", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
     expect(anchors).toContain(anchorOf(failure));
     const { status, type } = errorResponseOf(failure);
@@ -31,7 +31,7 @@ it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, ro
   }
 });
 
-it("docs/errors.md has an anchor for every code that a refusal is given where it is made", () => {
+it("contains an anchor in docs/errors.md for every code of an error", () => {
   const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
   const sources = files.filter(
     (name) => name.endsWith(".ts") && !name.startsWith("console/browser/"),
@@ -45,7 +45,7 @@ it("docs/errors.md has an anchor for every code that a refusal is given where it
   expect(codes.filter((code) => !anchors.has(code))).toEqual([]);
 });
 
-it("every error of docs/errors.md says its status and type, and stands in the row of that status", () => {
+it("shows status and type of every error in docs/errors.md, in the row of its status", () => {
   const headings = [...page.matchAll(/^### `(\w+)`$/gm)].map(([, anchor = ""]) => anchor);
   const wrong = headings.filter((anchor) => {
     const [, status] = /^(\d{3}), type `\w+`/.exec(sectionOf(anchor)) ?? [];

@@ -60,7 +60,7 @@ const NO_PARAMETERS = new Set([
   "cf-mitigated",
 ]);
 
-it("every header that the code reads of a request is a parameter of the document, and no other is", () => {
+it("documents exactly the request headers that the code reads as parameters", () => {
   const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
   const read = files
     .filter(
@@ -80,7 +80,7 @@ it("every header that the code reads of a request is a parameter of the document
   expect([...asked].toSorted()).toEqual([...new Set(told)].toSorted());
 });
 
-it("a page may read every header of an answer that the document names below /v1", () => {
+it("exposes every documented response header below /v1 to browsers", () => {
   const headers = new Headers();
   allowOrigin(headers, "https://app.example.com", null);
   const exposed = new Set(headers.get("access-control-expose-headers")?.split(", "));
@@ -96,7 +96,7 @@ it("a page may read every header of an answer that the document names below /v1"
   expect([...new Set(named)].filter((name) => !exposed.has(name))).toEqual([]);
 });
 
-it("every link leads to an operation and gives it all that its path holds", () => {
+it("links only to operations, with all their path parameters", () => {
   const links = operations.flatMap(({ responses }) =>
     Object.values(responses).flatMap((answer) => Object.values(answer.links ?? {})),
   );
@@ -108,7 +108,7 @@ it("every link leads to an operation and gives it all that its path holds", () =
   }
 });
 
-it("patterns are such as every language's tools take: no classes of Unicode, nothing that looks around", () => {
+it("contains only portable patterns: no Unicode classes or lookaround", () => {
   const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, one = ""]) => {
     return JSON.parse(one) as string;
   });
@@ -116,7 +116,7 @@ it("patterns are such as every language's tools take: no classes of Unicode, not
   expect(patterns.filter((one) => /\\p\{|\(\?[=!<]/.test(one))).toEqual([]);
 });
 
-it("every error of the document has its heading in docs/errors.md", () => {
+it("lists every error of the document as a heading in docs/errors.md", () => {
   const anchors = anchorsOf(readPage("docs/errors.md"));
   expect(ANCHORS.filter((anchor) => !anchors.has(anchor))).toEqual([]);
 });

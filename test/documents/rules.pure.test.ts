@@ -168,7 +168,7 @@ describe.skipIf(!HAS_PROMTOOL)(
   `the rules for Prometheus${HAS_PROMTOOL ? "" : ` (${NOT_INSTALLED})`}`,
   () => {
     it.each(OUTAGES.map((outage) => [outage.what, outage] as const))(
-      "alert within 10 minutes of %s, for as long as it lasts, and at most 10 minutes longer",
+      "alert within 10 minutes of %s, while it lasts and at most 10 minutes longer",
       (_what, outage) => {
         const directory = mkdtempSync(path.join(tmpdir(), "turnpike-rules-"));
         const file = path.join(directory, "test.json"); // JSON is YAML

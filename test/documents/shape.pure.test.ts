@@ -7,25 +7,25 @@ const ID = "req_0Vbc79IFeL5qpT8Q7zoitnNS";
 it.each([
   ["another key, id, time and number", `${KEY} ${ID} 12 ms`, `svc_sk_gbl_us_live_b ${ID} 3.5 ms`],
   ["JSON with other values, on many lines", '{"a":1,"b":["x"]}', '{\n  "a": 2,\n  "b": ["x"]\n}'],
-  ["an event with other values", 'data: {"a":1}\n\ndata: [DONE]', 'data: {"a":7}\ndata: [DONE]'],
+  ["an event with another value", 'data: {"a":1}\n\ndata: [DONE]', 'data: {"a":7}\ndata: [DONE]'],
   ["wider columns", "a   1\n-----\n", "a 22\n---"],
-  ["any lines where the page leaves some out", "a\nb\nc\nd", "a\n...\nd"],
-  ["no lines where the page may leave some out", "a\nd", "a\n...\nd"],
-])("accepts the shape of the answer: %s", (_what, printed, answer) => {
+  ["any lines where the page omits some", "a\nb\nc\nd", "a\n...\nd"],
+  ["no lines where the page may omit some", "a\nd", "a\n...\nd"],
+])("accepts the shape of the output: %s", (_what, printed, answer) => {
   expect(hasShape(printed, answer)).toBe(true);
 });
 
 it.each([
   ["another status", "HTTP/1.1 200 OK", "HTTP/1.1 201 OK"],
-  ["another status alone", "401", "200"],
-  ["a field more", '{"a":1,"b":2}', '{"a":1}'],
-  ["a field less", '{"a":1}', '{"a":1,"b":2}'],
+  ["only another status", "401", "200"],
+  ["an additional field", '{"a":1,"b":2}', '{"a":1}'],
+  ["a missing field", '{"a":1}', '{"a":1,"b":2}'],
   ["another type", '{"a":"1"}', '{"a":1}'],
   ["another word", '{"a":"balance"}', '{"a":"quota"}'],
-  ["another truth", '{"revoked":false}', '{"revoked":true}'],
-  ["a line more", "a\nb", "a"],
-  ["a line less", "a", "a\nb"],
+  ["another boolean", '{"revoked":false}', '{"revoked":true}'],
+  ["an additional line", "a\nb", "a"],
+  ["a missing line", "a", "a\nb"],
   ["nothing", "", "a"],
-])("rejects the shape of the answer: %s", (_what, printed, answer) => {
+])("rejects the shape of the output: %s", (_what, printed, answer) => {
   expect(hasShape(printed, answer)).toBe(false);
 });

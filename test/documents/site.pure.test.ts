@@ -141,7 +141,7 @@ const QUERIES = [
 ];
 
 it.each(QUERIES)(
-  "search finds $page for '$query' within the first $within",
+  "finds $page for '$query' within the first $within results",
   ({ query, page, within }) => {
     const found = search(entries, query, { audience: audienceOf(page) ?? "" });
     const hits = [...new Set(found.map(({ url }) => url.split("#")[0]))].slice(0, within);
@@ -152,11 +152,11 @@ it.each(QUERIES)(
   },
 );
 
-it("a search for nothing we know finds nothing", () => {
+it("finds nothing for an unknown word", () => {
   expect(search(entries, "xyzzyplugh")).toEqual([]);
 });
 
-it("no two pages have one title, and each stands in the tree of its audience once", () => {
+it("gives every page a unique title and one place in its audience's tree", () => {
   const titles = pages.map(({ markdown }) => /^# (.+)$/m.exec(markdown)?.[1]);
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   const placed = AUDIENCES.flatMap(([audience]) =>
@@ -166,7 +166,7 @@ it("no two pages have one title, and each stands in the tree of its audience onc
   expect(placed.toSorted()).toEqual(all.toSorted());
 });
 
-it("pages for customers have no word of the repository and no variable that a block does not set", () => {
+it("keeps repository terms and unset variables out of pages for customers", () => {
   const theirs = pages.filter(({ name }) => audienceOf(name) === "use" && name !== CHANGELOG);
   expect(theirs.length).toBeGreaterThan(10);
   for (const { name, markdown } of theirs) {
@@ -177,7 +177,7 @@ it("pages for customers have no word of the repository and no variable that a bl
   }
 });
 
-it("every page that moved is redirected from where it was", () => {
+it("redirects every page that moved", () => {
   const lines = redirectsOf(pages).trim().split("\n");
   expect(lines).toContain("/docs/errors /docs/use/errors 301");
   expect(lines).toContain("/docs/internals/decisions/ /docs/develop/decisions/ 301");
@@ -218,7 +218,7 @@ it("colors code without scripts or styles, and keeps each placeholder in one pie
   expect(highlighted('{"a": true}', "json")).toContain('<span class="t-constant">true</span>');
 });
 
-it("shows the files of the quickstart as they are", () => {
+it("shows the files of the quickstart unchanged", () => {
   const page = readPages().find(({ name }) => name === "quickstart")?.markdown ?? "";
   const shown = [...page.matchAll(/^```\w+ file: (\S+)\n([^]*?)^```$/gm)];
   expect(shown.map(([, file]) => file)).toEqual([
@@ -230,7 +230,7 @@ it("shows the files of the quickstart as they are", () => {
   }
 });
 
-it("the API reference has every field of every schema", () => {
+it("includes every field of every schema in the API reference", () => {
   const { paths, components } = JSON.parse(openApi) as {
     paths: object;
     components: { schemas: Readonly<Record<string, { properties?: object }>> };

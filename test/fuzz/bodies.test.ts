@@ -182,7 +182,7 @@ describe("a paid request", () => {
   );
 });
 
-describe("a body of another dialect", () => {
+describe("a body of another protocol", () => {
   it(
     `rejects a Messages body with 400, or makes it a chat at the same price, in ${runsOf("Messages bodies")} inputs`,
     { timeout: TIMEOUT_MS },

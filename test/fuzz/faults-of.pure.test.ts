@@ -28,7 +28,7 @@ describe("a fuzzer", () => {
     expect(FUZZERS.map(runsOf)).toSatisfy((all: number[]) => all.every(Number.isSafeInteger));
   });
 
-  it("finds nothing where nothing is", async () => {
+  it("finds nothing in sound code", async () => {
     expect(await faultsOf("messages of a peer", { ...numbers, check: isEven })).toBe("");
   });
 
@@ -39,7 +39,7 @@ describe("a fuzzer", () => {
     expect(report).toContain("too much");
   });
 
-  it.each<Met>(["accepted", "refused"])("that meets only what is %s fails", async (met) => {
+  it.each<Met>(["accepted", "refused"])("fails if it meets only %s inputs", async (met) => {
     const report = await faultsOf("messages of a peer", { ...numbers, check: () => met });
     expect(report).toMatch(/were accepted/);
   });
@@ -58,15 +58,15 @@ describe("the table of errors", () => {
     return faultOf(status ?? response.status, response.headers, body);
   };
 
-  it("holds an error of the interface", async () => {
+  it("contains an error of the interface", async () => {
     expect(await fault(same)).toBeNull();
   });
 
-  it.each(["message", "type", "param", "code"])("misses %s", async (name) => {
+  it.each(["message", "type", "param", "code"])("rejects an error without %s", async (name) => {
     expect(await fault((error) => ({ ...error, [name]: undefined }))).toContain("not the shape");
   });
 
-  it("holds no other type, code, field or status, and nothing of our insides", async () => {
+  it("rejects other types, codes, fields and statuses, and internal details", async () => {
     expect(await fault((error) => ({ ...error, type: "api_error" }))).toContain("no row");
     expect(await fault((error) => ({ ...error, code: "new" }))).toContain("no row");
     expect(await fault((error) => ({ ...error, hint: "x" }))).toContain("no row");
@@ -75,7 +75,7 @@ describe("the table of errors", () => {
     expect(await fault((error) => ({ ...error, message: "D1_ERROR: no" }))).toContain("insides");
   });
 
-  it("asks for the headers that belong to an error", async () => {
+  it("requires the headers of an error", async () => {
     const response = failureResponse({ kind: "overloaded" }, "req_");
     const text = await response.text();
     expect(faultOf(503, response.headers, text)).toBeNull();
@@ -84,9 +84,9 @@ describe("the table of errors", () => {
   });
 });
 
-describe("the second reader of JSON", () => {
+describe("the strict JSON reader", () => {
   it.each(["{}", '{"a":[1,-0.5e3,"\\u00e9",null,true]}', ' { "__proto__" : 1 } ', '{"a":{"a":1}}'])(
-    "takes %s",
+    "accepts %s",
     (text) => {
       expect(JSON.stringify(strictObject(text))).toBe(JSON.stringify(JSON.parse(text)));
     },
@@ -101,7 +101,7 @@ describe("the second reader of JSON", () => {
     '{"a":"\\ud800"}',
     "{}x",
     '{"a":1,}',
-  ])("does not take %s", (text) => {
+  ])("rejects %s", (text) => {
     expect(strictObject(text)).toBeUndefined();
   });
 });

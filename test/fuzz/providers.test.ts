@@ -89,7 +89,7 @@ function shownInput(one: Input): string {
 
 describe("a provider", () => {
   it(
-    `makes the same of any answer wherever it is cut, throws for none and tells nothing of ours, in ${runsOf("providers")} inputs`,
+    `returns the same however the response is split, never throws or leaks, in ${runsOf("providers")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isSound };

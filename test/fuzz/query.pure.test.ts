@@ -36,7 +36,7 @@ function urlOf(query: string, number: string, name: string): string {
 
 describe("a query string", () => {
   it(
-    `gets a 400, or gives a page or range of days within the bounds, in ${runsOf("query strings")} inputs`,
+    `causes a 400, or returns a page or range within bounds, in ${runsOf("query strings")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const names = fc.constantFrom("limit", "offset", "x");

@@ -92,7 +92,7 @@ function readTwice(bytes: Uint8Array, seed: number): Met {
 
 describe("a message between regions", () => {
   it(
-    `survives writing and reading, or is none, in ${runsOf("messages between regions")} inputs`,
+    `survives writing and reading, or is rejected, in ${runsOf("messages between regions")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = MESSAGES.map(({ seed }) => seed);
@@ -172,7 +172,7 @@ function isServed(mutation: Mutation): Met {
 
 describe("an operator's variable", () => {
   it(
-    `gets rejected by name, or every model of it can be asked for its maximum, in ${runsOf("operators' variables")} inputs`,
+    `causes a rejection by name, or serves its models' maximum, in ${runsOf("operators' variables")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = mutations(VARIABLES.length);

@@ -12,7 +12,7 @@ beforeEach(() => {
 
 const logged = () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
-describe("every answer", () => {
+describe("every response", () => {
   it.each([
     ["200", "/v1/models", "GET", 200],
     ["404", "/nowhere", "GET", 404],
@@ -24,7 +24,7 @@ describe("every answer", () => {
     ["500 of a thrown string", "/v1/throws-text", "GET", 500],
     ["redirect, whose headers are immutable", "/v1/copied", "GET", 302],
     ["204", "/v1/empty", "GET", 204],
-  ])("%s carries our id and headers, once", async (_, path, method, status) => {
+  ])("carries our ID and headers once: %s", async (_, path, method, status) => {
     const theirs = { method, headers: { "x-request-id": "req_theirs" } };
     const [one, two] = [await call(path, theirs), await call(path, theirs)];
     expect(one.status).toBe(status);
@@ -40,7 +40,7 @@ describe("every answer", () => {
     ).toHaveLength(1);
   });
 
-  it("keeps the status and location of an immutable one", async () => {
+  it("keeps the status and location of an immutable response", async () => {
     const response = await call("/v1/copied", { redirect: "manual" });
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });
@@ -66,7 +66,7 @@ describe("every answer", () => {
   });
 });
 
-it("a stream passes through unbuffered, without caching or transformation", async () => {
+it("passes a stream through without buffering, caching or transformation", async () => {
   const response = await call("/v1/stream");
   expect(response.headers.get("cache-control")).toBe("no-cache, no-transform");
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -79,7 +79,7 @@ it("a stream passes through unbuffered, without caching or transformation", asyn
 describe("a misconfigured deployment", () => {
   const broken = { ...env, KEY_SECRETS: `a:${SECRET.slice(0, 20)}`, ADMIN_TOKEN: "" };
 
-  it.each(["/v1/models", "/healthz", "/nowhere", "/"])("refuses %s with 503", async (path) => {
+  it.each(["/v1/models", "/healthz", "/nowhere", "/"])("rejects %s with 503", async (path) => {
     const response = await call(path, {}, { ...broken });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("30");
@@ -87,7 +87,7 @@ describe("a misconfigured deployment", () => {
     expect(await errorOf(response)).toMatchObject({ type: "api_error", code: "misconfigured" });
   });
 
-  it("logs the variables' names in one line, never a value, and tells the client neither", async () => {
+  it("logs the variables' names in one line, but no value, and returns neither", async () => {
     expect(parseConfig(broken).ok).toBe(false);
     const text = await (await call("/v1/models", {}, broken)).text();
     const line = logged().find(({ event }) => event === "misconfigured");
@@ -97,8 +97,8 @@ describe("a misconfigured deployment", () => {
   });
 });
 
-describe("the log", () => {
-  it("writes one line per request with the route's pattern, and nothing the caller wrote", async () => {
+describe("the request log", () => {
+  it("contains one line per request with the route's pattern, and nothing the caller sent", async () => {
     await call(`/v1/models/${SECRET}?q=${SECRET}`, {
       headers: { authorization: `Bearer ${SECRET}` },
     });
@@ -132,7 +132,7 @@ describe("the log", () => {
   it.each([
     ["/v1/throws", "TypeError", true],
     ["/v1/throws-text", "thrown string", false],
-  ])("tells of a bug in %s once, and not what it was about", async (path, name, hasFrames) => {
+  ])("contains a bug in %s once, without its content", async (path, name, hasFrames) => {
     const response = await call(path);
     const error = await errorOf(response);
     expect(error).toMatchObject({ type: "api_error", code: null });

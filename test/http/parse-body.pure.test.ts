@@ -34,7 +34,7 @@ const body = z.object({
 });
 const good = { model: "m", messages: [{ role: "user", content: "hi" }] };
 
-it("hands over what fits", () => {
+it("returns a valid body", () => {
   expect(parseBody(body, { ...good, extra: 1, temperature: null })).toEqual({
     ok: true,
     value: { ...good, temperature: null },
@@ -45,7 +45,7 @@ function withMessage(...messages: unknown[]): { messages: unknown[] } {
   return { messages };
 }
 
-describe("names the parameter and what it must be", () => {
+describe("the error of an invalid body", () => {
   it.each<[Record<string, unknown>, string, string]>([
     [{ model: undefined }, "model", "Missing required parameter: 'model'."],
     [{ messages: undefined }, "messages", "Missing required parameter: 'messages'."],
@@ -117,14 +117,14 @@ describe("names the parameter and what it must be", () => {
     ],
     [{ metadata: { a: 1 } }, "metadata.a", "metadata.a must be a string, not a number."],
     [{ strict: { b: 1 } }, "strict", "strict has an unknown field 'b'."],
-  ])("%j", (change, param, text) => {
+  ])("names the parameter and its rule: %j", (change, param, text) => {
     expect(parseBody(body, { ...good, ...change })).toEqual({
       ok: false,
       failure: { kind: "invalid_request", message: text, param },
     });
   });
 
-  it("the body itself has no name", () => {
+  it("names no parameter for the body itself", () => {
     expect(parseBody(body, [])).toMatchObject({
       failure: { message: "The request body must be an object, not an array.", param: null },
     });
@@ -135,7 +135,7 @@ describe("query parameters", () => {
   const page = z.object({ limit: wholeNumber(1, 100, 50), offset: wholeNumber(0, 1e9, 0) });
   const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
 
-  it("accept whole numbers with defaults, beside anything unknown", () => {
+  it("accept integers with defaults, and unknown parameters", () => {
     expect(parse("")).toEqual({ ok: true, value: { limit: 50, offset: 0 } });
     expect(parse("?limit=100&offset=7&x=1&x=2&__proto__=3")).toEqual({
       ok: true,
@@ -153,7 +153,7 @@ describe("query parameters", () => {
     ["?limit=ten", "limit", "limit must be a whole number."],
     ["?limit=99999999999999999999", "limit", "limit must be a whole number."],
     ["?limit=5&limit=6", "limit", "limit must be given once."],
-  ])("%s is refused", (query, param, text) => {
+  ])("causes a 400: %s", (query, param, text) => {
     expect(parse(query)).toEqual({
       ok: false,
       failure: { kind: "invalid_request", message: text, param },

@@ -7,7 +7,7 @@ async function meant(path: string, method = "POST"): Promise<unknown> {
 
 describe("a path", () => {
   it.each(["/v1/models/", "/v1//models", "//v1/models", "/v1/models//"])(
-    "%s is its route",
+    "routes %s",
     async (path) => {
       expect(await (await call(path)).json()).toEqual({ ok: true });
     },
@@ -33,7 +33,7 @@ describe("a path", () => {
     expect((await call("/v1/models?a=100%")).status).toBe(200);
   });
 
-  it("unknown is a 404 that says what is meant where clients err", async () => {
+  it("returns a 404 with a hint for common mistakes", async () => {
     expect(await meant("/v1/responses/resp_1", "GET")).toBe(
       "Unknown path: GET /v1/responses/resp_1. Responses are not stored here. Send the whole input to POST /v1/responses.",
     );
@@ -51,11 +51,11 @@ describe("a path", () => {
   });
 });
 
-describe("cross-origin", () => {
+describe("cross-origin requests", () => {
   const origin = { origin: "https://app.example" };
   const asked = "authorization, content-type, x-stainless-arch, x-stainless-retry-count";
 
-  it("a preflight is answered without a key and reflects what is asked", async () => {
+  it("get a preflight without a key that allows the requested headers", async () => {
     const response = await call("/v1/chat/completions", {
       method: "OPTIONS",
       headers: {
@@ -81,7 +81,7 @@ describe("cross-origin", () => {
     ["/v1/throws", "GET", 500],
     ["/v1/copied", "GET", 302],
     ["/v1/stream", "GET", 200],
-  ])("%s %s may be read by any page, without credentials (%i)", async (path, method, status) => {
+  ])("expose %s %s to any page, without credentials (%i)", async (path, method, status) => {
     const response = await call(path, { method, headers: origin });
     expect(response.status).toBe(status);
     expect(response.headers.get("access-control-allow-origin")).toBe("*");
@@ -94,7 +94,7 @@ describe("cross-origin", () => {
     await response.text();
   });
 
-  it("stays closed outside /v1", async () => {
+  it("stay closed outside /v1", async () => {
     const response = await call("/healthz", { headers: origin });
     expect(response.headers.has("access-control-allow-origin")).toBe(false);
     expect((await call("/healthz", { method: "OPTIONS", headers: origin })).status).toBe(404);

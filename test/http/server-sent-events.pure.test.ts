@@ -20,7 +20,7 @@ it.each([
   ["\\n", "\n"],
   ["\\r", "\r"],
   ["\\r\\n", "\r\n"],
-])("each character is searched a few times, however many lines end in %s", (_, end) => {
+])("searches each character only a few times, however many lines end in %s", (_, end) => {
   const text = `data: x${end}${end}`.repeat(5000);
   const { events, characters } = searched(text);
   expect(events).toBe(5000);

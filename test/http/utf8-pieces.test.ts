@@ -18,7 +18,7 @@ const FORMS = [WORDS, MARK + WORDS, MARK + MARK + WORDS].map((whole) => ({
   text: whole.startsWith(MARK) ? whole.slice(1) : whole,
 }));
 
-it.each(FORMS)("%j: one byte order mark before all of it is left out, and no other", (form) => {
+it.each(FORMS)("drops one byte order mark at the start, and no other: %j", (form) => {
   for (const parts of everyCut(encoder.encode(form.whole))) {
     const pieces = new Utf8Pieces();
     const text = parts.map((part) => pieces.decode(part)).join("") + pieces.end();
@@ -26,19 +26,19 @@ it.each(FORMS)("%j: one byte order mark before all of it is left out, and no oth
   }
 });
 
-it("half a character at the end is U+FFFD", () => {
+it("replaces half a character at the end by U+FFFD", () => {
   const pieces = new Utf8Pieces();
   expect(pieces.decode(Uint8Array.of(0xe2, 0x82)) + pieces.end()).toBe("\ufffd");
 });
 
-it.each(["", MARK])("after %j an event keeps its U+FEFF wherever the stream is cut", (mark) => {
+it.each(["", MARK])("keeps an event's U+FEFF after %j wherever the stream is split", (mark) => {
   for (const parts of everyCut(encoder.encode(`${mark}data: ${WORDS}\n\n`))) {
     const decoder = new SseDecoder();
     expect(parts.flatMap((part) => decoder.push(part))).toEqual([WORDS]);
   }
 });
 
-it("a body keeps its U+FEFF where one read ends and the next begins", async () => {
+it("keeps a body's U+FEFF at the edge of two reads", async () => {
   for (const letters of [0, 1024, 16 * 1024, 16 * 1024 - 3, (16 + 64) * 1024]) {
     for (const mark of ["", MARK]) {
       const text = "a".repeat(letters) + MARK + "b";

@@ -76,7 +76,7 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
   });
 
-  it("tools that the model itself cannot call are a 400, whatever its routes say", () => {
+  it("exclude a model that can't call tools, with a 400, whatever its routes support", () => {
     const mute: Model = { ...modelOf(undefined, { choices: 1 }), abilities: ["vision"] };
     expect([able(mute, TOOLS), able(mute, TOOLS_BEFORE), able(mute, TEXT)]).toEqual([
       "400 tools",
@@ -95,7 +95,7 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ context: 200 }), TEXT, { estimate: 900 })).toBe("a");
   });
 
-  it("embeddings: dimensions need a route that can change them", () => {
+  it("include for dimensions only those that can change them", () => {
     const limits: RouteLimits = { lacks: ["dimensions"] };
     expect([
       embedders(modelOf(limits, undefined)),
@@ -114,7 +114,7 @@ function routesFor(model: Model, input: string | string[] | number[] | number[][
   return routes.ok ? routes.value.length : routes.failure;
 }
 
-it("embeddings: more inputs than a route takes need another route", () => {
+it("includes for many embeddings inputs only routes that accept the number", () => {
   const few: Model = modelOf({ inputs: 2 });
   const either: Model = modelOf({ inputs: 2 }, undefined);
   const refused = { kind: "invalid_request", param: "input" };
@@ -124,7 +124,7 @@ it("embeddings: more inputs than a route takes need another route", () => {
   expect([["a", "b", "c"], ["a"]].map((input) => routesFor(either, input))).toEqual([1, 2]);
 });
 
-describe("thinking", () => {
+describe("a chat request with thinking", () => {
   const prompt = { bound: 10, estimate: 10, likely: 10 };
   const least = (thinks: boolean, cap: number | null, model: Partial<Model> = {}) =>
     outputCap({ ...MODEL, thinkingFloor: 1024, ...model }, prompt, {
@@ -134,7 +134,7 @@ describe("thinking", () => {
       thinks,
     });
 
-  it("raises the least cap above the model's floor, at most to what was asked", () => {
+  it("raises the minimum cap above the model's thinking minimum, at most to the requested cap", () => {
     expect(least(true, 4000)).toMatchObject({ whole: 4000, least: 1025 });
     expect(least(true, 300)).toMatchObject({ whole: 300, least: 300 });
     expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });

@@ -94,7 +94,7 @@ function argumentsIn(sent: string): readonly string[] {
 }
 
 describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
-  "a response at %s with everything that hosts get wrong",
+  "a faulty response at %s",
   (_name, door) => {
     let key = "";
     beforeAll(async () => {
@@ -105,7 +105,7 @@ describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
       ({ name }) => door.name !== "responses" || !name.startsWith("openai"),
     );
     it.each(others.map((second) => [second.name, second] as const))(
-      "is accepted as history, twice, and sent to %s in a form that it takes",
+      "works as history, twice, in a form that %s accepts",
       async (__, second) => {
         const first = named("openrouter");
         const wish = { turns: [door.user("Weather?")], tools: true, thinks: true };

@@ -58,12 +58,12 @@ it("lowers a default and rejects a requested cap that exceeds the buffer", () =>
   );
 });
 
-it("leaves streamed answers unbounded", () => {
+it("leaves streams unbounded", () => {
   const cap = { whole: 200_000, least: 64, choices: 128, isAsked: true };
   expect(capThatFits(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({ ok: true, value: cap });
 });
 
-it("a response's stream, which repeats its log probabilities, fits as well", () => {
+it("lowers the cap for a Responses stream, which repeats its log probabilities", () => {
   const body = { ...CHAT, logprobs: true, top_logprobs: 20 };
   const cap = { whole: 100_000, least: 64, choices: 1, isAsked: false };
   const fitting = capThatFits(cap, body, RESPONSES_ASKED);
@@ -72,7 +72,7 @@ it("a response's stream, which repeats its log probabilities, fits as well", () 
   expect(fitting.value.whole).toBeGreaterThan(1000);
 });
 
-it("a JSON answer that is too large all the same is paid for where it was asked for, by what was held", () => {
+it("charges the held amount for an oversized JSON response", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
   const many = tooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });

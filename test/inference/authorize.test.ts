@@ -42,7 +42,7 @@ function ask(hold: typeof HOLD | null) {
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } };
 
-it.each([10, 15, 20])("a grant of %i between least and most is spent from", async (granted) => {
+it.each([10, 15, 20])("uses a grant of %i between minimum and maximum", async (granted) => {
   answer = { ok: true, granted };
   expect(await ask(HOLD)).toEqual({ unanswered: false, result: { ok: true, value: { granted } } });
   expect(bodies).toMatchObject([{ key_hash: "ab", hold: { least: 10, most: 20, user: null } }]);
@@ -60,12 +60,12 @@ it.each([
   { granted: 15 },
   [],
   null,
-])("%j is no answer: no grant, no refusal, and what home did is not known", async (said) => {
+])("treats %j as no response, with an unknown outcome at home", async (said) => {
   answer = said;
   expect(await ask(HOLD)).toEqual(AWAY);
 });
 
-it("home's own fault is ours, and whether it holds is not known", async () => {
+it("returns home's own failure as ours, with an unknown hold", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
     // oxlint-disable-next-line no-await-in-loop -- one answer after the other
@@ -81,7 +81,7 @@ it("grants nothing without a hold, and rejects a revoked key", async () => {
 });
 
 it.each(["invalid_api_key", "organization_suspended"])(
-  "%s, told to the repeat of a lost attempt, leaves open whether that one holds",
+  "leaves the hold unknown after %s to the retry of a lost attempt",
   async (kind) => {
     answer = { ok: false, failure: { kind } };
     const refused = { unanswered: false, result: answer };

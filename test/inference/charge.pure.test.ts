@@ -20,8 +20,8 @@ const charged = (
     { ending, readerAway },
   );
 
-describe("what an answer costs", () => {
-  it("reported usage counts exactly, however the answer ended", () => {
+describe("the charge for a response", () => {
+  it("equals the reported usage, however the response ended", () => {
     for (const ending of ["complete", "failed", "stopped"] as const) {
       for (const readerAway of [false, true]) {
         expect(charged({ usage: USAGE }, ending, readerAway)).toMatchObject({
@@ -33,7 +33,7 @@ describe("what an answer costs", () => {
     }
   });
 
-  it("explicit zeros are zeros", () => {
+  it("equals zero for reported zeros", () => {
     expect(charged({ usage: NO_USAGE }, "complete", false)).toMatchObject({
       usage: NO_USAGE,
       estimated: false,
@@ -41,13 +41,13 @@ describe("what an answer costs", () => {
   });
 
   it.each([
-    ["a finished answer", "complete", false],
-    ["a finished answer whose reader left", "complete", true],
-    ["one that our own timer ended", "stopped", false],
-    ["one whose reader left and whose drain ran out", "stopped", true],
-    ["one that broke off while its reader was away", "failed", true],
-    ["one that its request made fail", "provoked", false],
-  ] as const)("%s costs, without usage, its input and the output so far", (_, ending, away) => {
+    ["a finished response", "complete", false],
+    ["a finished response after a disconnect", "complete", true],
+    ["a response that our timer ended", "stopped", false],
+    ["a disconnect whose drain ran out", "stopped", true],
+    ["a disconnect followed by a broken stream", "failed", true],
+    ["a failure that the request caused", "provoked", false],
+  ] as const)("covers input and output so far for %s without usage", (_, ending, away) => {
     expect(charged({}, ending, away)).toMatchObject({
       kind: "settle",
       usage: estimate,
@@ -55,33 +55,33 @@ describe("what an answer costs", () => {
     });
   });
 
-  it("one that the upstream broke off by itself, without usage, costs nothing", () => {
+  it("equals 0 if the upstream breaks off without usage", () => {
     expect(charged({}, "failed", false)).toMatchObject({ kind: "void" });
   });
 
   it.each([
-    ["a finished answer has used what was last said of it", "complete", 20, [USAGE.output, false]],
-    ["but not what was said near its beginning", "complete", 200, [CAP * CHOICES, true]],
-    ["nor one that its request made fail", "provoked", 20, [USAGE.output, false]],
-    ["which is estimated where little had been said", "provoked", 200, [CAP * CHOICES, true]],
-    ["one that we stopped counts what it forwarded", "stopped", 30, [30, true]],
-    ["and no less than was reported", "stopped", 1, [USAGE.output, true]],
-  ] as const)("usage so far: %s", (_, ending, output, [wanted, estimated]) => {
+    ["the last report counts for a finished response", "complete", 20, [USAGE.output, false]],
+    ["a report near the start doesn't count", "complete", 200, [CAP * CHOICES, true]],
+    ["a failure that the request caused counts it", "provoked", 20, [USAGE.output, false]],
+    ["little output is estimated", "provoked", 200, [CAP * CHOICES, true]],
+    ["a response that we stopped counts its forwarded output", "stopped", 30, [30, true]],
+    ["a stopped response counts at least the report", "stopped", 1, [USAGE.output, true]],
+  ] as const)("depends on partial usage: %s", (_, ending, output, [wanted, estimated]) => {
     const outcome = charged({ partial: USAGE, output }, ending, false);
     expect(outcome).toMatchObject({ usage: { ...USAGE, output: wanted }, estimated });
   });
 
-  it("usage so far of one that the upstream broke off by itself is absorbed", () => {
+  it("equals 0 for partial usage if the upstream breaks off", () => {
     expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void" });
     expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 
-  it("an estimate never counts more output than was allowed", () => {
+  it("never exceeds the allowed output for an estimate", () => {
     const outcome = charged({ output: 10 * CAP * CHOICES }, "stopped", false);
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });
 
-  it("charges a client that left early the input at the asked route", () => {
+  it("covers the input at the called route for an early disconnect", () => {
     const { firstByteMs: _, ...asked } = SERVING;
     expect(unseenCharge(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",

@@ -31,47 +31,50 @@ const BEGUN = DOORS.flatMap((door, atDoor) =>
   })),
 );
 
-describe.each(BEGUN)("begun at door $name, wire $wire", ({ door, first, turn }) => {
-  let key = "";
-  let calls: readonly Call[] = [];
-  beforeAll(async () => {
-    ({ key } = await openOrganization({ credits: 1_000_000_000 }));
-    network(first.chat.tools.json);
-    const wish = { turns: [door.user(QUESTION)], tools: true };
-    ({ calls } = saidIn(door, await askAt(door, { key, providers: [first], wish })));
-    vi.restoreAllMocks();
-  });
+describe.each(BEGUN)(
+  "a conversation that began at $name, format $wire",
+  ({ door, first, turn }) => {
+    let key = "";
+    let calls: readonly Call[] = [];
+    beforeAll(async () => {
+      ({ key } = await openOrganization({ credits: 1_000_000_000 }));
+      network(first.chat.tools.json);
+      const wish = { turns: [door.user(QUESTION)], tools: true };
+      ({ calls } = saidIn(door, await askAt(door, { key, providers: [first], wish })));
+      vi.restoreAllMocks();
+    });
 
-  it("goes on at other wires: each result names its call", async () => {
-    expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
-    for (const [at, second] of PROVIDERS.entries()) {
-      if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;
-      if ((at + turn) % APART !== 0) continue;
-      const next = DOORS[(turn + at) % DOORS.length] ?? door;
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
-      await goOn(speaks(next, second) ? next : door, second);
+    it("continues in other formats, with the call of each result", async () => {
+      expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
+      for (const [at, second] of PROVIDERS.entries()) {
+        if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;
+        if ((at + turn) % APART !== 0) continue;
+        const next = DOORS[(turn + at) % DOORS.length] ?? door;
+        // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
+        await goOn(speaks(next, second) ? next : door, second);
+      }
+    });
+
+    async function goOn(next: DoorSpeech, second: ChatProvider): Promise<void> {
+      if (!speaks(next, second)) return;
+      const isSame = first.id === second.id;
+      const { json } = second.chat.text;
+      const asked = network(isSame ? [json] : [DOWN, json]);
+      const turns = [next.user(QUESTION), ...next.called(calls), ...next.results(calls)];
+      const providers = isSame ? [second] : [first, second];
+      const got = await askAt(next, { key, providers, wish: { turns, tools: true } });
+      expect(saidIn(next, got).text, `${next.name} at ${second.name}`).toBe("Hello, 世界!");
+      expect(got.route).toContain(`${second.id}:`);
+      const last = asked.at(-1);
+      vi.restoreAllMocks();
+      if (last === undefined) throw new Error("nobody was asked");
+      const sent = second.idsIn(last.json);
+      expect(new Set(sent.calls).size, last.text).toBe(3);
+      expect(sent.results).toEqual(sent.calls);
+      for (const id of sent.calls) expect(String(id)).toMatch(second.idPattern);
     }
-  });
-
-  async function goOn(next: DoorSpeech, second: ChatProvider): Promise<void> {
-    if (!speaks(next, second)) return;
-    const isSame = first.id === second.id;
-    const { json } = second.chat.text;
-    const asked = network(isSame ? [json] : [DOWN, json]);
-    const turns = [next.user(QUESTION), ...next.called(calls), ...next.results(calls)];
-    const providers = isSame ? [second] : [first, second];
-    const got = await askAt(next, { key, providers, wish: { turns, tools: true } });
-    expect(saidIn(next, got).text, `${next.name} at ${second.name}`).toBe("Hello, 世界!");
-    expect(got.route).toContain(`${second.id}:`);
-    const last = asked.at(-1);
-    vi.restoreAllMocks();
-    if (last === undefined) throw new Error("nobody was asked");
-    const sent = second.idsIn(last.json);
-    expect(new Set(sent.calls).size, last.text).toBe(3);
-    expect(sent.results).toEqual(sent.calls);
-    for (const id of sent.calls) expect(String(id)).toMatch(second.idPattern);
-  }
-});
+  },
+);
 
 /** Who gives anything back that it needs in the next turn; Claude reads its own wherever it is served. */
 const CLAUDE = new Set(["anthropic", "bedrock"]);
@@ -91,7 +94,7 @@ const secretsIn = (body: string): string[] =>
   [...body.matchAll(SECRET)].map(([, secret]) => secret ?? "");
 
 it.each(THOUGHT)(
-  "thoughts of $wire, said at door $name, are left out at every other maker, which answers",
+  "omits thoughts of $wire, from endpoint $name, at every other provider",
   async ({ door, first }) => {
     const { key } = await openOrganization({ credits: 1_000_000_000 });
     const ask = async (at: ChatProvider, turns: readonly object[], reply: WireReply) => {

@@ -34,7 +34,7 @@ const CASES = THE_DOORS.flatMap((door, atDoor) =>
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
+describe.each(CASES)("endpoint $name, provider format $wire", ({ door, provider, forms }) => {
   let key = "";
   beforeAll(async () => {
     ({ key } = await openOrganization({ credits: CREDITS }));
@@ -54,8 +54,8 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
     return saidIn(door, got, stream);
   }
 
-  describe.each(forms)("as %s", (_, stream) => {
-    it("text, its end, and usage with what was cached", async () => {
+  describe.each(forms)("output as %s", (_, stream) => {
+    it("contains text, finish reason and usage with cached tokens", async () => {
       expect(await read("text", stream)).toMatchObject({
         text: "Hello, 世界!",
         end: "stop",
@@ -64,7 +64,7 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
       });
     });
 
-    it("one call after a text, and parallel calls, each with an id of its own", async () => {
+    it("contains one call after a text, and parallel calls with unique IDs", async () => {
       const one = await read("tool", stream);
       expect(one).toMatchObject({
         end: "calls",
@@ -80,23 +80,23 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
       expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
     });
 
-    it("an answer of a schema", async () => {
+    it("matches a schema", async () => {
       const { text } = await read("schema", stream);
       expect(JSON.parse(text)).toEqual({ city: "Paris", days: 3 });
     });
 
-    it("the output cap", async () => {
+    it("ends at the output cap", async () => {
       expect(await read("length", stream)).toMatchObject({ text: "Hel", end: "length" });
     });
 
-    it("a refusal", async () => {
+    it("reports a refusal", async () => {
       network(provider.chat.refusal[stream ? "stream" : "json"]);
       const got = await asked({ stream });
       const told = got.status === 400 ? "400" : saidIn(door, got, stream).end;
       expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
     });
 
-    it("reasoning, which comes back to its maker as that made it", async () => {
+    it("contains reasoning, which returns unchanged to its provider", async () => {
       const said = await read("reasoning", stream);
       expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
       vi.restoreAllMocks();
@@ -105,7 +105,7 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
       expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
     });
 
-    it("a failure before the first byte is an error of the door's, free of charge", async () => {
+    it("shows the endpoint's error format before the first byte, without a charge", async () => {
       network(stream ? provider.failures.errorFirst : DOWN);
       const { status, text } = await asked({ stream });
       expect(status).toBeGreaterThanOrEqual(500);
@@ -116,7 +116,7 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
   });
 
   it.each(["errorMid", "cut"] as const)(
-    "a failure after it is the door's end: %s",
+    "ends in the endpoint's format after a mid-stream failure: %s",
     async (name) => {
       const spent = await spentBy(async () => {
         network(provider.failures[name], single);
@@ -129,7 +129,7 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
     },
   );
 
-  it("an image arrives as one", async () => {
+  it("forwards an image as an image", async () => {
     const calls = network(provider.chat.text.json);
     const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
     saidIn(door, await asked({ turns }));
@@ -137,7 +137,7 @@ describe.each(CASES)("door $name, wire $wire", ({ door, provider, forms }) => {
   });
 
   it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
-    "a tool's image arrives as one, given as %s, and its bytes in no text",
+    "forwards a tool's image as an image, given as %s, and not as text",
     async (form) => {
       const calls = network(provider.chat.text.json);
       const call = { id: "call_12345", name: "get_weather", input: {} };

@@ -4,7 +4,7 @@ import { reportFailedAttempt } from "../../src/models/requests/call-routes.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 
-it("whatever an upstream answers, its failures fall into a bounded set of series", () => {
+it("puts any upstream failure into a bounded set of series", () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const tally = new Tally();
   const run = runOf({ tally });
@@ -26,7 +26,7 @@ it("whatever an upstream answers, its failures fall into a bounded set of series
   expect(statuses.size).toBeLessThan(45);
 });
 
-it("a client that left says nothing about the provider", () => {
+it("records nothing about the provider for a client that disconnects", () => {
   const warned = vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const left = new AbortController();
   left.abort();

@@ -52,7 +52,7 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 const TOKENS = USAGE.total_tokens;
 
 describe("a price that changes while a request is in flight", () => {
-  it("applies to the next request; the one in flight pays its admitted price", async () => {
+  it("applies to the next request; the one in flight costs its admitted price", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
@@ -67,8 +67,8 @@ describe("a price that changes while a request is in flight", () => {
   });
 });
 
-describe("an alias that is pointed elsewhere while a request is in flight", () => {
-  it("means its old model for that request, by name and by price", async () => {
+describe("an alias that changes while a request is in flight", () => {
+  it("resolves to the old model for that request, by name and price", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };
@@ -82,7 +82,7 @@ describe("an alias that is pointed elsewhere while a request is in flight", () =
   });
 });
 
-describe("a name that an upstream gives its model", () => {
+describe("a model name that an upstream returns", () => {
   it.each(["chat-2031-01-01", "nobody/knows", "", "gpt-free"])(
     "%j changes neither the price nor the answer's model",
     async (name) => {
@@ -97,7 +97,7 @@ describe("a name that an upstream gives its model", () => {
 });
 
 describe("a model without a price", () => {
-  it("never sells for nothing: a deployment with one serves nothing", async () => {
+  it("stops the deployment with 503 misconfigured instead of being free", async () => {
     const { key } = await openOrganization();
     const upstream = vi.spyOn(globalThis, "fetch");
     const { MODELS = "", ...rest } = deployment(1);

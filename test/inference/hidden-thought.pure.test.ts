@@ -171,52 +171,55 @@ const plannedRounds = fc.array(
 /** Tokens by which an estimate of little may be off. */
 const SLACK = 30;
 
-describe.each(CASES)("a client that disconnects, %s, thoughts shown: %s", (_, shown, protocol) => {
-  const isExact = shown === "none" || shown === "whole";
-  const summarizes = protocol.name !== "chat";
-  it("pays for at least half of the output so far, at any event and between events", () => {
-    fc.assert(
-      fc.property(
-        plannedRounds,
-        fc.integer({ min: 50, max: 200 }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (planned, pace, share) => {
-          const sent = sentBy({ shown, rounds: planned }, protocol.write);
-          const msOf = (tokens: number): number => (tokens * 1000) / pace;
-          const whole = sent.at(-1)?.tokens ?? 0;
-          for (const leftAt of [
-            sent[Math.floor(share * (sent.length - 1))]?.tokens,
-            share * whole,
-          ]) {
-            const tokens = leftAt ?? 0;
-            const model = { mayThink: shown !== "none", summarizes, askedMs: 0 };
-            const meter = new StreamMeter(1, model);
-            const reader = protocol.reader();
-            for (const one of sent.filter((event) => event.tokens <= tokens)) {
-              meter.hear(msOf(one.tokens));
-              hear(meter, reader.read(JSON.stringify(one.payload), ""));
+describe.each(CASES)(
+  "a client that disconnects, %s, visible thoughts: %s",
+  (_, shown, protocol) => {
+    const isExact = shown === "none" || shown === "whole";
+    const summarizes = protocol.name !== "chat";
+    it("gets charged for at least half of the output so far, at any moment", () => {
+      fc.assert(
+        fc.property(
+          plannedRounds,
+          fc.integer({ min: 50, max: 200 }),
+          fc.double({ min: 0, max: 1, noNaN: true }),
+          (planned, pace, share) => {
+            const sent = sentBy({ shown, rounds: planned }, protocol.write);
+            const msOf = (tokens: number): number => (tokens * 1000) / pace;
+            const whole = sent.at(-1)?.tokens ?? 0;
+            for (const leftAt of [
+              sent[Math.floor(share * (sent.length - 1))]?.tokens,
+              share * whole,
+            ]) {
+              const tokens = leftAt ?? 0;
+              const model = { mayThink: shown !== "none", summarizes, askedMs: 0 };
+              const meter = new StreamMeter(1, model);
+              const reader = protocol.reader();
+              for (const one of sent.filter((event) => event.tokens <= tokens)) {
+                meter.hear(msOf(one.tokens));
+                hear(meter, reader.read(JSON.stringify(one.payload), ""));
+              }
+              const estimate = meter.outputUntil(msOf(tokens));
+              expect(estimate).toBeGreaterThanOrEqual(tokens / 2 - SLACK);
+              expect(estimate).toBeLessThanOrEqual(isExact ? tokens + SLACK : Infinity);
             }
-            const estimate = meter.outputUntil(msOf(tokens));
-            expect(estimate).toBeGreaterThanOrEqual(tokens / 2 - SLACK);
-            expect(estimate).toBeLessThanOrEqual(isExact ? tokens + SLACK : Infinity);
-          }
-        },
-      ),
-    );
-  });
+          },
+        ),
+      );
+    });
 
-  it("reads on only while thoughts may be hidden", () => {
-    const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
-    const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
-    const reader = protocol.reader();
-    for (const { tokens, payload } of sentBy(plan, protocol.write)) {
-      meter.hear(tokens * 10);
-      hear(meter, reader.read(JSON.stringify(payload), ""));
-    }
-    expect(meter.mayHide).toBe(shown === "hidden");
-  });
-});
+    it("causes further reading only while thoughts may be hidden", () => {
+      const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
+      const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
+      const reader = protocol.reader();
+      for (const { tokens, payload } of sentBy(plan, protocol.write)) {
+        meter.hear(tokens * 10);
+        hear(meter, reader.read(JSON.stringify(payload), ""));
+      }
+      expect(meter.mayHide).toBe(shown === "hidden");
+    });
+  },
+);
 
-it("estimates hidden output at 100 tokens per second", () => {
+it("counts hidden output as 100 tokens per second", () => {
   expect(hiddenTokens(1500)).toBe(150);
 });

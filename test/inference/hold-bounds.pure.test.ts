@@ -44,7 +44,7 @@ const asked = fc.record({
   defaultCap: fc.constant(4096),
 });
 
-it("a grant at the bound pays for the whole cap at every route, whatever tokens the prompt turns out to be", () => {
+it("covers the whole cap at every route with a grant at the bound, whatever the prompt's tokens", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
       const cap = outputCap(m, size, want);
@@ -58,7 +58,7 @@ it("a grant at the bound pays for the whole cap at every route, whatever tokens 
   );
 });
 
-it("any grant from least to most buys a cap between least and whole at the dearest route, and never more than it pays for", () => {
+it("grants a cap between minimum and maximum at the dearest route that the grant covers", () => {
   fc.assert(
     fc.property(
       model,
@@ -84,7 +84,7 @@ it("any grant from least to most buys a cap between least and whole at the deare
   );
 });
 
-it("a cap is never 0 and never above the model's maximum", () => {
+it("returns a cap above 0 and up to the model's maximum", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
       const cap = outputCap(m, size, want);

@@ -78,7 +78,7 @@ function worst(
   return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
 }
 
-it("covers every route that may serve, at the cap that is sent there", () => {
+it("covers every possible route at the cap that is sent there", () => {
   fc.assert(
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };
@@ -107,7 +107,7 @@ it("covers every route that may serve, at the cap that is sent there", () => {
   );
 });
 
-it("a default cap is the model's own most, less only where a route's own window has no room for it", () => {
+it("uses the model's maximum as the default cap, less only for a smaller context window", () => {
   const model = { ...MODEL, context: 400_000, maxOutput: 128_000 };
   const prompt = { likely: 8000, estimate: 10_000, bound: 40_000 };
   const cap = outputCap(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });

@@ -170,39 +170,36 @@ function parsedBy(door: EndpointAdapter, body: object): ParsedRequest | null {
   return asked.ok ? asked.value : null;
 }
 
-describe.each(DOOR_BODIES)(
-  "what is sent for a body of the $door.name door",
-  ({ door, bodies, kind }) => {
-    it("stays within the bound, a token a byte, and the estimate, a token per four, on every protocol", async () => {
-      const sent = new Map<string, number>();
-      const network = taken();
-      const wires = WIRES.filter((wire) => wire.kind === kind);
-      await fc.assert(
-        fc.asyncProperty(bodies, fc.double({ min: 0, max: 1, noNaN: true }), async (body, at) => {
-          const asked = parsedBy(door, body as object);
-          fc.pre(asked !== null);
-          for (const wire of wires) {
-            const request = asked === null ? null : boundAt(asked, wire);
-            // oxlint-disable-next-line no-await-in-loop -- one network
-            const billed = request === null ? null : await sentFor(request, wire, network);
-            if (request === null || billed === null) continue;
-            sent.set(wire.name, (sent.get(wire.name) ?? 0) + 1);
-            const { bound, estimate } = request.prompt;
-            expect(bound, wire.name).toBeGreaterThanOrEqual(billed.bytes);
-            expect(estimate, wire.name).toBeGreaterThanOrEqual(billed.tokens);
-            expectPaid(request, billed.tokens, at);
-          }
-        }),
-        { numRuns: CASES },
-      );
-      for (const { name } of wires) expect(sent.get(name), name).toBeGreaterThan(CASES / 10);
-    }, 3_600_000);
-  },
-);
+describe.each(DOOR_BODIES)("the prompt sent for a body of $door.name", ({ door, bodies, kind }) => {
+  it("stays within the bound, a token a byte, and the estimate, a token per four, on every protocol", async () => {
+    const sent = new Map<string, number>();
+    const network = taken();
+    const wires = WIRES.filter((wire) => wire.kind === kind);
+    await fc.assert(
+      fc.asyncProperty(bodies, fc.double({ min: 0, max: 1, noNaN: true }), async (body, at) => {
+        const asked = parsedBy(door, body as object);
+        fc.pre(asked !== null);
+        for (const wire of wires) {
+          const request = asked === null ? null : boundAt(asked, wire);
+          // oxlint-disable-next-line no-await-in-loop -- one network
+          const billed = request === null ? null : await sentFor(request, wire, network);
+          if (request === null || billed === null) continue;
+          sent.set(wire.name, (sent.get(wire.name) ?? 0) + 1);
+          const { bound, estimate } = request.prompt;
+          expect(bound, wire.name).toBeGreaterThanOrEqual(billed.bytes);
+          expect(estimate, wire.name).toBeGreaterThanOrEqual(billed.tokens);
+          expectPaid(request, billed.tokens, at);
+        }
+      }),
+      { numRuns: CASES },
+    );
+    for (const { name } of wires) expect(sent.get(name), name).toBeGreaterThan(CASES / 10);
+  }, 3_600_000);
+});
 
 const said = (part: object) => [{ role: "user", content: [part] }];
 
-describe("a PDF", () => {
+describe("a PDF in the prompt", () => {
   const file = { file_data: PDF_HEAD + PDF_DATA };
   const READERS = ["openai", "openai", "anthropic", "anthropic", "google", "sandbox"];
 
@@ -214,7 +211,7 @@ describe("a PDF", () => {
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
-    "reaches every protocol with files at the %s endpoint, and is a 400 at others",
+    "reaches every format with files at %s, and causes a 400 at others",
     async (_, door, fields) => {
       const asked = parsedBy(door, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");
@@ -233,7 +230,7 @@ describe("a PDF", () => {
   );
 });
 
-it("prompts that are answered apart never pass together into a price that none pays alone", () => {
+it("applies no long-prompt price to separate prompts that only together exceed it", () => {
   const [wire] = WIRES;
   const [route] = MODEL.routes;
   if (wire === undefined || route === undefined) throw new Error("none");

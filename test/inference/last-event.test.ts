@@ -60,32 +60,35 @@ function runThrough({ name, body }: DoorRow) {
   return { run, asking: asking.promise, charged, answered: answered.promise };
 }
 
-describe.each(DOOR_ROWS.filter(({ streams }) => streams))("a stream of the door $name", (row) => {
-  it("keeps its last event until the wallet has its charge", async () => {
-    const { run, asking, charged, answered } = runThrough(row);
-    const done = Promise.resolve(
-      sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
-    ).then((ended) => settle(run, ended));
-    const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    let isOver = false;
-    const read = (async () => {
-      for (;;) {
-        // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
-        const part = await reader?.read();
-        if (part === undefined || part.done) break;
-        text += part.value;
-      }
-      isOver = true;
-    })();
-    await asking;
-    await expect.poll(() => text).toContain("lo");
-    expect(isOver).toBe(false);
-    expect(text).not.toMatch(row.last);
-    charged.resolve({ kind: "settled", charged: micros(7), shortfall: micros(0) });
-    await Promise.all([done, read]);
-    run.timers.close();
-    expect(text).toMatch(row.last);
-    expect(text).toContain('"cost_micro":7');
-  });
-});
+describe.each(DOOR_ROWS.filter(({ streams }) => streams))(
+  "a stream of the endpoint $name",
+  (row) => {
+    it("keeps its last event until the wallet has its charge", async () => {
+      const { run, asking, charged, answered } = runThrough(row);
+      const done = Promise.resolve(
+        sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
+      ).then((ended) => settle(run, ended));
+      const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      let isOver = false;
+      const read = (async () => {
+        for (;;) {
+          // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+          const part = await reader?.read();
+          if (part === undefined || part.done) break;
+          text += part.value;
+        }
+        isOver = true;
+      })();
+      await asking;
+      await expect.poll(() => text).toContain("lo");
+      expect(isOver).toBe(false);
+      expect(text).not.toMatch(row.last);
+      charged.resolve({ kind: "settled", charged: micros(7), shortfall: micros(0) });
+      await Promise.all([done, read]);
+      run.timers.close();
+      expect(text).toMatch(row.last);
+      expect(text).toContain('"cost_micro":7');
+    });
+  },
+);

@@ -58,7 +58,7 @@ async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string
 }
 
 describe.each(Object.entries(PATHS))("a provider's slow first event at %s", (path, body) => {
-  it("reaches a client that has its headers and a comment already", async () => {
+  it("reaches a client that already has headers and a comment", async () => {
     const provider = slowProvider();
     const { response, reader } = await ask(path, body);
     expect(response.status).toBe(200);
@@ -71,7 +71,7 @@ describe.each(Object.entries(PATHS))("a provider's slow first event at %s", (pat
     expect(text).not.toContain('"error":{');
   });
 
-  it("ends in an error event where the provider fails instead", async () => {
+  it("becomes an error event if the provider fails", async () => {
     const provider = slowProvider();
     const { reader } = await ask(path, body);
     expect((await reader.read()).value).toMatch(/^: keep-alive\n\n/);

@@ -234,7 +234,7 @@ const tokensOf = (generation: Generation | null, what: string): number =>
   generation?.lines.find((line) => line.what === what)?.tokens ?? 0;
 
 describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", one] as const))(
-  "%s, %s: a client that leaves",
+  "a disconnect, %s, %s",
   (_, __, one) => {
     const outcome = (): Outcome => {
       const found = outcomes.get(one);
@@ -251,7 +251,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       expect(words).toBeGreaterThanOrEqual(one.stream ? passedOn + 10 : 0);
     });
 
-    it("pays an estimate of its input and of what its upstream wrote until it was closed", () => {
+    it("costs the estimated input and the output until its upstream was closed", () => {
       const { generation, upstream } = outcome();
       expect(generation).toMatchObject({ status: "settled", estimated: true, absorbed_micro: 0 });
       expect(tokensOf(generation, "input")).toBeGreaterThan(0);

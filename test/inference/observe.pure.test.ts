@@ -22,7 +22,7 @@ function counted(progress: object) {
   return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));
 }
 
-it("a charged run counts its tokens, cost, attempts, and what was odd about its charge", () => {
+it("counts tokens, cost, attempts and charge anomalies of a charged run", () => {
   const odd = { outcome: SETTLED, charged: 70, shortfall: 3, isUnsaved: true };
   expect(Object.fromEntries(counted(odd))).toEqual({
     'turnpike_cost_micro_total{model="up/m",provider="up"}': 70,
@@ -36,7 +36,7 @@ it("a charged run counts its tokens, cost, attempts, and what was odd about its 
   });
 });
 
-it("one that was not charged counts as absorbed, one that never began not at all", () => {
+it("counts an uncharged run as absorbed, and not one that never started", () => {
   const outcome = { kind: "void", reason: "upstream failed without usage: absorbed" };
   expect(counted({ outcome })).toEqual([
     ['turnpike_absorbed_total{reason="upstream_failed_without_usage_absorbed"}', 1],

@@ -25,7 +25,7 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-describe("a body beyond the bytes that an isolate holds at once", () => {
+describe("a body beyond an isolate's byte limit", () => {
   const long = {
     model: "sandbox/echo",
     messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
@@ -41,7 +41,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     });
 
   it.each(["declared", "undeclared"])(
-    "sheds a body where its length is %s; small ones pass",
+    "fails with a length that is %s, while small ones pass",
     async (how) => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
@@ -67,7 +67,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     },
   );
 
-  it("counts as shed when it is answered so, not where its key is rejected first", async () => {
+  it("counts as shed if shed, but not if its key is rejected first", async () => {
     const region = apart();
     const world = new BusyWorld({
       ISOLATE_MEMORY_MIB_MAX: "84",
@@ -94,7 +94,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
-  it("takes its room at once where it is read at once: shed before its register is asked or it is read", async () => {
+  it("fails before its register is called or its body is read, if read immediately", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
@@ -117,7 +117,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     expect(await world.status(asking)).toBe(200);
   });
 
-  it("takes room as it comes, not as it is announced: who sends nothing of 20 MiB keeps nobody out", async () => {
+  it("uses capacity as it arrives, not as declared", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };
@@ -131,7 +131,7 @@ describe("a body beyond the bytes that an isolate holds at once", () => {
     await first.end();
   });
 
-  it("stops counting once a route has answered, however long its stream continues", async () => {
+  it("stops counting once a route has responded, however long its stream continues", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
     const first = world.ask({ key: account.key, body: endless });

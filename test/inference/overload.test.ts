@@ -36,8 +36,8 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   return { world, first, goOn };
 }
 
-describe("a paid request beyond what its organization may have in flight", () => {
-  it("gets a 503 before its register is asked, its body is read or anything is held", async () => {
+describe("a paid request beyond its organization's limit in flight", () => {
+  it("gets a 503 before its register is called, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -56,7 +56,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("sheds an unknown key once its register names the owner, without a hold", async () => {
+  it("fails for an unknown key once its register names the owner, without a hold", async () => {
     const { world, first, goOn } = await fullWorld();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;
@@ -69,7 +69,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     expect(await world.status({ key })).toBe(200);
   });
 
-  it("takes nothing from other organizations, from what is free, or from a forged key's 401", async () => {
+  it("leaves other organizations, free endpoints and a forged key's 401 unaffected", async () => {
     const { world, goOn, first } = await fullWorld();
     goOn();
     await first.end();
@@ -92,7 +92,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     }
   });
 
-  it("counts by reason, and logs a storm as one line a second", async () => {
+  it("counts by reason, and is logged once per second", async () => {
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
     const region = apart();
@@ -118,7 +118,7 @@ describe("a paid request beyond what its organization may have in flight", () =>
     expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
   });
 
-  it("logs its own line where LOG_REQUESTS is all", async () => {
+  it("gets its own log line if LOG_REQUESTS is all", async () => {
     const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "all" });
     for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
     expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
@@ -127,8 +127,8 @@ describe("a paid request beyond what its organization may have in flight", () =>
   });
 });
 
-describe("a paid request above its organization's limit", () => {
-  it("waits for a slot and is served once another request has ended", async () => {
+describe("a paid request that waits for a slot", () => {
+  it("succeeds once another request has ended", async () => {
     const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "10000" });
     const before = { ...world.calls };
     const waiting = world.ask({ key: account.key });
@@ -151,7 +151,7 @@ describe("a paid request above its organization's limit", () => {
   });
 });
 
-it("bounds that are none are refused with their name, and nothing is served", async () => {
+it("rejects invalid bounds by name at startup", async () => {
   for (const name of ["ORGANIZATION_IN_FLIGHT_MAX", "ISOLATE_MEMORY_MIB_MAX"]) {
     const bindings = bindingsWith({ [name]: "0" });
     const answer = await send("/v1/chat/completions", { key: account.key, body: HELLO, bindings });

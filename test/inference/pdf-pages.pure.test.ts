@@ -15,36 +15,36 @@ function size(data: string, context: number) {
   return nativePromptSize({ messages }, weights, { ...MODEL, context });
 }
 
-describe("the pages of a PDF", () => {
-  it("match the tree's count where every object is in plain sight", () => {
+describe("the page count of a PDF", () => {
+  it("matches the tree if every object is readable", () => {
     expect(pages(PLAIN)).toBe(7);
     expect(pages(pdfOf(600))).toBe(600);
     expect(pages(`${PLAIN.slice(0, -6)}${"\n".repeat(100)}%%EOF\n`)).toBe(7);
   });
 
   it.each([
-    ["no PDF", "words"],
+    ["no PDF header", "words"],
     ["a page named twice", PLAIN.replace("4 0 R", "3 0 R")],
-    ["a page that the table does not find", PLAIN.replace("4 0 R", "99 0 R")],
+    ["a page missing in the table", PLAIN.replace("4 0 R", "99 0 R")],
     ["two numbers for one object", PLAIN.replace("\n4 0 obj", "\n3 0 obj")],
     ["objects in streams", PLAIN.replace("/Catalog", "/Catalog/Type/ObjStm")],
     ["a table in a stream", PLAIN.replace("/Size", "/XRefStm 9/Size")],
     ["names with escapes", PLAIN.replace("/Kids", "/K#69ds")],
-    ["its list elsewhere", PLAIN.replace(/\/Kids\[[^\]]*\]/, "/Kids 3 0 R")],
+    ["its list in another place", PLAIN.replace(/\/Kids\[[^\]]*\]/, "/Kids 3 0 R")],
     ["a comment in its list", PLAIN.replace("/Kids[3 0 R", "/Kids[3 %\n 0 R")],
     ["an earlier version inside", PLAIN.replace("/Root", "/Prev 9/Root")],
-    ["an update behind it", PLAIN + PLAIN.slice(PLAIN.indexOf("xref"))],
-    ["no table where it says", PLAIN.replace(/startxref\n\d+/, "startxref\n1")],
-    ["more bytes than are opened", PLAIN + " ".repeat(6_000_000)],
-  ])("are not counted in a file with %s", (_, file) => {
+    ["an update after it", PLAIN + PLAIN.slice(PLAIN.indexOf("xref"))],
+    ["a missing table", PLAIN.replace(/startxref\n\d+/, "startxref\n1")],
+    ["more bytes than the limit", PLAIN + " ".repeat(6_000_000)],
+  ])("stays unknown for a file with %s", (_, file) => {
     expect(pages(file)).toBeNull();
   });
 
-  it("count nothing in invalid base64", () => {
+  it("stays unknown for invalid base64", () => {
     expect(pagesIn("%PDF-1.4")).toBeNull();
   });
 
-  it("weigh a text and an image each; as many as the wire takes, at most the window, where they are not known", () => {
+  it("counts as text plus image per page, and as the window if unknown", () => {
     const page = 3000 + MODEL.imageTokens;
     const small = 300;
     const near = (bound: number, tokens: number) => {

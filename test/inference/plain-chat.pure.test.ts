@@ -64,7 +64,7 @@ it.each([
   ["an image", { model: "m", messages: [{ role: "user", content: [{ type: "image_url" }] }] }],
   ["a name", { model: "m", messages: [{ role: "user", content: "x", name: "n" }] }],
   ["tools", { model: "m", messages: [{ role: "user", content: "x" }], tools: [] }],
-  ["what is not sold", { model: "m", messages: [{ role: "user", content: "x" }], store: true }],
+  ["an unsupported field", { model: "m", messages: [{ role: "user", content: "x" }], store: true }],
   [
     "10,001 messages",
     {
@@ -72,11 +72,11 @@ it.each([
       messages: Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })),
     },
   ],
-])("%s is the schema's to judge", (_, value) => {
+])("leaves %s to the schema", (_, value) => {
   expect(isPlainChat(value)).toBe(false);
 });
 
-it("an SDK's usual request is one", () => {
+it("accepts an SDK's usual request", () => {
   const messages = [
     { role: "system", content: "Be brief." },
     { role: "user", content: "Why is the sky blue?" },

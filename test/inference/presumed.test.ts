@@ -85,14 +85,14 @@ async function revoke(): Promise<void> {
   await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", 1);
 }
 
-it("a key that the isolate has met is admitted in the call that holds, with what is left of its minute", async () => {
+it("admits a known key in the call that holds, with the rest of its minute", async () => {
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
   expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("a wallet in use, which goes on with the version before for minutes after a deploy, is understood", async () => {
+it("understands a wallet that still runs the previous version after a deploy", async () => {
   await isolate.ask(account.key);
   isolate.heard = (answer) => {
     if (!answer.ok) return answer;
@@ -104,7 +104,7 @@ it("a wallet in use, which goes on with the version before for minutes after a d
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("a dead key is 401 in the call that would hold, which is all that it costs", async () => {
+it("returns 401 for a revoked key at the cost of the holding call", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask("forged"); // its count waits to be handed over
@@ -112,7 +112,7 @@ it("a dead key is 401 in the call that would hold, which is all that it costs", 
   expect(asked()).toEqual(["WALLET admitAndHold"]);
 });
 
-it("and from then on it is refused before its body is waited for, and nobody is asked", async () => {
+it("rejects the revoked key from then on without waiting for its body or any call", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);
@@ -122,7 +122,7 @@ it("and from then on it is refused before its body is waited for, and nobody is 
   expect(asked()).toEqual([]);
 });
 
-it("answers 401 for a revoked key with a wrong body, and asks nobody for the next", async () => {
+it("returns 401 for a revoked key with an invalid body, and calls nothing for the next", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
@@ -131,7 +131,7 @@ it("answers 401 for a revoked key with a wrong body, and asks nobody for the nex
   expect(asked()).toEqual([]);
 });
 
-it("a request that is wrong counts, and over the limit it is told that first", async () => {
+it("counts an invalid request, and returns 429 first above the limit", async () => {
   await isolate.ask(account.key);
   const wrong = [
     ["{", {}],
@@ -146,7 +146,7 @@ it("a request that is wrong counts, and over the limit it is told that first", a
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 429 });
 });
 
-it("a body of unknown or large size does not wait for its admission with its hold", async () => {
+it("admits before the hold for a body of unknown or large size", async () => {
   await isolate.ask(account.key);
   const large = JSON.stringify({
     ...(JSON.parse(HELLO) as object),
@@ -169,7 +169,7 @@ function admissions(): Promise<number> {
   });
 }
 
-it("a body that takes its time while its key dies is 401, and nothing is held", async () => {
+it("returns 401 without a hold for a key revoked during a slow body", async () => {
   await isolate.ask(account.key);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();

@@ -26,7 +26,7 @@ const native = (value: object, weights = new Map()) =>
   nativePromptSize({ messages: [value], tools: [] }, weights, MODEL).bound;
 
 describe("a prompt's size", () => {
-  it("orders its sizes, and its bound covers the bytes of everything forwarded", () => {
+  it("keeps estimate and bound in order, and covers all forwarded bytes with the bound", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {
@@ -48,13 +48,13 @@ describe("a prompt's size", () => {
     ],
     ["a function call", { role: "assistant", function_call: { arguments: "x".repeat(999) } }],
     ["reasoning", { role: "assistant", content: null, reasoning_content: "x".repeat(999) }],
-    ["a refusal", { role: "assistant", content: null, refusal: "x".repeat(999) }],
-    ["a tool's result", { role: "tool", content: "x".repeat(999), tool_call_id: "call_1" }],
-  ])("counts %s", (_, message) => {
+    ["a refusal part", { role: "assistant", content: null, refusal: "x".repeat(999) }],
+    ["a tool's output", { role: "tool", content: "x".repeat(999), tool_call_id: "call_1" }],
+  ])("includes %s", (_, message) => {
     expect(chatPromptSize(body({ messages: [message] }), MODEL).bound).toBeGreaterThan(999);
   });
 
-  it.each(["tools", "functions", "response_format"])("counts %s", (field) => {
+  it.each(["tools", "functions", "response_format"])("includes the %s", (field) => {
     const fields = { messages: [said("hi")], [field]: [{ description: "x".repeat(999) }] };
     expect(chatPromptSize(body(fields), MODEL).bound).toBeGreaterThan(999);
   });
@@ -67,7 +67,7 @@ describe("a prompt's size", () => {
     expect(two - one).toBe(MODEL.imageTokens);
   });
 
-  it("holds what hosts are told beside what was said: names of results, later instructions, closed schemas", () => {
+  it("includes added text: names of results, later instructions and closed schemas", () => {
     const named = (name: string, results: number) => {
       const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
       const result = { role: "tool", tool_call_id: "c", content: "" };
@@ -93,7 +93,7 @@ describe("a prompt's size", () => {
     expect(closed.length).toBe(29);
   });
 
-  it("covers every key and string of a native body, and a tool that the vendor knows", () => {
+  it("includes every key and string of a native body, and a tool that the vendor defines", () => {
     const long = "k".repeat(999);
     expect(native({ [long]: 1 })).toBeGreaterThan(999);
     expect(native({ a: { b: [{ c: long }] } })).toBeGreaterThan(999);

@@ -53,7 +53,7 @@ async function ask(
 }
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "begun at %s",
+  "a conversation that began at %s",
   (_, first) => {
     let begun: Awaited<ReturnType<typeof ask>>;
     beforeAll(async () => {
@@ -64,7 +64,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     const turn = PROVIDERS.indexOf(first);
     const seconds = PROVIDERS.filter((__, at) => (at + turn) % APART === 0);
     it.each(seconds.map((provider) => [provider.name, provider] as const))(
-      "goes on at %s when the first is down: each result names its call",
+      "continues at %s after a failure, with the call of each result",
       async (__, second) => {
         const ids = (begun.message.tool_calls ?? []).map((call) => call.id);
         expect(ids).toHaveLength(3);

@@ -111,61 +111,64 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
   "%s",
   (_, provider) => {
     const turn = PROVIDERS.indexOf(provider) % FORMS.length;
-    describe.each(FORMS.filter((__, at) => IS_LONG || at === turn))("as %s", (__, stream) => {
-      it("text, its finish, and usage with what was cached", async () => {
-        const { message, finish, usage } = await read(provider, "text", stream);
-        expect(message).toMatchObject({ content: "Hello, 世界!" });
-        expect(finish).toBe("stop");
-        expect(usage).toMatchObject({
-          prompt_tokens: 12,
-          completion_tokens: 3,
-          total_tokens: 15,
-          prompt_tokens_details: { cached_tokens: provider.tellsCached ? 4 : 0 },
+    describe.each(FORMS.filter((__, at) => IS_LONG || at === turn))(
+      "output as %s",
+      (__, stream) => {
+        it("contains text, finish reason and usage with cached tokens", async () => {
+          const { message, finish, usage } = await read(provider, "text", stream);
+          expect(message).toMatchObject({ content: "Hello, 世界!" });
+          expect(finish).toBe("stop");
+          expect(usage).toMatchObject({
+            prompt_tokens: 12,
+            completion_tokens: 3,
+            total_tokens: 15,
+            prompt_tokens_details: { cached_tokens: provider.tellsCached ? 4 : 0 },
+          });
         });
-      });
 
-      it("one tool call after a text, with its id", async () => {
-        const { message, finish } = await read(provider, "tool", stream);
-        expect(finish).toBe("tool_calls");
-        expect(calls(message)).toEqual([["get_weather", JSON.parse(CITY)]]);
-        expect(message.tool_calls?.[0]?.id).toMatch(/^\S+$/);
-      });
+        it("contains one tool call after a text, with its ID", async () => {
+          const { message, finish } = await read(provider, "tool", stream);
+          expect(finish).toBe("tool_calls");
+          expect(calls(message)).toEqual([["get_weather", JSON.parse(CITY)]]);
+          expect(message.tool_calls?.[0]?.id).toMatch(/^\S+$/);
+        });
 
-      it("parallel calls, one of them without arguments, each with an id of its own", async () => {
-        const { message, finish } = await read(provider, "tools", stream);
-        expect(finish).toBe("tool_calls");
-        expect(calls(message)).toEqual([
-          ["get_weather", { city: "Paris" }],
-          ["get_weather", { city: "Rome" }],
-          ["get_time", {}],
-        ]);
-        expect(new Set(message.tool_calls?.map((call) => call.id)).size).toBe(3);
-      });
+        it("contains parallel calls, one without arguments, with unique IDs", async () => {
+          const { message, finish } = await read(provider, "tools", stream);
+          expect(finish).toBe("tool_calls");
+          expect(calls(message)).toEqual([
+            ["get_weather", { city: "Paris" }],
+            ["get_weather", { city: "Rome" }],
+            ["get_time", {}],
+          ]);
+          expect(new Set(message.tool_calls?.map((call) => call.id)).size).toBe(3);
+        });
 
-      it("a JSON answer for a schema", async () => {
-        const { message } = await read(provider, "schema", stream);
-        expect(JSON.parse(message.content ?? "")).toEqual({ city: "Paris", days: 3 });
-      });
+        it("matches a schema as JSON", async () => {
+          const { message } = await read(provider, "schema", stream);
+          expect(JSON.parse(message.content ?? "")).toEqual({ city: "Paris", days: 3 });
+        });
 
-      it("reasoning beside the text, and its end", async () => {
-        const { message, finish } = await read(provider, "reasoning", stream);
-        expect(message).toMatchObject({ content: "42", reasoning_content: "Let me think." });
-        expect(finish).toBe("stop");
-      });
+        it("contains reasoning next to the text, and its finish reason", async () => {
+          const { message, finish } = await read(provider, "reasoning", stream);
+          expect(message).toMatchObject({ content: "42", reasoning_content: "Let me think." });
+          expect(finish).toBe("stop");
+        });
 
-      it("the output cap", async () => {
-        const { message, finish } = await read(provider, "length", stream);
-        expect([message.content, finish]).toEqual(["Hel", "length"]);
-      });
+        it("ends at the output cap", async () => {
+          const { message, finish } = await read(provider, "length", stream);
+          expect([message.content, finish]).toEqual(["Hel", "length"]);
+        });
 
-      it("a refusal", async () => {
-        const said = read(provider, "refusal", stream).then(
-          ({ finish }) => finish,
-          (error: unknown) => (error instanceof BadRequestError ? "status" : error),
-        );
-        const wanted = provider.refusesBy === "finish" ? "content_filter" : "status";
-        expect(await said).toBe(wanted);
-      });
-    });
+        it("reports a refusal", async () => {
+          const said = read(provider, "refusal", stream).then(
+            ({ finish }) => finish,
+            (error: unknown) => (error instanceof BadRequestError ? "status" : error),
+          );
+          const wanted = provider.refusesBy === "finish" ? "content_filter" : "status";
+          expect(await said).toBe(wanted);
+        });
+      },
+    );
   },
 );

@@ -69,8 +69,8 @@ beforeAll(async () => {
   });
 });
 
-describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
-  it("each model, alias and operator's model is asked for on hosts of that region alone", async () => {
+describe.each(["eu", "us"] as const)("residency in %s with every provider", (region) => {
+  it("restricts each model, alias and operator's model to hosts of the region", async () => {
     const asked = network(REPLY);
     runs = [];
     const deployment = deploymentOf(configOf(region));
@@ -88,7 +88,7 @@ describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
     expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
   });
 
-  it("the providers' promises are those that the catalog's tests take for granted", () => {
+  it("matches the promises that the catalog's tests assume", () => {
     const config = configOf(region);
     const live = BUILT_IN.filter(({ id }) => (PROVIDERS as readonly string[]).includes(id)).map(
       (builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }),
@@ -101,7 +101,7 @@ describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
   });
 });
 
-it("an operator's model is refused where its provider cannot be asked for such", () => {
+it("rejects an operator's model of a kind that its provider doesn't have", () => {
   const routes = [{ provider: "anthropic", upstream_id: "m" }];
   const price = { input: 1, output: 1 };
   const MODELS = JSON.stringify(
@@ -119,13 +119,13 @@ it.each([
   ["eu", "strict", false],
   ["eu", "relaxed", true],
   ["us", "strict", true],
-] as const)("an ordinary key of OpenAI's in %s, %s: sold is %s", (region, RESIDENCY, isSold) => {
+] as const)("sells with an ordinary OpenAI key in %s, %s: %s", (region, RESIDENCY, isSold) => {
   const { catalogAt } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
   const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
   expect(routes.some(({ provider }) => provider === "openai")).toBe(isSold);
 });
 
-it("a promise that costs more is asked for: inference_geo, where Anthropic's price is raised", async () => {
+it("requests a promise that costs more: inference_geo, at Anthropic's higher price", async () => {
   const { catalogAt, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");

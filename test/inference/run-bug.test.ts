@@ -69,17 +69,17 @@ function servicesOf(
   };
 }
 
-it("a bug before a provider is asked voids the hold, one in its answer is charged", async () => {
+it("voids the hold for a bug before the call, and charges one in the response", async () => {
   expect(await queuedBy("routes")).toEqual(["void"]);
   expect(await queuedBy("body")).toEqual(["settle"]);
 });
 
-it("a bug after a charge that is stored, or may be, queues no void, which could arrive first and win", async () => {
+it("queues no void for a bug after a stored or possibly stored charge", async () => {
   expect(await queuedBy("answer")).toEqual(["settle"]);
   expect(new Set(await queuedBy("answer", true))).toEqual(new Set(["settle"]));
 });
 
-it("a bug in the midst of a stream: an error event with its cost and no [DONE]", async () => {
+it("ends a stream at a bug with an error event with its cost, without [DONE]", async () => {
   const queued: string[] = [];
   const open = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
   const batches = [open, { ...open, toJSON: broken }].map((chunk) => [

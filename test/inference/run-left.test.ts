@@ -75,7 +75,7 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("closes its upstream at once if the end is far, else within the drain, and bills what arrived", async () => {
+it("closes the upstream at once if its end is far, otherwise within the drain, and charges what arrived", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);
@@ -89,8 +89,8 @@ it("closes its upstream at once if the end is far, else within the drain, and bi
 
 it.each([
   ["before its request was sent: void", false, ["void"]],
-  ["after it: the input is charged", true, ["settle"]],
-] as const)("a client that leaves %s", async (_, isSent, outcome) => {
+  ["after it was sent: input charged", true, ["settle"]],
+] as const)("settles a client that disconnects %s", async (_, isSent, outcome) => {
   const client = new AbortController();
   const send: Provider["send"] = (call) => {
     if (isSent) call.onDispatch?.();

@@ -20,7 +20,7 @@ it("ends at its deadline while the client stays", () => {
   expect([timer.signal.aborted, timer.reason, timer.clientGone]).toEqual([true, "deadline", false]);
 });
 
-it("drains once from when the client left, however often that is said", () => {
+it("drains once from the disconnect, however often it is reported", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   client.abort();
@@ -31,7 +31,7 @@ it("drains once from when the client left, however often that is said", () => {
   expect([timer.signal.aborted, timer.reason]).toEqual([true, "drained"]);
 });
 
-it("drains at once from the start for a client that had left before, never past the deadline", () => {
+it("drains from the start for a client that left earlier, but never past the deadline", () => {
   const gone = new RunTimer(AbortSignal.abort(), new Timers(), LIMITS);
   expect(gone.clientGone).toBe(true);
   const late = new AbortController();
@@ -45,7 +45,7 @@ it("drains at once from the start for a client that had left before, never past 
   expect(timer.reason).toBe("deadline");
 });
 
-it("tells who waits that the client left, and who asks afterwards too", () => {
+it("notifies listeners that the client left, also later ones", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   const told: string[] = [];

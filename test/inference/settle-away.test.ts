@@ -104,13 +104,13 @@ function eventsOf(): EventStream {
 
 const isUnsaved = (): boolean => logged.some((line) => line.includes('"settlement_unsaved"'));
 
-describe("a JSON answer away from home, its charge", () => {
+describe("the charge of a JSON response in another region", () => {
   it.each([
-    ["kept at once", ["ok"], 1],
-    ["lost, then kept", ["lost", "ok"], 2],
-    ["kept after both calls of the first attempt", ["down", "down", "ok"], 3],
-    ["refused by an overloaded outbox after a lost call", ["down", "overloaded", "ok"], 3],
-  ] as const)("%s: is answered, kept once, and nothing is said", async (_, faults, count) => {
+    ["stored immediately", ["ok"], 1],
+    ["lost, then stored", ["lost", "ok"], 2],
+    ["stored after both calls of the first attempt", ["down", "down", "ok"], 3],
+    ["rejected by an overloaded outbox after a lost call", ["down", "overloaded", "ok"], 3],
+  ] as const)("arrives once without a log line: %s", async (_, faults, count) => {
     expect(await answered(faults)).toEqual(["answer"]);
     expect([...kept.keys()]).toEqual(["settle req_test"]);
     expect(calls).toBe(count);
@@ -120,41 +120,47 @@ describe("a JSON answer away from home, its charge", () => {
   it.each([
     ["lost", 1],
     ["down", 0],
-  ] as const)("%s for ever: is answered, and the log says what to post", async (fault, count) => {
-    expect(await answered([fault])).toEqual(["answer"]);
-    expect(kept.size).toBe(count);
-    expect(isUnsaved()).toBe(true);
-    expect(nowMs).toBeLessThan(30_000);
-  });
+  ] as const)(
+    "goes to the log while the response is returned, with %s forever",
+    async (fault, count) => {
+      expect(await answered([fault])).toEqual(["answer"]);
+      expect(kept.size).toBe(count);
+      expect(isUnsaved()).toBe(true);
+      expect(nowMs).toBeLessThan(30_000);
+    },
+  );
 
-  it.each(["ok", "lost", "down"] as const)("%s: names its end user nowhere", async (fault) => {
+  it.each(["ok", "lost", "down"] as const)("contains no end user: %s", async (fault) => {
     await answered([fault], "ann@example.com");
     expect(JSON.stringify([...kept.values(), logged])).toContain("req_test");
     expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });
 
-  it("refused by an overloaded outbox: 503, never charged, asked once", async () => {
+  it("gives way to a 503 without a charge if an overloaded outbox rejects it", async () => {
     expect(await answered(["overloaded"])).toEqual(["storage_unavailable"]);
     expect([kept.size, calls]).toEqual([0, 1]);
     expect(isUnsaved()).toBe(false);
   });
 });
 
-describe("a stream away from home, its charge", () => {
+describe("the charge of a stream in another region", () => {
   it.each([
-    ["kept at once", ["ok"], 1],
-    ["lost, then kept", ["lost", "ok"], 2],
-    ["kept after both calls of the first attempt", ["down", "down", "ok"], 3],
-    ["refused at first", ["overloaded", "ok"], 2],
-  ] as const)("%s: ends well, kept once, and nothing is said", async (_, faults, count) => {
-    expect(await streamed(faults)).toMatch(/data: \[DONE\]\n\n$/);
-    expect([...kept.keys()]).toEqual(["settle req_test"]);
-    expect(calls).toBe(count);
-    expect(isUnsaved()).toBe(false);
-  });
+    ["stored immediately", ["ok"], 1],
+    ["lost, then stored", ["lost", "ok"], 2],
+    ["stored after both calls of the first attempt", ["down", "down", "ok"], 3],
+    ["rejected at first", ["overloaded", "ok"], 2],
+  ] as const)(
+    "arrives once without a log line, and the stream ends well: %s",
+    async (_, faults, count) => {
+      expect(await streamed(faults)).toMatch(/data: \[DONE\]\n\n$/);
+      expect([...kept.keys()]).toEqual(["settle req_test"]);
+      expect(calls).toBe(count);
+      expect(isUnsaved()).toBe(false);
+    },
+  );
 
   it.each(["lost", "down", "overloaded"] as const)(
-    "%s for ever: ends well, and the log says what to post",
+    "goes to the log while the stream ends well, with %s forever",
     async (fault) => {
       expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
       expect(isUnsaved()).toBe(true);

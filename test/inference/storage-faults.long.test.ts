@@ -35,8 +35,8 @@ const events = (name: string): Record<string, unknown>[] =>
 const codeOf = (text: string): unknown =>
   (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
-describe("a hold whose answer is lost", () => {
-  it("asks again with the same id: one hold, one charge", async () => {
+describe("a hold whose response is lost", () => {
+  it("gets retried with the same ID: one hold, one charge", async () => {
     world.faults["hold"] = ["lost", "ok"];
     expect((await world.ask("sandbox/echo", false)).status).toBe(200);
     const [first, second] = world.calls["hold"] ?? [];
@@ -47,9 +47,9 @@ describe("a hold whose answer is lost", () => {
 
   it.each([
     ["twice", ["lost", "down"], "storage_unavailable"],
-    ["and then refused by an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
-    ["and then by one that cannot be read", ["lost", "unreadable"], "storage_unavailable"],
-  ] as const)("%s: 503, and released through the outbox", async (_, faults, code) => {
+    ["then rejected by an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
+    ["then by a wallet that can't be read", ["lost", "unreadable"], "storage_unavailable"],
+  ] as const)("leads to a 503 and a release through the outbox: %s", async (_, faults, code) => {
     world.faults["hold"] = faults;
     const answer = await world.ask("sandbox/echo", true);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
@@ -60,7 +60,7 @@ describe("a hold whose answer is lost", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("and then refused is released through the outbox, which leaves nothing for the first to hold", async () => {
+  it("leaves nothing for a late first attempt to hold after a rejection", async () => {
     world.faults["hold"] = ["down", "ok"];
     await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 }); // the warm-up took it
     const answer = await world.ask("sandbox/echo", true);
@@ -76,14 +76,14 @@ describe("a hold whose answer is lost", () => {
     expect((await world.balance()).openHolds).toBe(0);
   });
 
-  it("asks no more where the wallet cannot be read, and queues nothing", async () => {
+  it("causes no retry or message if the wallet can't be read", async () => {
     world.faults["hold"] = ["unreadable"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
     expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
   });
 
-  it("asks an overloaded wallet no more, and queues nothing", async () => {
+  it("causes no retry or message if the wallet is overloaded", async () => {
     world.faults["hold"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
@@ -91,9 +91,9 @@ describe("a hold whose answer is lost", () => {
   });
 });
 
-describe.each([false, true])("a charge that the wallet does not take (stream %s)", (stream) => {
+describe.each([false, true])("a charge that the wallet does not accept (stream %s)", (stream) => {
   it.each(["down", "lost"] as const)(
-    "%s: is in the outbox before the last byte, and charged exactly once",
+    "reaches the outbox before the last byte, and is charged once: %s",
     async (fault) => {
       world.faults["settle"] = [fault];
       const answer = await world.ask("sandbox/echo", stream);
@@ -106,7 +106,7 @@ describe.each([false, true])("a charge that the wallet does not take (stream %s)
     },
   );
 
-  it("overloaded: is offered to it once, then goes to the outbox", async () => {
+  it("goes to an overloaded wallet once, then to the outbox", async () => {
     world.faults["settle"] = ["overloaded"];
     expect((await world.ask("sandbox/echo", stream)).status).toBe(200);
     expect([world.count("settle"), world.count("enqueue")]).toEqual([1, 1]);
@@ -114,7 +114,7 @@ describe.each([false, true])("a charge that the wallet does not take (stream %s)
   });
 });
 
-describe("a charge that neither the wallet nor the outbox is known to have", () => {
+describe("a charge with an unknown outcome at wallet and outbox", () => {
   describe.each([false, true])("stream %s", (stream) => {
     it.each([
       ["lost", "lost"],
@@ -122,20 +122,23 @@ describe("a charge that neither the wallet nor the outbox is known to have", () 
       ["down", "lost"],
       ["lost", "overloaded"],
       ["overloaded", "lost"],
-    ] as const)("wallet %s, outbox %s: answered, and charged once", async (settle, enqueue) => {
-      world.faults["settle"] = [settle];
-      world.faults["enqueue"] = [enqueue];
-      const answer = await world.ask("sandbox/echo", stream);
-      expect(answer.status).toBe(200);
-      expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
-      expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
-      await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
-      expect(await world.paid()).toEqual([-cost, -cost]);
-    });
+    ] as const)(
+      "completes and is charged once with wallet %s and outbox %s",
+      async (settle, enqueue) => {
+        world.faults["settle"] = [settle];
+        world.faults["enqueue"] = [enqueue];
+        const answer = await world.ask("sandbox/echo", stream);
+        expect(answer.status).toBe(200);
+        expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
+        expect(answer.headers.get("x-cost-micro")).toBe(stream ? null : String(cost));
+        await eventually(async () => expect((await world.balance()).openHolds).toBe(0));
+        expect(await world.paid()).toEqual([-cost, -cost]);
+      },
+    );
   });
 
   it.each([false, true])(
-    "lost, then a wallet that cannot be read, and an outbox that is overloaded: answered, and charged once (stream %s)",
+    "completes and is charged once after lost, unreadable and overloaded calls (stream %s)",
     async (stream) => {
       world.faults["settle"] = ["lost", "unreadable"];
       world.faults["enqueue"] = ["overloaded"];
@@ -146,7 +149,7 @@ describe("a charge that neither the wallet nor the outbox is known to have", () 
     },
   );
 
-  it("JSON, both overloaded, a definite no: 503, nothing of the answer, never charged", async () => {
+  it("becomes a 503 without output or charge if both are overloaded for JSON", async () => {
     world.faults["settle"] = ["overloaded"];
     world.faults["enqueue"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
@@ -159,13 +162,13 @@ describe("a charge that neither the wallet nor the outbox is known to have", () 
   });
 });
 
-describe.each([false, true])("a charge that both lines are down for (stream %s)", (stream) => {
+describe.each([false, true])("a charge while wallet and outbox are down (stream %s)", (stream) => {
   beforeEach(() => {
     world.faults["settle"] = ["down"];
     world.faults["enqueue"] = ["down"];
   });
 
-  it("ends well, tries until second 28, then says what is to be posted", async () => {
+  it("ends well, is tried for 28 s, and is then logged for posting", async () => {
     const startedMs = Number(world.env.CLOCK_OFFSET_MS);
     const answer = await world.ask("sandbox/echo", stream);
     expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
@@ -182,7 +185,7 @@ describe.each([false, true])("a charge that both lines are down for (stream %s)"
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("charges once as soon as one of them comes back, and logs nothing", async () => {
+  it("succeeds once when one of them recovers, without a log line", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
     await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);
@@ -191,11 +194,11 @@ describe.each([false, true])("a charge that both lines are down for (stream %s)"
   });
 });
 
-describe("a release that the wallet does not take", () => {
+describe("a release that the wallet does not accept", () => {
   it.each([
     ["sandbox/status-500", false],
     ["sandbox/cut", true],
-  ])("%s: is delivered by the outbox, queued once", async (model, stream) => {
+  ])("arrives through the outbox once: %s", async (model, stream) => {
     world.faults["void"] = ["down"];
     const answer = await world.ask(model, stream);
     expect(answer.text).toContain("upstream_error");
@@ -210,15 +213,18 @@ it.each([
   ["register, which nobody has asked yet", "whose", "overloaded", "overloaded"],
   ["wallet that has not met it", "admit", "down", "storage_unavailable"],
   ["wallet that has not met it", "admit", "overloaded", "overloaded"],
-])("a key's %s (%s %s): 503, never a 401, and nothing is held", async (_, method, fault, code) => {
-  const cold = await new FaultyWorld().open(); // an isolate that has met no key
-  cold.faults[method] = [fault as "down" | "overloaded"];
-  const answer = await cold.ask("sandbox/echo", false);
-  expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
-  expect(cold.count("hold")).toBe(0);
-});
+])(
+  "returns 503, never 401, and holds nothing with a key's %s (%s %s)",
+  async (_, method, fault, code) => {
+    const cold = await new FaultyWorld().open(); // an isolate that has met no key
+    cold.faults[method] = [fault as "down" | "overloaded"];
+    const answer = await cold.ask("sandbox/echo", false);
+    expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
+    expect(cold.count("hold")).toBe(0);
+  },
+);
 
-it("D1 failing at every call: completions are answered and charged", async () => {
+it("answers and charges completions while every D1 call fails", async () => {
   const real = env.DB;
   try {
     env.DB = { prepare: down, batch: down, exec: down } as unknown as D1Database;

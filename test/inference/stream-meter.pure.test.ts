@@ -23,7 +23,7 @@ const counted = (chunks: readonly Chunk[]): number => {
 };
 
 describe("a stream's meter", () => {
-  it("counts a text alike, however it is cut", () => {
+  it("counts a text the same, however it is split", () => {
     const words = fc.array(fc.constantFrom("word", "a", "chapter", "1234", "世界", ","), {
       minLength: 1,
       maxLength: 200,
@@ -39,7 +39,7 @@ describe("a stream's meter", () => {
     );
   });
 
-  it("counts of a tool call its name and arguments, not the JSON around each fragment", () => {
+  it("counts only name and arguments of a tool call, not the JSON around fragments", () => {
     const fragments = Array.from({ length: 100 }, () => call({ arguments: " word" }));
     const output = counted([call({ name: "write", arguments: "" }), ...fragments]);
     expect(output).toBeGreaterThanOrEqual(100);
@@ -54,7 +54,7 @@ describe("a stream's meter", () => {
     }
   });
 
-  it("never overshoots its count, and notices a limit a passage late at most", () => {
+  it("never overcounts, and detects a limit at most one passage late", () => {
     const meter = new StreamMeter(1);
     let words = 0;
     while (!meter.isPast(1000)) {
@@ -66,7 +66,7 @@ describe("a stream's meter", () => {
     expect(meter.output).toBe(words);
   });
 
-  it("finishes when every choice gave its reason, and keeps the first one's", () => {
+  it("finishes when every choice has its reason, and keeps the first reason", () => {
     const meter = new StreamMeter(2);
     meter.see(finish(1, "length"));
     meter.see(finish(1, "length"));

@@ -41,23 +41,20 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it.each([2, 10, 29])(
-  "a reader is not gone for %s times that we stood still: it gets the end",
-  async (times) => {
-    const { client, watch, seen } = watching();
-    const written = client.write("data: 1\n\n");
-    for (let i = 0; i < times; i++) standStill();
-    expect(seen.left).toBe(0);
-    const text = new Response(client.readable).text();
-    await written;
-    await client.end("data: [DONE]\n\n");
-    expect((await text).replaceAll(COMMENT, "")).toBe("data: 1\n\ndata: [DONE]\n\n");
-    expect(client.pendingMs).toBeLessThanOrEqual(times * TICK_MS);
-    watch.close();
-  },
-);
+it.each([2, 10, 29])("keeps a reader after %s pauses of the isolate", async (times) => {
+  const { client, watch, seen } = watching();
+  const written = client.write("data: 1\n\n");
+  for (let i = 0; i < times; i++) standStill();
+  expect(seen.left).toBe(0);
+  const text = new Response(client.readable).text();
+  await written;
+  await client.end("data: [DONE]\n\n");
+  expect((await text).replaceAll(COMMENT, "")).toBe("data: 1\n\ndata: [DONE]\n\n");
+  expect(client.pendingMs).toBeLessThanOrEqual(times * TICK_MS);
+  watch.close();
+});
 
-it("a reader that takes nothing while we run has left after its time, not before", async () => {
+it("treats a reader as gone after its time, not earlier, if it reads nothing", async () => {
   const { client, watch, seen } = watching();
   const written = client.write("data: 1\n\n");
   vi.advanceTimersByTime(NUMBERS.READER_STUCK_MS);
@@ -69,7 +66,7 @@ it("a reader that takes nothing while we run has left after its time, not before
   watch.close();
 });
 
-it("a clock that steps back takes no time from anybody", () => {
+it("takes no time from a reader when the clock steps back", () => {
   const { client, watch, seen } = watching();
   void client.write("data: 1\n\n");
   vi.advanceTimersByTime(20 * TICK_MS);

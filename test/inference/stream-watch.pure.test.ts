@@ -44,7 +44,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("stops an upstream that is silent for the idle time, not one that speaks", () => {
+it("stops an upstream that is silent for the idle time, but not an active one", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 10; i++) {
     vi.advanceTimersByTime(350);
@@ -56,7 +56,7 @@ it("stops an upstream that is silent for the idle time, not one that speaks", ()
   watch.close();
 });
 
-it("stops one that thinks only after its own time, whatever shows life meanwhile", () => {
+it("stops one that only thinks after its own time, whatever else it sends", () => {
   const { watch, seen } = watching();
   watch.heard({ kind: "thinking" });
   vi.advanceTimersByTime(3900);
@@ -68,7 +68,7 @@ it("stops one that thinks only after its own time, whatever shows life meanwhile
   watch.close();
 });
 
-it("stops one that has thought as any other", () => {
+it("stops one that has finished thinking like any other", () => {
   const { watch, seen } = watching();
   watch.heard({ kind: "thinking" });
   watch.heard({ kind: "text", index: 0, json: '"a"' });
@@ -77,7 +77,7 @@ it("stops one that has thought as any other", () => {
   watch.close();
 });
 
-it("does not blame the upstream while the reader takes nothing", () => {
+it("allows the upstream its silence while the reader reads nothing", () => {
   const { watch, client, seen } = watching();
   client.pendingMs = 1;
   vi.advanceTimersByTime(5000);
@@ -88,7 +88,7 @@ it("does not blame the upstream while the reader takes nothing", () => {
   watch.close();
 });
 
-it("sends a comment after each silence that the client had, whatever was heard meanwhile", () => {
+it("sends a comment after each silence for the client, whatever arrived", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);
@@ -104,7 +104,7 @@ it("sends a comment after each silence that the client had, whatever was heard m
   watch.close();
 });
 
-it("waits a second for the terminal marker once everything else came", () => {
+it("waits a second for the terminal marker once everything else arrived", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
   watch.linger(1000);
   vi.advanceTimersByTime(1000);
@@ -121,7 +121,7 @@ function standStill(): void {
   vi.advanceTimersByTime(50);
 }
 
-it("an upstream is not silent while we stand still", () => {
+it("does not count the isolate's own pause as silence", () => {
   const { watch, seen } = watching();
   watch.heard();
   vi.advanceTimersByTime(50);
@@ -132,7 +132,7 @@ it("an upstream is not silent while we stand still", () => {
   watch.close();
 });
 
-it("waits as long for the first event as before the stream was handed on", () => {
+it("waits as long for the first event as before the stream was returned", () => {
   const { watch, seen } = watching();
   vi.advanceTimersByTime(1700);
   expect(seen.cancelled).toBe(0);
@@ -141,7 +141,7 @@ it("waits as long for the first event as before the stream was handed on", () =>
   watch.close();
 });
 
-it("accepts what follows the last choice while we stand still", () => {
+it("accepts events after the last choice despite a pause of the isolate", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
   standStill();
   watch.linger(1000);

@@ -74,11 +74,11 @@ function servicesOf(provider: Provider, drainS: number): Partial<RunServices> {
 }
 
 it.each([
-  ["in the midst of a stream", oneWord, 20],
-  ["in the midst of a stream that is read on for as long as may be", oneWord, 24],
+  ["within a stream", oneWord, 20],
+  ["within a stream that is read on as long as possible", oneWord, 24],
   ["before the first byte", () => noWord, 20],
 ] as const)(
-  "a charge that nobody takes is in the log before the platform ends a run whose client left %s",
+  "logs an unsaved charge before the platform ends a run whose client left %s",
   async (_, provider, drainS) => {
     const client = new AbortController();
     const done = runPaidRequest(runOf(servicesOf(provider(), drainS), client.signal));

@@ -50,7 +50,7 @@ describe("rate limiters on the same patterns", () => {
     expect(worst(registers.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
   });
 
-  it("are compared by the worst of all patterns and both limits", () => {
+  it("differ by the worst of all patterns and both limits", () => {
     const ratios = Object.entries(REGISTERS).map(([name, make]) => [name, worstRatio(make)]);
     measured(Object.fromEntries(ratios) as Record<string, number>);
     expect(worstRatio(registers.exactLog)).toBe(1);

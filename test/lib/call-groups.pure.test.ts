@@ -134,8 +134,8 @@ class Run {
   }
 }
 
-describe("calls that go together", () => {
-  it("waits for nobody where it is alone, and goes with those that came during a call, in their order", async () => {
+describe("a group of calls", () => {
+  it("starts a single call at once, and collects those made during a call, in order", async () => {
     const outside = new Outside();
     const asked = [1, 2, 3, 4].map((part) => outside.ask(part));
     expect(outside.sent).toEqual([[1]]);
@@ -151,7 +151,7 @@ describe("calls that go together", () => {
     await expect(later).resolves.toBe(10);
   });
 
-  it("run a few calls side by side before anybody waits, and take waiting ones along", async () => {
+  it("runs a few calls concurrently before any waits, and adds waiting ones", async () => {
     const outside = new Outside(SIDE_BY_SIDE);
     const first = Array.from({ length: SIDE_BY_SIDE }, (_, i) => i + 1);
     const asked = [...first, 11, 12].map((part) => outside.ask(part));
@@ -165,7 +165,7 @@ describe("calls that go together", () => {
     await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
-  it("goes on beside a call that never ends, of a request that was cancelled in the middle of it", async () => {
+  it("continues next to a call of a cancelled request that never ends", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));
@@ -180,7 +180,7 @@ describe("calls that go together", () => {
     await expect(later).resolves.toBe(8);
   });
 
-  it("gives every part its own answer or loss, sends each once, and never more than a call takes", async () => {
+  it("gives every part its own result, sends each once, and limits a call's size", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: SIDE_BY_SIDE }), steps, async (most, taken) => {

@@ -32,7 +32,7 @@ describe("an Idempotency-Key", () => {
   });
 });
 
-describe("what identifies a request", () => {
+describe("the identity of a request", () => {
   it("uses SHA-256 of the content, and reveals nothing of it", async () => {
     const found = await idempotencyOf("order-7", REQUEST);
     // As sha256sum says of "key_1 order-7", and of "o /v1/embeddings " and what it says of "{}".

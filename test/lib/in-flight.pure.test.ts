@@ -87,7 +87,7 @@ describe("requests in flight", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
-  it("leave room for operators, for every person and for new keys, whatever one of them holds", () => {
+  it("leave capacity for operators, people and new keys, whatever one of them holds", () => {
     const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): Slot | ShedReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
@@ -97,7 +97,7 @@ describe("requests in flight", () => {
     expect(typeof room.take("new key", 0, 0)).toBe("object");
   });
 
-  it("count a new key for its organization once that is known", () => {
+  it("count a new key for its organization once it is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
@@ -109,7 +109,7 @@ describe("requests in flight", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("forget what the platform ended silently after its lease, only then", () => {
+  it("expire after their lease if the platform ended them silently", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
@@ -194,7 +194,7 @@ describe("a paid request without memory", () => {
 });
 
 describe("bodies in flight", () => {
-  it("the largest there may be fits an isolate that holds none, and then no second one", () => {
+  it("include a largest one only in an empty isolate, and no second one", () => {
     const room = roomOf(["a", "b"], BODIES);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
@@ -202,14 +202,14 @@ describe("bodies in flight", () => {
     expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
   });
 
-  it("small ones take from all that is left, also of an organization that holds the most", () => {
+  it("include small ones in all remaining capacity, also of the largest organization", () => {
     const room = inFlight(BODIES);
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("count bodies without a length as they come, by the same rule", () => {
+  it("count without a declared length as they arrive, by the same rule", () => {
     const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
@@ -241,8 +241,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
-describe("any order of beginnings and ends", () => {
-  it("never passes a bound, forgets no place, frees none twice, and comes back to nothing", () => {
+describe("requests in any order", () => {
+  it("never exceed a bound, and free every slot exactly once", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const room = inFlight({ ...BODIES, organizationMax: 5 });

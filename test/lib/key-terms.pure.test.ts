@@ -31,7 +31,7 @@ function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
 }
 
 describe("a key's terms", () => {
-  it("come back from the book's row and from an object's text as they were", () => {
+  it("survive a database row and an object's text unchanged", () => {
     for (const terms of [FULL, NO_TERMS, { ...NO_TERMS, allowedModels: ["smart", "a/*"] }]) {
       expect(inRow(terms, TERM_COLUMNS)).toEqual(terms);
       expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without a column of its own
@@ -40,7 +40,7 @@ describe("a key's terms", () => {
     expect(termsText(NO_TERMS)).toBeNull();
   });
 
-  it("limit it when any of them is set, a budget of nothing and an empty list too", () => {
+  it("count as limits if any is set, also a budget of 0 and an empty list", () => {
     expect(isLimited(NO_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),
@@ -65,7 +65,7 @@ describe("a key's terms", () => {
     [["smart"], "smart", "acme/one", true],
     [["smart"], "acme/one", "acme/one", false], // an alias allows what it stands for only when it is sent
     [["*"], "acme/one", "acme/one", false],
-  ])("let the name %j with %s, which is %s, pass: %s", (allowedModels, sent, id, passes) => {
+  ])("allow the name %j with %s, which is %s: %s", (allowedModels, sent, id, passes) => {
     expect(allowsModel({ allowedModels }, { sent, id })).toBe(passes);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Stop } from "../../src/shared/timers.ts";
 
-it("tells everybody who listens, once, and nobody who no longer does", () => {
+it("notifies every listener once, and no removed one", () => {
   const stop = new Stop();
   const told: string[] = [];
   const gone = (): void => void told.push("gone");
@@ -24,7 +24,7 @@ it("ignores a listener after the end, which asks whether it is over, like an Abo
   expect(told).toEqual([]);
 });
 
-it("a listener that stops listening, or adds another, in the middle of it does not change who is told", () => {
+it("notifies the same listeners if one is removed or added meanwhile", () => {
   const stop = new Stop();
   const told: string[] = [];
   const second = (): void => void told.push("second");

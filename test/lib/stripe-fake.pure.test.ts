@@ -77,8 +77,8 @@ const codeOf = (error: unknown): string | undefined =>
 const refused = async (asked: Promise<unknown>): Promise<string | undefined> =>
   asked.then(() => "accepted", codeOf);
 
-describe("a fake Stripe, asked by Stripe's own client", () => {
-  it("sells by a checkout: the total with its tax is captured once, the card kept, an invoice paid", async () => {
+describe("a fake Stripe with Stripe's own client", () => {
+  it("sells by a checkout: captures the total with tax, keeps the card, and pays an invoice", async () => {
     const client = withClient(19);
     const { session, intent, customer } = await boughtBy(client);
     const read = await client.stripe.checkout.sessions.retrieve(session, {
@@ -117,7 +117,7 @@ describe("a fake Stripe, asked by Stripe's own client", () => {
     expect(client.fake.payments()).toEqual([]);
   });
 
-  it("charges a kept card by invoice once, and says how its bank declined", async () => {
+  it("charges a saved card by invoice once, and returns the bank's decline reason", async () => {
     const client = withClient();
     const { customer, intent } = await boughtBy(client);
     const card = cardOf(intent);
@@ -155,7 +155,7 @@ describe("a fake Stripe, asked by Stripe's own client", () => {
     expect(() => client.fake.person.payInvoice(second)).toThrow("void");
   });
 
-  it("tells what went back: refunds that count, disputes that are lost, won, and won in part", async () => {
+  it("reports refunds and disputes: lost, won, and won in part", async () => {
     const client = withClient();
     const { intent } = await boughtBy(client);
     const refund = client.fake.bank.refund(intent.id, 300);
@@ -181,7 +181,7 @@ describe("a fake Stripe, asked by Stripe's own client", () => {
   });
 });
 
-describe("what Stripe refuses, the fake refuses", () => {
+describe("the fake Stripe", () => {
   const WRONG: readonly (readonly [string, object, string])[] = [
     [
       "a name that is gone",
@@ -217,7 +217,7 @@ describe("what Stripe refuses, the fake refuses", () => {
       "StripeInvalidRequestError",
     ],
   ];
-  it.each(WRONG)("a session with %s", async (_what, wrong, code) => {
+  it.each(WRONG)("rejects a session with %s, like Stripe", async (_what, wrong, code) => {
     const client = withClient();
     const { id } = await client.stripe.customers.create({});
     const asked = { ...order(id, client.expires_at()), ...wrong };
@@ -227,7 +227,7 @@ describe("what Stripe refuses, the fake refuses", () => {
     expect(client.fake.world.sessions.size).toBe(0);
   });
 
-  it("a card of somebody else, a line on a finished invoice, a deleted customer", async () => {
+  it("rejects another customer's card, a line on a finished invoice and a deleted customer", async () => {
     const client = withClient();
     const { customer, intent } = await boughtBy(client);
     const card = cardOf(intent);
@@ -249,8 +249,8 @@ describe("what Stripe refuses, the fake refuses", () => {
   });
 });
 
-describe("one key", () => {
-  it("repeats its answer for a day, an error too, and is refused to another request", async () => {
+describe("a Stripe idempotency key", () => {
+  it("returns its result for a day, also an error, and rejects another request", async () => {
     const { stripe, fake, clock } = withClient();
     const key = { idempotencyKey: "cus:org" };
     const first = await stripe.customers.create({ name: "Acme" }, key);
@@ -271,7 +271,7 @@ describe("one key", () => {
   });
 
   it.each(["no_answer", "reset", "500", "409"] as const)(
-    "does a thing once, whether %s came before it or after",
+    "causes one effect, whether %s came before it or after",
     async (kind) => {
       for (const when of ["before", "after"] as const) {
         const { stripe, fake } = withClient();
@@ -310,7 +310,7 @@ describe("one key", () => {
   });
 });
 
-describe("events", () => {
+describe("Stripe events", () => {
   it("list newest first by page and type, late where they are hidden, for thirty days", async () => {
     const { stripe, fake, clock } = withClient();
     await stripe.customers.create({});

@@ -50,7 +50,7 @@ it("counts words, numbers, spaces, lines and signs by the published rules", () =
   expect(cases.map(([text]) => [text, estimateTokens(text)])).toEqual(cases);
 });
 
-it("sees through base64, hex and ids, where letters per token drop to one and a half", () => {
+it("detects base64, hex and IDs, with one and a half letters per token", () => {
   const hex = "0123456789abcdef".repeat(10);
   expect(estimateTokens(hex)).toBe(100); // 160 / 1.6
   const base64 = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0".repeat(5);
@@ -128,7 +128,7 @@ it("stays above a quarter of it, for characters of any script", () => {
   );
 });
 
-it("never falls below a seventh of the characters nor above the bytes, however text is put together", () => {
+it("returns between a seventh of the characters and the number of bytes", () => {
   const piece = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.base64String({ maxLength: 60 }),
@@ -164,7 +164,7 @@ it("comes within 15 % of the real tokenizer, for prose in many languages and cod
   }
 });
 
-it("stays as near where only parts of a long text are looked at", () => {
+it("stays as near if only parts of a long text are sampled", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(RIGHTS), prose].join("\n").repeat(12);
   const ratio = closeTokens(long) / (closeTokens(long.slice(0, 60_000)) * (long.length / 60_000));
@@ -173,7 +173,7 @@ it("stays as near where only parts of a long text are looked at", () => {
   expect(closeTokens(" ".repeat(200_000))).toBeGreaterThan(0);
 });
 
-it("bytes are those of the encoder, lone surrogates included", () => {
+it("counts bytes like the encoder, lone surrogates included", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), (a, b) => {
       expect(utf8Bytes(a + b)).toBe(new TextEncoder().encode(a + b).length);

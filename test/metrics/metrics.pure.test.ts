@@ -15,7 +15,7 @@ function samples(text: string): Map<string, number> {
   );
 }
 
-it("counters with their labels, each metric with its help and type once", () => {
+it("prints counters with their labels, and each metric's help and type once", () => {
   const tally = new Tally();
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "200" });
@@ -32,7 +32,7 @@ it("counters with their labels, each metric with its help and type once", () => 
   );
 });
 
-it("a histogram's buckets are cumulative, its count is that of +Inf, its sum that of its values", () => {
+it("prints cumulative buckets, with +Inf as count, and the sum of values", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
@@ -54,7 +54,7 @@ it("a histogram's buckets are cumulative, its count is that of +Inf, its sum tha
   );
 });
 
-it("a batch added to another is the counts of both, and taking leaves nothing", () => {
+it("adds two batches, and leaves nothing after taking", () => {
   const one = new Tally();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();
@@ -64,11 +64,11 @@ it("a batch added to another is the counts of both, and taking leaves nothing", 
   expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
 });
 
-it("series of a metric that is not known any more are not shown", () => {
+it("omits series of an unknown metric", () => {
   expect(prometheusText({ turnpike_gone_total: 4, turnpike_requests_total_more: 1 })).toBe("");
 });
 
-it("labels that came from an attacker cannot grow a tally without end", () => {
+it("limits the series that an attacker's labels can create", () => {
   const tally = new Tally();
   for (let i = 0; i < 6000; i++) tally.count("requests", { route: `/${i}`, status: "404" });
   expect(Object.keys(tally.take())).toHaveLength(5000);

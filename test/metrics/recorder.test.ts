@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { Recorder } from "../../src/events/metrics/tally.ts";
 
-it("a handing over that has taken its counts makes room for the next at once", async () => {
+it("allows another hand-over once one has taken its counts", async () => {
   const recorder = new Recorder(0);
   const begun: Promise<unknown>[] = [];
   const added: object[] = [];
@@ -19,7 +19,7 @@ it("a handing over that has taken its counts makes room for the next at once", a
   expect(added).toEqual([once, once]);
 });
 
-it("a handing over that the platform ended with its request is begun again half a minute later, not before", () => {
+it("repeats a hand-over that the platform ended, half a minute later", () => {
   const recorder = new Recorder(5000);
   vi.spyOn(scheduler, "wait").mockImplementation(() => new Promise<void>(() => undefined));
   const begunMs = Date.now();

@@ -98,7 +98,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(mock.requests).toHaveLength(calls);
   });
 
-  it("has no granted-cap header if all is affordable, but an explicit cap upstream", async () => {
+  it("gets no granted-cap header if all is affordable, but an explicit cap upstream", async () => {
     const whole = promptBound + DEFAULT_OUTPUT * OUTPUT;
     const account = await open(twice(whole));
     const response = await account.chat(request);

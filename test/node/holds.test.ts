@@ -132,7 +132,7 @@ describe("concurrent requests before any settlement", () => {
 });
 
 describe("a rejection without open holds", () => {
-  it("has x-should-retry: false for an insufficient balance", async () => {
+  it("returns x-should-retry: false for an insufficient balance", async () => {
     const response = await (await open(1)).chat(request);
     expect(response.status).toBe(402);
     expect(await response.json()).toMatchObject({

@@ -256,15 +256,15 @@ const ACTS: Readonly<Record<string, Act>> = {
   },
 };
 
-describe("what an operator changes is told under the operator's name", () => {
+describe("an operator's change", () => {
   const changing = OPERATOR_ENDPOINTS.filter(({ method }) => method !== "GET");
   const names = changing.map(({ method, path }) => `${method} ${path}`);
 
-  it("each such call stands in this table, and nothing else", () => {
+  it("appears in this table", () => {
     expect(Object.keys(ACTS).toSorted()).toEqual(names.toSorted());
   });
 
-  it.each(names)("%s", async (name) => {
+  it.each(names)("emits an event with the operator's name: %s", async (name) => {
     const act = ACTS[name];
     if (act === undefined) throw new Error("no such act");
     const [path, body] = await act.asked();

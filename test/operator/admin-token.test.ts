@@ -29,7 +29,7 @@ it("opens only for the whole admin token", async () => {
   expect(await operatorOf("Bearer ", named(""))).toBeNull();
 });
 
-it("each operator by a token of its own, and nobody by a part of one or by none", async () => {
+it("identifies each operator by the whole of a separate token", async () => {
   const operators = [
     { name: "admin", role: "all", token: "a".repeat(32) },
     { name: "ada", role: "read", token: "b".repeat(32) },

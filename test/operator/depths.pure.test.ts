@@ -66,7 +66,7 @@ describe("outboxSeries", () => {
 it.each([
   [6_999_999_999, 0],
   [7_000_000_000, 1],
-])("storage of %i bytes is an alert at 70 %% of what it may hold: %i", (bytes, alerts) => {
+])("alerts for storage of %i bytes at 70 %% of its limit: %i", (bytes, alerts) => {
   const lines: string[] = [];
   vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));
   const depths = new Depths();

@@ -39,7 +39,7 @@ it("ends like the database after two concurrent changes, though they arrive in t
   expect(wallet.configuration).toEqual({ suspended: false, rpmLimit: null, priceList: null });
 });
 
-it("an object is told again until the book says nothing new, and no further", async () => {
+it("updates an object until the database has nothing new", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
@@ -50,7 +50,7 @@ it("an object is told again until the book says nothing new, and no further", as
   expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
-it("a book that never comes to rest is a 503, not a loop without end", async () => {
+it("returns 503 for a database that keeps changing, instead of looping", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
     tell: async () => success(null),
@@ -60,7 +60,7 @@ it("a book that never comes to rest is a 503, not a loop without end", async () 
   expect(followed).toEqual({ ok: false, failure: { kind: "overloaded" } });
 });
 
-it("a wallet that cannot be told is a 503 after the book was written; a repeat completes it", async () => {
+it("returns 503 if the wallet can't be notified after the write, and completes on a retry", async () => {
   const { organization } = await makeOrganization();
   const wallet = walletOf(organization.id);
   wallet.down = true;
@@ -75,7 +75,7 @@ it("a wallet that cannot be told is a 503 after the book was written; a repeat c
   expect(wallet.configuration.suspended).toBe(true);
 });
 
-it("tells nobody anything while the database is down", async () => {
+it("notifies no object while the database is down", async () => {
   const { organization, key } = await makeOrganization();
   const params = { id: organization.id, key_id: key.id };
   const book = new WatchedBook();

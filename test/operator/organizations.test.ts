@@ -23,7 +23,7 @@ async function listed(query: string): Promise<readonly object[]> {
   return organizations as readonly object[];
 }
 
-it("a list asks no wallet, unless for balances", async () => {
+it("calls wallets for a list only for balances", async () => {
   const made = [await makeOrganization(), await makeOrganization()];
   const [plain] = await listed("");
   expect(wallets.size).toBe(0);
@@ -35,7 +35,7 @@ it("a list asks no wallet, unless for balances", async () => {
   expect(full).toEqual({ ...plain, credits_micro: 0, held_micro: 0, open_holds: 0 });
 });
 
-it("a new organization has an owner, a balance of 0 under its wallet's epoch, and a key that works", async () => {
+it("creates an organization with an owner, a balance of 0 and a key that works", async () => {
   const body = {
     name: "Acme",
     slug: slug(),
@@ -87,7 +87,7 @@ it("a new organization has an owner, a balance of 0 under its wallet's epoch, an
   });
 });
 
-it("a slug belongs to one organization, however many ask at once; the others leave no wallet", async () => {
+it("gives a slug to one of several concurrent organizations, and leaves no other wallet", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const answers = await Promise.all(Array.from({ length: 5 }, () => call("POST /orgs", { body })));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(1);
@@ -129,7 +129,7 @@ it.each([
   ["rpm_limit", { rpm_limit: 1001 }],
   ["rpm_limit", { rpm_limit: 1.5 }],
   ["rpm_limit", { rpm_limit: "60" }],
-])("POST /orgs names a wrong %s and makes nothing", async (param, wrong) => {
+])("returns 400 for POST /orgs with a wrong %s, and creates nothing", async (param, wrong) => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com", ...wrong };
   expect(await call("POST /orgs", { body })).toMatchObject({
     failure: { kind: "invalid_request", param },
@@ -137,7 +137,7 @@ it.each([
   expect(wallets.size).toBe(0);
 });
 
-it("a body that is not an object is a 400", async () => {
+it("returns 400 for a body that is not an object", async () => {
   for (const body of [null, [], "x", 5]) {
     // oxlint-disable-next-line no-await-in-loop -- four bodies, one after the other
     expect(await call("POST /orgs", { body })).toMatchObject({
@@ -146,7 +146,7 @@ it("a body that is not an object is a 400", async () => {
   }
 });
 
-it("organizations are listed in a stable order, page by page, also when a wallet is away", async () => {
+it("lists organizations in a stable order, page by page, also without a wallet", async () => {
   const made = [await makeOrganization(), await makeOrganization(), await makeOrganization()];
   const { total } = valueOf(await call("GET /orgs", { query: "limit=1" })) as { total: number };
   const ids: string[] = [];

@@ -7,7 +7,7 @@ import { continueRound } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
 
-it("the hourly sweep pokes every outbox, the peers' too, and one that fails stops no other", async () => {
+it("pokes every outbox in the hourly sweep, also peers', even if one fails", async () => {
   const poked: string[] = [];
   const getByName = (name: string) => ({
     poke: async () => {
@@ -32,7 +32,7 @@ const withoutWork = () => ({ poke: () => Promise.resolve() });
 const afterLease = (): number => Date.now() + 16 * 60_000;
 const idOf = (n: number): string => `sweep-${String(n).padStart(5, "0")}`;
 
-describe("a round over more organizations than one invocation may poke", () => {
+describe("a round over more organizations than one invocation can poke", () => {
   const COUNT = 17_000;
   beforeAll(() =>
     env.DB.batch([

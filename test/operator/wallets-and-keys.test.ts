@@ -12,7 +12,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-it("credits need a whole amount and a reference, and an organization that exists", async () => {
+it("requires an integer amount, a reference and an existing organization for credits", async () => {
   const { organization } = await makeOrganization();
   const params = { id: organization.id };
   const post = (body: unknown, id = organization.id): Promise<Result<View>> =>
@@ -66,7 +66,7 @@ it("credits need a whole amount and a reference, and an organization that exists
   });
 });
 
-it("a member's new key is shown once, takes the defaults, and goes to no one else's member", async () => {
+it("shows a member's new key once, with defaults, and only for the organization's member", async () => {
   const [one, two] = [await makeOrganization(), await makeOrganization()];
   const post = (member_id: string, body: unknown): Promise<Result<View>> =>
     call("POST /orgs/:id/members/:member_id/keys", {
@@ -91,7 +91,7 @@ it("a member's new key is shown once, takes the defaults, and goes to no one els
   expect(await post(one.member.id, {})).toMatchObject({ failure: { param: "name" } });
 });
 
-it("health says whether the book answers and how deep each outbox is", async () => {
+it("includes the database's state and each outbox's depth in health", async () => {
   const health = valueOf(await call("GET /health"));
   const aliases = { smart: "sandbox/echo" };
   expect(health).toMatchObject({ region: "eu", version: "test", aliases, book: true });

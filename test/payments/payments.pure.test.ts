@@ -51,7 +51,7 @@ async function faultsOf(
 const PARTS = Array.from({ length: effort(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
-  "money that comes in is credited once, and what goes back is owed once, whatever fails: part %i",
+  "credits money once, and records returned money as owed once, whatever fails: part %i",
   async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
@@ -73,7 +73,7 @@ const lateReading = (after: number): readonly Operation[] => [
   { do: "late", org: 0 },
 ];
 
-it("a card that was refused for good stays so where its invoice is then paid elsewhere", async () => {
+it("keeps a permanently declined card off when its invoice is paid otherwise", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { blocked: true } },
     { do: "fault", kind: "no_answer", when: "before", on: /^GET / },
@@ -86,7 +86,7 @@ it("a card that was refused for good stays so where its invoice is then paid els
   expect(await faultsOf(happening, false)).toEqual([]);
 });
 
-it("a card that was refused for good stays so where the purchase that is being closed is cancelled", async () => {
+it("keeps a permanently declined card off when the closing purchase is cancelled", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "fault", kind: "no_answer", when: "before", on: /\/void$/ },
@@ -106,8 +106,8 @@ const declined = (decline_code: string): readonly Operation[] => [
   ...Array.from({ length: 12 }, () => PAUSE),
 ];
 
-describe("the oracle sees what is broken on purpose", () => {
-  it.each(Object.entries(MUTANTS))("%s", async (_name, broken) => {
+describe("the payment oracle", () => {
+  it.each(Object.entries(MUTANTS))("detects %s", async (_name, broken) => {
     const found = await fc.check(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
         expect(await faultsOf(happening, hasTax, broken)).toEqual([]);
@@ -117,12 +117,15 @@ describe("the oracle sees what is broken on purpose", () => {
     expect(found.failed).toBe(true);
   });
 
-  it.each(Object.entries(CHARGE_MUTANTS))("%s", async (_name, { broken, bank, fault }) => {
-    expect(await faultsOf(declined(bank), false)).toEqual([]);
-    expect((await faultsOf(declined(bank), false, broken)).join()).toMatch(fault);
-  });
+  it.each(Object.entries(CHARGE_MUTANTS))(
+    "detects the decline fault %s",
+    async (_name, { broken, bank, fault }) => {
+      expect(await faultsOf(declined(bank), false)).toEqual([]);
+      expect((await faultsOf(declined(bank), false, broken)).join()).toMatch(fault);
+    },
+  );
 
-  it("a reading that arrives after a later one, where no fence is", async () => {
+  it("detects an old reading that arrives late without a fence", async () => {
     const fenceless: Broken = {
       wallet: (wallet) => {
         const real = wallet.setBack.bind(wallet);

@@ -66,7 +66,7 @@ async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
   return purchase;
 }
 
-it("a checkout is credited once, however often and by whom it is told", async () => {
+it("credits a checkout once, however often it is reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const asked = { amount_dollars: 10, method: "checkout" };
@@ -118,7 +118,7 @@ async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   return account;
 }
 
-it("a wallet that is made anew is told again what it was paid, once, by who rebuilds it and by the sweep", async () => {
+it("restores payments in a rebuilt wallet once, by the rebuild and by the sweep", async () => {
   const stripe = useStripe();
   const rebuilt = await lostSinceIt(stripe);
   expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);
@@ -234,7 +234,7 @@ it("takes a refund, blocks unpaid spending, and returns it", async () => {
   }, LONG);
 });
 
-it("the saved card tops up by itself, and a refused request names the purchase", async () => {
+it("tops up from the saved card automatically, and names the purchase in a 402", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   await bought(account, stripe);

@@ -6,7 +6,7 @@ import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { API_VERSION, form } from "../../src/money/payments/stripe.ts";
 import { SELLING } from "./selling.ts";
 
-it("every call names the version that the types are of, as does the fake", () => {
+it("sends Stripe's API version of the types, as does the fake", () => {
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
 });
 
@@ -27,7 +27,7 @@ it("uses Stripe's own names and types, and a dead field is a type error", () => 
   expect(form(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
 });
 
-it("a repeat an hour later is the same to the byte: all of it is made of the row", () => {
+it("repeats a call an hour later byte for byte from its row", () => {
   const once = form(calls.sessionParams(SELLING));
   expect(form(calls.sessionParams({ ...SELLING }))).toBe(once);
   expect(once).toContain(`expires_at=${SELLING.createdAt / 1000 + 3600}`);

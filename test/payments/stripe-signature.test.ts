@@ -55,15 +55,15 @@ const BODIES = [
   ["lines and spaces", '{\r\n  "id": "evt_1"\n}\n'],
 ] as const;
 
-describe("Stripe signs, we read", () => {
-  it.each(BODIES)("%s", async (_what, body) => {
+describe("a Stripe signature", () => {
+  it.each(BODIES)("matches Stripe's package: %s", async (_what, body) => {
     const header = await sign(body);
     expect([await ours(body, header), await theirs(body, header)]).toEqual([true, true]);
     expect(await ours(`${body} `, header)).toBe(false);
     expect(await ours(body, header, { secrets: [OTHER] })).toBe(false);
   });
 
-  it("bytes, not text: another newline, a mark of the byte order or a broken character fail", async () => {
+  it("covers bytes, not text: newlines, byte order marks and broken characters matter", async () => {
     const body = '{"id":"evt_1",\n"name":"ü"}';
     const header = await sign(body);
     expect(await ours(`\uFEFF${body}`, header)).toBe(false);
@@ -73,7 +73,7 @@ describe("Stripe signs, we read", () => {
     expect(await ours(broken, await sign("{\uFFFD}"))).toBe(false);
   });
 
-  it("five minutes either way and no second more; Stripe's package takes any future", async () => {
+  it("lasts exactly five minutes either way, unlike in Stripe's package", async () => {
     const body = BODIES[0][1];
     for (const [age, isGood] of [
       [300, true],
@@ -87,7 +87,7 @@ describe("Stripe signs, we read", () => {
     }
   });
 
-  it("while a secret is replaced it is signed with both, and either is enough", async () => {
+  it("passes with either secret during a rotation", async () => {
     const body = BODIES[1][1];
     const [, before = ""] = (await sign(body, { secret: OTHER })).split(",");
     const both = `${await sign(body)},${before}`;
@@ -100,9 +100,9 @@ describe("Stripe signs, we read", () => {
   it.each([
     ["none", () => null],
     ["nothing", () => ""],
-    ["v0 alone", (header: string) => header.replace("v1=", "v0=")],
+    ["only v0", (header: string) => header.replace("v1=", "v0=")],
     [
-      "another time than was signed",
+      "another time than the signed one",
       (header: string) => header.replace(`${NOW_S}`, `${NOW_S + 1}`),
     ],
     ["two times", (header: string) => `t=${NOW_S - 1},${header}`],
@@ -116,7 +116,7 @@ describe("Stripe signs, we read", () => {
       "a good tag behind eight bad ones",
       (header: string) => header.replace(",", `,${"v1=00,".repeat(8)}`),
     ],
-  ] as const)("%s is refused", async (_what, bend) => {
+  ] as const)("fails with %s", async (_what, bend) => {
     const body = BODIES[0][1];
     expect(await ours(body, await bend(await sign(body), body))).toBe(false);
   });
@@ -131,7 +131,7 @@ async function customerOf(fake: FakeStripe): Promise<string> {
   return idSchema.parse(said.kind === "done" ? said.body : null).id;
 }
 
-it("agree on what this machine's provider signs", async () => {
+it("matches for this machine's provider", async () => {
   const fake = new FakeStripe({ now: () => NOW_S * 1000 });
   fake.bank.handMade(await customerOf(fake), 1000);
   const [event] = fake.events;

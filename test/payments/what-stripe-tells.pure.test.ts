@@ -41,7 +41,7 @@ async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: 
 const asked = ({ fake }: PaymentsWorld, what: string): number =>
   fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
 
-it("a refund that is asked for again days later is the same refund", async () => {
+it("sends the same refund again days later", async () => {
   const { world, one } = await begun();
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
@@ -61,7 +61,7 @@ it("a refund that is asked for again days later is the same refund", async () =>
   expect([...world.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
 });
 
-it("an invoice that asks for an amount twice is never paid", async () => {
+it("never pays an invoice that contains an amount twice", async () => {
   const twice: Broken = {
     world: (world) => ({
       ...world,
@@ -85,7 +85,7 @@ it("an invoice that asks for an amount twice is never paid", async () => {
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
-it("several hints at one payment are one look at it", async () => {
+it("reads a payment once for several messages about it", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   world.fake.bank.refund(payment?.intent ?? "", 100);
@@ -137,7 +137,7 @@ function manyEvents(
   }));
 }
 
-it("more events than a sweep lists are all found by the next ones, an odd one among them or not", async () => {
+it("finds more events than a sweep lists in the next ones, also with a malformed one", async () => {
   const START_S = 1_800_000_000;
   const events = manyEvents(12_345, START_S);
   const heard = new Set<string>();
@@ -187,7 +187,7 @@ function pageOf(
   return { data, has_more: from + data.length < listed.length };
 }
 
-it("three declines of a day end a kept card's purchases as they end checkouts, those of our own fault do not", () => {
+it("disables a saved card after three declines in a day, except for our own faults", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
   const made = newPurchase({ ...asks, method: "card", actor: SYSTEM }, nowMs - 1000);

@@ -94,7 +94,7 @@ describe("a login", () => {
     await vi.waitFor(async () => expect(await old.session()).toBeNull());
   });
 
-  it("has no effect in another region, which is part of the tag", async () => {
+  it("works in no other region, which is part of the tag", async () => {
     const { browser } = await signUp(issuer);
     const other = new Browser();
     other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");

@@ -30,7 +30,7 @@ for (const name of Object.keys(SAID) as (keyof typeof SAID)[]) {
   const scenario = COHERE_CHAT[name];
   const used = name === "length" ? { ...USED, output: 256 } : USED;
 
-  it(`${name}: returns one message as JSON and stream, with its billed units`, async () => {
+  it(`returns one message as JSON and stream, with its billed units: ${name}`, async () => {
     const { answer } = await answerTo(provider, {}, scenario.json);
     if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
     const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];

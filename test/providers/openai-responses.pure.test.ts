@@ -45,7 +45,7 @@ async function sent(body: JsonObject): Promise<JsonObject> {
 }
 
 describe("the endpoint for a chat", () => {
-  it("is Responses for models whose tools require it, and chat completions for others", async () => {
+  it("equals Responses for models whose tools require it, otherwise chat completions", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);

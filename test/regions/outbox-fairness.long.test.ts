@@ -39,7 +39,7 @@ async function deliveryMs(orgId: string): Promise<number> {
 }
 
 it(
-  "a wallet that hangs, with a hundred outcomes waiting and more to come, never holds up another's",
+  "delivers to other wallets while one hangs with a hundred outcomes",
   { timeout: 120_000 },
   async () => {
     const [hanging, healthy] = [org(), org()];
@@ -56,7 +56,7 @@ it(
   },
 );
 
-it("a wallet that fails is asked once a round, and told all in turn as soon as it answers", async () => {
+it("calls a failing wallet once per round, and delivers all in turn when it recovers", async () => {
   const orgId = org();
   wallets.down = true;
   await outbox.enqueue(Array.from({ length: 30 }, (_, i) => settleOf(orgId, i)));
@@ -73,7 +73,7 @@ it("a wallet that fails is asked once a round, and told all in turn as soon as i
   expect(wallets.charged.size).toBe(30);
 });
 
-it("an outcome that its wallet never takes holds up no other of the same organization", async () => {
+it("delivers other outcomes of an organization whose wallet rejects one", async () => {
   const orgId = org();
   const bad = settleOf(orgId, 1);
   wallets.refusals.set(bad.holdId, { kind: "internal" });
@@ -84,7 +84,7 @@ it("an outcome that its wallet never takes holds up no other of the same organiz
   expect(wallets.charged.size).toBe(20);
 });
 
-it("a flush delivers an organization's own, not what waits for another that hangs", async () => {
+it("flushes one organization while another's wallet hangs", async () => {
   const [hanging, healthy] = [org(), org()];
   wallets.down = true;
   await outbox.enqueue([voidOf(hanging), settleOf(healthy, 2)]);
@@ -95,7 +95,7 @@ it("a flush delivers an organization's own, not what waits for another that hang
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("gives one hanging wallet one slot of a peer's message: the others are told, the rest is untried", async () => {
+it("gives a hanging wallet one slot of a peer's message, and delivers the others", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),
@@ -120,7 +120,7 @@ it("gives one hanging wallet one slot of a peer's message: the others are told, 
   expect(new Set(kinds.slice(20))).toEqual(new Set(["delivered"]));
 });
 
-it("an outbox knows whom it serves also when its alarm runs without a name", async () => {
+it("delivers also when its alarm runs without a name", async () => {
   wallets.down = true;
   const item = settleOf(org(), 3);
   await outbox.enqueue([item]);

@@ -34,7 +34,7 @@ it.each([
     origin: { from: 1, list: "partners" },
     bought: { input: 5, cached: 1, cacheWrite: 6, output: 9, units: { image: 7 } },
   },
-])("an outcome comes home as it left: %j", (more) => {
+])("keeps an outcome unchanged between regions: %j", (more) => {
   const sent = item(more);
   const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
   expect(outcomeFromJson(wire, "us")).toEqual(sent);

@@ -82,7 +82,7 @@ function logged(): Record<string, unknown>[] {
 }
 
 describe("a call to a peer", () => {
-  it("sends a signed POST of the body with its version, and returns the answer", async () => {
+  it("sends a signed POST of the body with its version, and returns the response", async () => {
     peerAnswers(ok);
     const answer = await call();
     expect(answer).toMatchObject({ status: 200, body: { ok: true } });
@@ -111,8 +111,8 @@ describe("a call to a peer", () => {
     ["HTML", text("<html>")],
     ["nothing", text("")],
     ["half of the JSON", text('{"ok":')],
-    ["more than a megabyte", huge],
-  ])("after %s is made once more, with the same id and a fresh signature", async (_name, first) => {
+    ["more than a MiB", huge],
+  ])("gets one retry after %s, with the same ID and a fresh signature", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call()).toMatchObject({ status: 200, body: { ok: true } });
     expect(sent).toHaveLength(2);
@@ -130,7 +130,7 @@ describe("a call to a peer", () => {
     ["silence", silent],
     ["silence that no abort ends", deaf],
     ["a body that does not end", endless],
-  ])("after %s is made once more, within the budget", async (_name, first) => {
+  ])("gets one retry after %s, within the budget", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call({ budgetMs: 700 })).toMatchObject({ body: { ok: true } });
     sent = [];
@@ -139,7 +139,7 @@ describe("a call to a peer", () => {
     expect(sent).toHaveLength(2);
   });
 
-  it("gives one attempt all of a short time, and repeats what fails at once", async () => {
+  it("gives one attempt all of a short budget, and retries immediate failures", async () => {
     peerAnswers(silent);
     expect(await call({ budgetMs: 40 })).toBeNull();
     expect(sent).toHaveLength(1);
@@ -155,7 +155,7 @@ describe("a call to a peer", () => {
     ["429", status(429)],
     ["204", () => new Response(null, { status: 204 })],
     ["a redirect", status(307, { location: "https://elsewhere.test/" })],
-  ])("after %s is given up: another attempt would be no better", async (_name, only) => {
+  ])("gets no retry after %s", async (_name, only) => {
     peerAnswers(only, ok);
     expect(await call()).toBeNull();
     expect(sent).toHaveLength(1);
@@ -178,7 +178,7 @@ describe("a call to a peer", () => {
     expect(sent).toHaveLength(0);
   });
 
-  it("ends with its caller, in flight or before, and is not repeated", async () => {
+  it("ends with its caller, in flight or earlier, without a retry", async () => {
     const leaving = new AbortController();
     peerAnswers((request) => {
       queueMicrotask(() => leaving.abort());
@@ -194,7 +194,7 @@ describe("a call to a peer", () => {
     ]);
   });
 
-  it("lets go of an attempt that it gave up on", async () => {
+  it("releases an abandoned attempt", async () => {
     peerAnswers(silent, silent);
     expect(await call({ budgetMs: 640 })).toBeNull();
     expect(sent.map(({ request }) => request.signal.aborted)).toEqual([true, true]);

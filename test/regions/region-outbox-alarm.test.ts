@@ -40,7 +40,7 @@ async function oneWaiting(): Promise<string> {
   return item.holdId;
 }
 
-it("an alarm whose tables cannot be read ten times in a row is set again each time", async () => {
+it("sets its alarm again each time its tables can't be read, ten times in a row", async () => {
   const id = await oneWaiting();
   let reads = 0;
   await runInDurableObject(outbox, (_outbox, { storage }) => {
@@ -64,7 +64,7 @@ it("an alarm whose tables cannot be read ten times in a row is set again each ti
   expect([...peer.effects.keys()]).toEqual([id]);
 });
 
-it("an alarm that was lost is set again when the outbox starts", async () => {
+it("restores a lost alarm when the outbox starts", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) => storage.deleteAlarm());
   expect(await armed(outbox)).toBeNull();
@@ -74,9 +74,9 @@ it("an alarm that was lost is set again when the outbox starts", async () => {
 });
 
 it.each([
-  ["long past is set again", -61_000, true],
-  ["about to run is left alone", -1000, false],
-  ["still to come is left alone", 20_000, false],
+  ["long past: set again", -61_000, true],
+  ["about to run: unchanged", -1000, false],
+  ["in the future: unchanged", 20_000, false],
 ])("sets at the start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
   await oneWaiting();
   await runInDurableObject(outbox, async (_outbox, state) => {
@@ -92,7 +92,7 @@ it.each([
 });
 
 it.each([true, false])(
-  "a clock that was an hour ahead when a message was put off, and is right again: it is tried at the next alarm (evicted: %s)",
+  "retries at the next alarm after a clock that was an hour ahead (evicted: %s)",
   async (isEvicted) => {
     shiftClock(HOUR_MS);
     const id = await oneWaiting();
@@ -104,7 +104,7 @@ it.each([true, false])(
   },
 );
 
-it("an alarm that a wrong clock set an hour off is set again when the outbox starts", async () => {
+it("corrects an alarm that a wrong clock set an hour off at its start", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) =>
     storage.setAlarm(Date.now() + HOUR_MS),
@@ -113,7 +113,7 @@ it("an alarm that a wrong clock set an hour off is set again when the outbox sta
   expect(await armed(outbox)).toBeLessThanOrEqual(Date.now() + 30_000);
 });
 
-it("an outbox with nothing in it has no alarm, whatever happens to it", async () => {
+it("sets no alarm for an empty outbox, whatever happens", async () => {
   await outbox.poke();
   await evictDurableObject(outbox);
   await outbox.poke();

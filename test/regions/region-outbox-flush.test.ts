@@ -18,7 +18,7 @@ afterEach(async () => {
   shiftClock(null);
 });
 
-it("a flush delivers what waits whatever its backoff, and says that nothing is left", async () => {
+it("delivers pending messages despite their backoff, and reports an empty outbox", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
@@ -33,7 +33,7 @@ it("a flush delivers what waits whatever its backoff, and says that nothing is l
   expect(peer.requests).toHaveLength(2);
 });
 
-it("a flush asks a peer that is away once, says that something waits, and leaves an alarm", async () => {
+it("calls an unavailable peer once, reports pending messages, and leaves an alarm", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
@@ -45,7 +45,7 @@ it("a flush asks a peer that is away once, says that something waits, and leaves
   expect(await armed(outbox)).not.toBeNull();
 });
 
-it("a flush answers in time when the peer does not, and what it sent is not sent beside it", async () => {
+it("returns in time without the peer, and sends nothing twice concurrently", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   peer.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);
@@ -65,7 +65,7 @@ it("a flush answers in time when the peer does not, and what it sent is not sent
   expect(peer.sentBeside).toEqual([]);
 });
 
-it("a flush serves this region's own wallets as well", async () => {
+it("delivers to this region's own wallets as well", async () => {
   const own = outboxOf("own");
   expect(await own.flush(1000)).toBe(true);
   await own.enqueue([voidOf("never-made")]);

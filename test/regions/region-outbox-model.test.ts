@@ -132,7 +132,7 @@ class Run {
   }
 }
 
-it(`whatever is lost, doubled, garbled or evicted, each outcome is taken once, dead or parked: ${WORLDS} worlds`, async () => {
+it(`delivers, dead-letters or parks each outcome once, whatever is lost or evicted: ${WORLDS} worlds`, async () => {
   const seen = { taken: 0, dead: 0, parked: 0 };
   await fc.assert(
     fc.asyncProperty(world, async (made) => {

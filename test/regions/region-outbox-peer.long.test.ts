@@ -41,7 +41,7 @@ const alertsHere = (): readonly Record<string, unknown>[] =>
 const org = (): string => crypto.randomUUID();
 
 describe("outcomes for a peer's wallets", () => {
-  it("go out in one request, which names each as the wire has it", async () => {
+  it("travel in one request with their documented fields", async () => {
     const orgId = org();
     const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
     await outbox.enqueue([settle, release]);
@@ -93,7 +93,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(new Set(peer.heard()).size).toBe(250);
   });
 
-  it("keep what has no valid answer of its own", async () => {
+  it("stay pending without a valid result of their own", async () => {
     const ids = ["taken", "refused", "failed", "silent", "twice", "odd"] as const;
     const items = new Map(ids.map((name) => [name, settleOf(org(), 1)]));
     const idOf = (name: (typeof ids)[number]): string => items.get(name)?.holdId ?? "";
@@ -130,11 +130,11 @@ describe("outcomes for a peer's wallets", () => {
   it.each([
     ["text", () => new Response("<html></html>")],
     ["an empty object", () => Response.json({})],
-    ["a refusal as a whole", () => Response.json({ ok: false, results: [] })],
-    ["results that are no list", () => Response.json({ ok: true, results: {} })],
+    ["an error as a whole", () => Response.json({ ok: false, results: [] })],
+    ["results that aren't a list", () => Response.json({ ok: true, results: {} })],
     ["an ordinary 404", () => Response.json({ ok: true, results: [] }, { status: 404 })],
     ["a 500", () => Response.json({ ok: true, results: [] }, { status: 500 })],
-  ])("stay when they are answered with %s", async (_name, answer) => {
+  ])("stay pending after %s", async (_name, answer) => {
     peer.answer = answer;
     await outbox.enqueue([settleOf(org(), 1), voidOf(org())]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -163,7 +163,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   });
 
-  it("parked, are tried once by each sweep, and heard when the peer is back; the alert is logged once", async () => {
+  it("get one try per sweep when parked, and are delivered later, with one alert", async () => {
     await parkedAfterAWeek(1);
     for (let sweep = 2; sweep <= 4; sweep++) {
       const before = peer.requests.length;
@@ -178,7 +178,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.effects.size).toBe(1);
   });
 
-  it("parked, cost a sweep one request however many they are, and are all heard once one is", async () => {
+  it("cost a sweep one request when parked, and are all delivered once one is", async () => {
     await parkedAfterAWeek(250);
     peer.requests.length = 0;
     await outbox.poke();
@@ -191,7 +191,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.effects.size).toBe(251);
   });
 
-  it("wait while the configuration names no such peer", async () => {
+  it("wait while the configuration lacks the peer", async () => {
     const nobody = env.REGION_OUTBOX.getByName(`eu/${crypto.randomUUID()}`);
     await nobody.enqueue([settleOf(org(), 5)]);
     await eventually(async () => expect(await armed(nobody)).toBeGreaterThan(Date.now()));
@@ -200,34 +200,30 @@ describe("outcomes for a peer's wallets", () => {
   });
 });
 
-describe("a peer that comes back", () => {
-  it(
-    "hears everything that waited for it at once, not 30 s later",
-    { timeout: 100_000 },
-    async () => {
-      peer.fault = () => "request-lost";
-      const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
-      await outbox.enqueue(items);
-      await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
-      // one failure puts off all that found nobody, so a minute may bring fewer requests than there are hundreds
-      for (let minute = 1; minute <= 8; minute++) {
-        const before = peer.requests.length;
-        await withAlarms(outbox, minute * 60_000, () =>
-          expect(peer.requests.length).toBeGreaterThan(before),
-        );
-      }
-      await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now() + 5000));
-      peer.fault = () => "none";
-      peer.requests.length = 0;
-      const news = settleOf(org(), 1);
-      await outbox.enqueue([news]);
-      await withAlarms(outbox, 8 * 60_000, () => depthIs(outbox, EMPTY));
-      expect(peer.requests.map((request) => request.items.length)).toEqual([1, 100, 100, 50]);
-      expect(peer.effects.size).toBe(251);
-    },
-  );
+describe("a peer that recovers", () => {
+  it("gets everything pending at once, not 30 s later", { timeout: 100_000 }, async () => {
+    peer.fault = () => "request-lost";
+    const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
+    await outbox.enqueue(items);
+    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
+    // one failure puts off all that found nobody, so a minute may bring fewer requests than there are hundreds
+    for (let minute = 1; minute <= 8; minute++) {
+      const before = peer.requests.length;
+      await withAlarms(outbox, minute * 60_000, () =>
+        expect(peer.requests.length).toBeGreaterThan(before),
+      );
+    }
+    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now() + 5000));
+    peer.fault = () => "none";
+    peer.requests.length = 0;
+    const news = settleOf(org(), 1);
+    await outbox.enqueue([news]);
+    await withAlarms(outbox, 8 * 60_000, () => depthIs(outbox, EMPTY));
+    expect(peer.requests.map((request) => request.items.length)).toEqual([1, 100, 100, 50]);
+    expect(peer.effects.size).toBe(251);
+  });
 
-  it("gets no immediate repeat of what one of its wallets failed", async () => {
+  it("gets no immediate retry of an outcome that its wallet failed", async () => {
     const bad = settleOf(org(), 1);
     peer.failing.add(bad.holdId);
     await outbox.enqueue([bad]);
@@ -241,7 +237,7 @@ describe("a peer that comes back", () => {
     expect(told()).toBe(before);
   });
 
-  it("costs one request for a hundred messages, however often it is tried", async () => {
+  it("costs one request per hundred messages while it fails", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue(Array.from({ length: 100 }, (_, i) => settleOf(org(), i)));
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -255,7 +251,7 @@ describe("a peer that comes back", () => {
   });
 });
 
-it("ignores a meaningless message, which stops nothing else", async () => {
+it("dead-letters an invalid message, and delivers others", async () => {
   const good = settleOf(org(), 2);
   const bad = settleOf(org(), 2);
   await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);

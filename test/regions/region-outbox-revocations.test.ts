@@ -30,7 +30,7 @@ function revocation(revokedAt = 5): { keyHash: string; revokedAt: number } {
   };
 }
 
-it("revocations have an outbox and an operation of their own", async () => {
+it("sends revocations from their own outbox to their own operation", async () => {
   const gone = revocation(1234);
   await outbox.enqueueRevocations([gone]);
   await eventually(() => depthIs(outbox, EMPTY));
@@ -50,7 +50,7 @@ it("revocations have an outbox and an operation of their own", async () => {
   });
 });
 
-it("revocations that are new are tried at once, whatever the backoff of those before", async () => {
+it("sends new revocations at once, whatever the backoff of earlier ones", async () => {
   const [old, fresh] = [revocation(), revocation()];
   peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
   await outbox.enqueueRevocations([old]);
@@ -71,7 +71,7 @@ it("revocations that are new are tried at once, whatever the backoff of those be
   );
 });
 
-it("revocations that are told again are due at once, also after they were given up", async () => {
+it("sends repeated revocations at once, also after they were given up", async () => {
   const gone = revocation(7);
   peer.refused.add(gone.keyHash);
   await outbox.enqueueRevocations([gone]);

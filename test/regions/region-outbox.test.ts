@@ -24,7 +24,7 @@ const alertsOf = (id: string): readonly unknown[] =>
     .map(([line]) => JSON.parse(String(line)) as { readonly id?: string })
     .filter((alert) => alert.id === id);
 
-it("delivers settles and voids to their organization's wallet, by itself", async () => {
+it("delivers settlements and voids to their organization's wallet automatically", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
   await outbox.enqueue([settle, release]);
@@ -47,7 +47,7 @@ it("stores the same hold and kind once", async () => {
   expect(wallets.charged.size).toBe(1);
 });
 
-it("enqueue never waits for delivery, and its rows and its alarm are there when it answers", async () => {
+it("enqueues without waiting for delivery, with rows and alarm stored", async () => {
   const outbox = outboxOf("own");
   const { promise, resolve } = Promise.withResolvers<void>();
   wallets.stalled = promise;
@@ -62,7 +62,7 @@ it("enqueue never waits for delivery, and its rows and its alarm are there when 
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("a wallet that fails again and again, then heals, hears each outcome, and the outbox empties", async () => {
+it("delivers each outcome to a wallet that recovers after repeated failures", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const items = [settleOf(orgId, 1), settleOf(orgId, 2), voidOf(orgId)];
   wallets.down = true;
@@ -87,7 +87,7 @@ it("a wallet that fails again and again, then heals, hears each outcome, and the
   expect(wallets.calls).toHaveLength(delivered);
 });
 
-it("a failed attempt is not repeated before its backoff is over", async () => {
+it("retries a failed attempt only after its backoff", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 1)]);
@@ -101,7 +101,7 @@ it("a failed attempt is not repeated before its backoff is over", async () => {
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("a definite refusal is dead with an alert, and blocks nothing behind it", async () => {
+it("dead-letters a definite rejection with an alert, and delivers later ones", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [bad, good] = [settleOf(orgId, 5), settleOf(orgId, 6)];
   wallets.refusals.set(bad.holdId, { kind: "conflict", message: "other content", param: null });
@@ -114,7 +114,7 @@ it("a definite refusal is dead with an alert, and blocks nothing behind it", asy
   await depthIs(outbox, { ...EMPTY, dead: 1 });
 });
 
-it("a wallet whose storage is away is not a refusal", async () => {
+it("keeps an outcome for a wallet whose storage is unavailable", async () => {
   const outbox = outboxOf("own");
   const item = settleOf(crypto.randomUUID(), 5);
   wallets.refusals.set(item.holdId, { kind: "storage_unavailable" });
@@ -126,7 +126,7 @@ it("a wallet whose storage is away is not a refusal", async () => {
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("parks what cannot be delivered for seven days with an alert, and charges it by a sweep later", async () => {
+it("parks a message after seven days with an alert, and charges it in a later sweep", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 5);
@@ -143,7 +143,7 @@ it("parks what cannot be delivered for seven days with an alert, and charges it 
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("one alarm delivers at most 100, and alarms follow until all is delivered, each once", async () => {
+it("delivers at most 100 per alarm, until all are delivered once", async () => {
   const outbox = outboxOf("own");
   const items = Array.from({ length: 250 }, (_, i) => settleOf(`org-${i % 7}`, i));
   const before: number[] = [];
@@ -161,7 +161,7 @@ it("one alarm delivers at most 100, and alarms follow until all is delivered, ea
   expect(wallets.charged.size).toBe(250);
 });
 
-it("a poke sets an alarm that was lost", async () => {
+it("restores a lost alarm by a poke", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);

@@ -16,7 +16,7 @@ const OF_SCRIPTS =
 it.each([
   ["src", OF_SRC],
   ["scripts", OF_SCRIPTS],
-])("no file of %s but those of the list decides anything by a region's name", (folder, mayName) => {
+])("decides nothing by a region's name in %s, except in listed files", (folder, mayName) => {
   const files = readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" });
   const naming = files
     .filter((file) => file.endsWith(".ts") && !mayName.test(file))
@@ -28,7 +28,7 @@ it.each([
   expect(naming).toEqual([]);
 });
 
-it("a region is promised no host that no row names: what is called from it promises nothing", () => {
+it("promises no host for a region without a row", () => {
   const rows = REGION_ROWS as unknown[];
   const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });
@@ -45,7 +45,7 @@ it("a region is promised no host that no row names: what is called from it promi
   }
 });
 
-it("each row has its environment, and each environment its row", () => {
+it("includes an environment for each region's row, and no other", () => {
   const toml = readFileSync(path.join(ROOT, "wrangler.toml"), "utf8");
   const named = [...toml.matchAll(/^\[env\.([a-z]+)\]$/gm)].map(([, id]) => id);
   expect(named).toEqual(REGION_ROWS.map(({ id }) => id));

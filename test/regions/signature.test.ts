@@ -47,7 +47,7 @@ function signedByThem(change: Partial<PeerMessage> = {}): Promise<SignedMessage>
   });
 }
 
-describe("what is signed", () => {
+describe("a message's signature", () => {
   it("matches the signature base of RFC 9421: example B.2.5", async () => {
     const secret =
       "uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==";
@@ -66,7 +66,7 @@ describe("what is signed", () => {
     expect(signature.toBase64()).toBe("pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=");
   });
 
-  it("consists of a line for each component and one for the parameters, byte for byte", async () => {
+  it("covers a line for each component and one for the parameters, byte for byte", async () => {
     const { headers } = await signedByUs();
     expect(headers["signature-input"]).toMatch(
       /^turnpike=\("@method" "@authority" "@path" "@query" "content-digest" "x-request-id"\);created=1795262400;expires=1795262430;keyid="eu:[\w-]{12}";alg="hmac-sha256"$/,
@@ -76,13 +76,13 @@ describe("what is signed", () => {
     );
   });
 
-  it("includes the digest of RFC 9530 of the body's bytes", async () => {
+  it("covers the digest of RFC 9530 of the body's bytes", async () => {
     expect(await contentDigestOf(new TextEncoder().encode('{"hello": "world"}\n'))).toBe(
       "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:",
     );
   });
 
-  it("names its secret by a keyid that tells nothing of it and is another for every secret", async () => {
+  it("names its secret by a keyid that reveals nothing and differs per secret", async () => {
     const [one, other] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     expect(one.headers["signature-input"]).not.toBe(other.headers["signature-input"]);
     const sums = [CURRENT, NEXT].map(({ secret }) =>
@@ -97,8 +97,8 @@ describe("what is signed", () => {
   });
 
   it.each([
-    ["a port that is the scheme's own", "https://us.test:443/internal/v1/lookup"],
-    ["a host in capitals", "https://US.TEST/internal/v1/lookup"],
+    ["the scheme's default port", "https://us.test:443/internal/v1/lookup"],
+    ["an uppercase host", "https://US.TEST/internal/v1/lookup"],
     ["an empty query", "https://us.test/internal/v1/lookup?"],
   ])("stays the same for %s", async (_name, url) => {
     const { headers } = await signedByUs(CURRENT, url);
@@ -108,7 +108,7 @@ describe("what is signed", () => {
   });
 });
 
-describe("a message", () => {
+describe("a signed message", () => {
   it("accepts every signer that follows the RFC", async () => {
     expect(await verdictOn(await signedByUs())).toBe("from eu");
     expect(await verdictOn(await signedByThem())).toBe("from eu");
@@ -147,12 +147,12 @@ describe("a message", () => {
     ["64 bytes", `turnpike=:${btoa("x".repeat(64))}:`],
     ["not base64", `turnpike=:${"!".repeat(43)}=:`],
     ["base64url", `turnpike=:${"-_".repeat(21)}A=:`],
-    ["no padding", `turnpike=:${"A".repeat(43)}:`],
+    ["missing padding", `turnpike=:${"A".repeat(43)}:`],
     ["a million characters", `turnpike=:${"A".repeat(1_000_000)}:`],
     ["a quoted string", `turnpike="${"A".repeat(43)}="`],
     ["two", `turnpike=:${"A".repeat(43)}=:, other=:${"A".repeat(43)}=:`],
     ["nothing", ""],
-  ])("with %s for its signature is refused without an exception", async (_name, signature) => {
+  ])("fails without an exception for a signature of %s", async (_name, signature) => {
     const message = await signedByThem();
     const headers = { ...message.headers, signature };
     expect(await verdictOn({ ...message, headers })).toMatch(/shape|wrong signature/);
@@ -164,7 +164,7 @@ describe("a message", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("gets, %i ms after it was signed: %s", async (afterMs, verdict) => {
+  ])("gets, %i ms after signing: %s", async (afterMs, verdict) => {
     expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
   });
 
@@ -173,19 +173,19 @@ describe("a message", () => {
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("gets, for a life of %i s: %s", async (lifetimeS, verdict) => {
+  ])("gets, for a lifetime of %i s: %s", async (lifetimeS, verdict) => {
     expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
   });
 
-  it("ends with the 10 s that it names", async () => {
+  it("expires after its declared 10 s", async () => {
     const message = await signedByThem({ lifetimeS: 10 });
     expect(await verdictOn(message, { atMs: NOW_MS + 9000 })).toBe("from eu");
     expect(await verdictOn(message, { atMs: NOW_MS + 11_000 })).toBe("signed too long ago");
   });
 });
 
-describe("a secret", () => {
-  it("current and next are both accepted, the old one no longer once it is gone", async () => {
+describe("a link secret", () => {
+  it("works as current and next, and not once removed", async () => {
     const [old, fresh] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     const verdicts = async (accepted: PeerSecret[]) =>
       Promise.all([old, fresh].map((message) => verdictOn(message, { accepted })));
@@ -195,7 +195,7 @@ describe("a secret", () => {
     expect(await verdicts([])).toEqual(["unknown keyid", "unknown keyid"]);
   });
 
-  it("must match the keyid, and no other is tried", async () => {
+  it("must match the keyid; no other is tried", async () => {
     const byNext = await signedByThem({ secret: NEXT.secret });
     const nextId = /keyid="([^"]+)"/.exec(byNext.headers["signature-input"] ?? "")?.[1] ?? "";
     const accepted = [CURRENT, NEXT];

@@ -61,15 +61,18 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   ],
 };
 
-describe("an answer that needs no key: no script, no frame, https from then on", () => {
-  it.each(Object.entries(KEYLESS))("%s", async (_, [status, ask]) => {
-    const response = await ask();
-    expect(response.status).toBe(status);
-    expect(browsersOf(response)).toEqual(HEADERS);
-    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
-    expect(response.headers.get("cache-control")).toBe("no-store");
-    await response.text();
-  });
+describe("a response without a key", () => {
+  it.each(Object.entries(KEYLESS))(
+    "forbids scripts and frames, and requires https: %s",
+    async (_, [status, ask]) => {
+      const response = await ask();
+      expect(response.status).toBe(status);
+      expect(browsersOf(response)).toEqual(HEADERS);
+      expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      await response.text();
+    },
+  );
 });
 
 /** No browser shows these by itself: it would have to send a key. */
@@ -91,8 +94,8 @@ const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   ],
 };
 
-describe("an answer to a key, and one to a peer, costs nothing for browsers", () => {
-  it.each(Object.entries(KEYED))("%s", async (_, [status, ask]) => {
+describe("a response to a key or a peer", () => {
+  it.each(Object.entries(KEYED))("adds no browser headers: %s", async (_, [status, ask]) => {
     const response = await ask();
     expect(response.status).toBe(status);
     expect(browsersOf(response)).toEqual(NONE);
@@ -100,7 +103,7 @@ describe("an answer to a key, and one to a peer, costs nothing for browsers", ()
     await response.text();
   });
 
-  it("a lookup between regions: 200", async () => {
+  it("adds no browser headers to a lookup between regions", async () => {
     const { hash } = await openKnown();
     const response = await deliver(await signed({ body: lookupOf(hash) }));
     expect(response.status).toBe(200);

@@ -58,7 +58,7 @@ async function told(response: Response): Promise<unknown> {
   return { status: response.status, headers, body: body.replaceAll(id, "ID") };
 }
 
-describe("headers of proxies, platforms and other gateways change nothing", () => {
+describe("headers of proxies, platforms and other gateways", () => {
   it.each<[method: string, path: string, body: object | null]>([
     ["GET", "/v1/models", null],
     ["GET", "/v1/balance", null],
@@ -72,7 +72,7 @@ describe("headers of proxies, platforms and other gateways change nothing", () =
     ["GET", "/admin/v1/orgs", null],
     ["GET", "/internal/v1/lookup", null],
     ["GET", "/healthz", null],
-  ])("%s %s", async (method, path, body) => {
+  ])("change nothing: %s %s", async (method, path, body) => {
     const ask = (headers: Readonly<Record<string, string>>): Promise<Response> => {
       const target = path.replace("OTHER", other.orgId);
       return send(target, { method, key: account.key, headers, ...(body && { body }) });
@@ -83,7 +83,7 @@ describe("headers of proxies, platforms and other gateways change nothing", () =
   });
 
   it.each(["/v1/models", "/v1/keys", "/admin/v1/orgs"])(
-    "%s stays 401 without a key",
+    "leave a 401 without a key unchanged: %s",
     async (path) => {
       const plain = await told(await send(path));
       expect(await told(await send(path, { headers: forged() }))).toEqual(plain);
@@ -91,7 +91,7 @@ describe("headers of proxies, platforms and other gateways change nothing", () =
     },
   );
 
-  it("reach no upstream, and the caller alone pays", async () => {
+  it("never reach an upstream, and change no payer", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
@@ -115,9 +115,9 @@ const objects = (): { readonly asked: Mock<() => never>; readonly bindings: Env 
 const forgedKey = (key: string): string => key.slice(0, -1) + (key.endsWith("a") ? "b" : "a");
 const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
-describe("x-api-key is a credential below /v1, and nothing anywhere else", () => {
+describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "%s: what is no key of ours is 401, as without one; no object is asked",
+    "returns the same 401 as no key for a foreign value, without an object call: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -159,7 +159,7 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
     }
   });
 
-  it("a key in it alone, or beside a foreign bearer, is its owner's; the objects are asked", async () => {
+  it("authenticates its owner alone or next to a foreign Bearer, with object calls", async () => {
     for (const authorization of [undefined, "Bearer sk-theirs", `Basic ${btoa("a:b")}`]) {
       const headers = {
         "x-api-key": other.key,
@@ -174,7 +174,7 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "%s: a foreign or an empty one beside a key of ours changes nothing",
+    "changes nothing if foreign or empty next to our Bearer: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -185,7 +185,7 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
     },
   );
 
-  it("never reaches an upstream; the key's owner alone pays", async () => {
+  it("never reaches an upstream, and charges the key's owner", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const body = { model: "mock/chat", messages: [{ role: "user", content: "Hi" }] };
@@ -199,7 +199,7 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
     expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
   });
 
-  it("opens no operator's call, and takes none away", async () => {
+  it("opens no operators' endpoint, and closes none", async () => {
     const token = "a".repeat(32);
     for (const secret of [token, account.key]) {
       const headers = { "x-api-key": secret };
@@ -210,18 +210,24 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
   });
 });
 
-describe("a key, or the operator's token, that is in neither is none", () => {
+describe("a key or operator's token in another place", () => {
   it.each<[string, (secret: string) => Parameters<typeof send>]>([
     ["in the query", (secret) => [`?key=${secret}&api_key=${secret}&access_token=${secret}`]],
     ["in a cookie", (secret) => ["", { headers: { cookie: `key=${secret}; token=${secret}` } }]],
-    ["in api-key", (secret) => ["", { headers: { "api-key": secret, "x-key": secret } }]],
-    ["as Basic", (secret) => ["", { headers: { authorization: `Basic ${btoa(`${secret}:`)}` } }]],
-    ["as Basic's password", (s) => ["", { headers: { authorization: `Basic ${btoa(`:${s}`)}` } }]],
-    ["for a proxy", (s) => ["", { headers: { "proxy-authorization": `Bearer ${s}` } }]],
+    [
+      "in the api-key header",
+      (secret) => ["", { headers: { "api-key": secret, "x-key": secret } }],
+    ],
+    [
+      "as a Basic user",
+      (secret) => ["", { headers: { authorization: `Basic ${btoa(`${secret}:`)}` } }],
+    ],
+    ["as a Basic password", (s) => ["", { headers: { authorization: `Basic ${btoa(`:${s}`)}` } }]],
+    ["in Proxy-Authorization", (s) => ["", { headers: { "proxy-authorization": `Bearer ${s}` } }]],
     ["after another scheme", (s) => ["", { headers: { authorization: `Token ${s}` } }]],
     ["after two schemes", (s) => ["", { headers: { authorization: `Bearer Bearer ${s}` } }]],
     ["in the body", (secret) => ["", { method: "POST", body: { key: secret, api_key: secret } }]],
-  ])("%s", async (_, put) => {
+  ])("fails with 401: %s", async (_, put) => {
     for (const [path, secret] of [
       ["/v1/keys", account.key],
       ["/v1/chat/completions", account.key],
@@ -232,7 +238,7 @@ describe("a key, or the operator's token, that is in neither is none", () => {
     }
   });
 
-  it("a customer's owner key opens no operator's call, the operator's token no customer's", async () => {
+  it("opens no operators' endpoint for a customer's key, and no customers' endpoint for a token", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);
@@ -242,18 +248,21 @@ describe("a key, or the operator's token, that is in neither is none", () => {
 const models = (headers: Readonly<Record<string, string>>): Promise<Response> =>
   send("/v1/models?callback=alert", { key: account.key, headers });
 
-describe("requests that ask for another way to answer get the usual one", () => {
+describe("a request for another representation", () => {
   it.each<readonly [string, Readonly<Record<string, string>>]>([
     ["a range", { range: "bytes=0-9" }],
-    ["what is cached", { "if-none-match": "*", "if-modified-since": new Date().toUTCString() }],
+    ["a cached copy", { "if-none-match": "*", "if-modified-since": new Date().toUTCString() }],
     ["a condition", { "if-match": '"theirs"', "if-unmodified-since": new Date(0).toUTCString() }],
     ["another type", { accept: "text/html, application/xml;q=0.9" }],
     ["JSONP", { accept: "application/javascript" }],
     ["another language", { "accept-language": "../../etc/passwd" }],
-    ["a websocket", { upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13" }],
+    [
+      "a websocket upgrade",
+      { upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13" },
+    ],
     ["HTTP/2", { upgrade: "h2c", connection: "Upgrade, HTTP2-Settings", "http2-settings": "AA" }],
     ["hop-by-hop", { connection: "close, authorization, x-request-id", te: "trailers" }],
-  ])("%s", async (_, headers) => {
+  ])("gets the usual response: %s", async (_, headers) => {
     const plain = await told(await models({}));
     expect(plain).toHaveProperty("status", 200);
     expect(await told(await models(headers))).toEqual(plain);

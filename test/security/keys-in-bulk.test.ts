@@ -14,7 +14,7 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-it("10,000 keys in 24 hours are the most, however many of them were revoked", async () => {
+it("allows at most 10,000 keys in 24 hours, however many are revoked", async () => {
   const now = Date.now();
   await fillKeys(account, 3, { createdAt: now - DAY_MS - 60_000, revokedAt: now });
   await fillKeys(account, 9998, { createdAt: now - DAY_MS + 60_000, revokedAt: now });
@@ -35,7 +35,7 @@ async function listed(query = ""): Promise<Listed> {
   return response.json<Listed>();
 }
 
-it(`a list has every live key and the newest 100 revoked ones; pages of 100 have the rest of ${REVOKED}`, async () => {
+it(`lists every active key and the newest 100 revoked, and the rest of ${REVOKED} in pages of 100`, async () => {
   await fillKeys(account, 500, { createdAt: 1 });
   await fillKeys(account, REVOKED - 4000, { createdAt: 2, revokedAt: 3 });
   await fillKeys(account, 3999, { createdAt: 4, revokedAt: 5 });

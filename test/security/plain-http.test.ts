@@ -32,7 +32,7 @@ it.each([
   ["POST", "/console/api/login"],
   ["OPTIONS", "/v1/keys"],
   ["GET", "/healthz"],
-])("%s %s by plain http is a 400 that says so, and leads nowhere", async (method, path) => {
+])("rejects %s %s over plain http with 400, without a redirect", async (method, path) => {
   for (const origin of PUBLIC) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     const response = await ask(origin, path, method);
@@ -55,6 +55,6 @@ it.each([
   "http://192.168.1.9:8787",
   "http://[fd00::1]:8787",
   "https://eu.test",
-])("%s is served", async (origin) => {
+])("serves %s", async (origin) => {
   expect((await ask(origin, "/v1/models")).status).toBe(200);
 });

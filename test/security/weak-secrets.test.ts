@@ -38,7 +38,7 @@ const GUESSED = [
 
 describe("a deployment that sells", () => {
   it.each(GUESSED)(
-    "serves nothing with the secret %s, wherever it stands, and does not say it",
+    "serves nothing with the secret %s in any place, without revealing it",
     async (secret) => {
       const places = [
         "ADMIN_TOKEN",
@@ -57,7 +57,7 @@ describe("a deployment that sells", () => {
     },
   );
 
-  it("serves with random ones of every alphabet", async () => {
+  it("serves with random secrets of every alphabet", async () => {
     expect((await health(strong())).status).toBe(200);
     for (let i = 0; i < 200; i++) expect((await health(strong())).status).toBe(200);
     const bytes = crypto.getRandomValues(new Uint8Array(32));
@@ -71,7 +71,7 @@ describe("a deployment that sells", () => {
     }
   });
 
-  it("a sandbox takes any of the length: it sells nothing", async () => {
+  it("accepts any secret of the required length in a sandbox, which sells nothing", async () => {
     const weak = { ...strong(), SANDBOX: "on", ADMIN_TOKEN: "a".repeat(32) };
     expect((await health(weak)).status).toBe(200);
     await errorOf(await health({ ...weak, ADMIN_TOKEN: "a".repeat(31) }), 503);

@@ -225,7 +225,7 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
 };
 
 it.each(Object.keys(RUNS) as Name[])(
-  "%s is intact for what may be, and broken by each fault alone",
+  "accepts %s for valid runs, and rejects each fault",
   (name) => {
     const [intact, broken] = RUNS[name];
     const judged = (run: Run) => INVARIANTS[name].judge(evidenceOf(run)).broken;
@@ -234,7 +234,7 @@ it.each(Object.keys(RUNS) as Name[])(
   },
 );
 
-it("a run that breaks one invariant ends with 1, one that breaks none with 0", () => {
+it("exits 1 for a run that breaks an invariant, otherwise 0", () => {
   const codeOf = (run: Run): number => exitCodeOf({ verdicts: verdictsOf(evidenceOf(run)) });
   const seen = { id: ID, keyId: "another" };
   const minute = { fromMs: START, untilMs: START + 59_999, leftOut: 0 };
@@ -267,7 +267,7 @@ it("skips time checks on a machine that lost a fifth, or rejected forged keys la
   }
 });
 
-it("mishaps are found among what the Workers and their runtime log", () => {
+it("finds incidents in the logs of Workers and runtime", () => {
   const log = new Log();
   const lines = [
     '{"event":"request","status":200}',
@@ -280,7 +280,7 @@ it("mishaps are found among what the Workers and their runtime log", () => {
   expect(log.mishaps.map(({ message }) => message)).toEqual(lines.slice(1, 3));
 });
 
-it("a seed plans the same requests and faults; both regions meet every fault, and storms come", () => {
+it("plans the same requests and faults for a seed, with every fault in both regions", () => {
   const plan = { seed: 7, rate: 60, durationMs: 120_000 };
   const requests = [...arrivals(plan)];
   const leaving = requests.filter(({ leave }) => leave !== null);

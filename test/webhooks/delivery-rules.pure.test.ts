@@ -17,8 +17,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("a receiver that does not answer", () => {
-  it("gets 15 s, not a millisecond more or less", async () => {
+describe("a receiver that does not respond", () => {
+  it("gets exactly 15 s", async () => {
     vi.useFakeTimers();
     vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
       const never = Promise.withResolvers<Response>();
@@ -44,8 +44,8 @@ describe("a receiver that does not answer", () => {
 
   it.each([
     ["nothing at all", false],
-    ["a status and the beginning of a text", true],
-  ])("over a real connection: %s", async (_, begins) => {
+    ["a status and the start of a text", true],
+  ])("gets a timeout over a real connection: %s", async (_, begins) => {
     const server = createServer((_request, response) => {
       if (begins) response.writeHead(200).write("half an");
     });
@@ -64,8 +64,8 @@ async function answered(response: Response): Promise<Attempt> {
   return attemptDelivery("https://a.b/", MESSAGE, { timeoutMs: 1000, elapsed, nowMs: 0 });
 }
 
-describe("what a receiver answers", () => {
-  it("keeps its first KiB, and the rest is not read", async () => {
+describe("a receiver's response", () => {
+  it("gets stored up to 1 KiB, and is read no further", async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -85,12 +85,12 @@ describe("what a receiver answers", () => {
     [308, "redirected"],
     [400, "status_400"],
     [503, "status_503"],
-  ])("%i is %s", async (status, error) => {
+  ])("maps %i to %s", async (status, error) => {
     expect(await answered(new Response("", { status }))).toMatchObject({ status, error });
   });
 });
 
-describe("retry-after", () => {
+describe("a receiver's retry-after", () => {
   it.each([
     [503, "120", 120_000],
     [429, "0", 0],

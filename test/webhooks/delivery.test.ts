@@ -48,7 +48,7 @@ async function healthOf(hook: string): Promise<unknown> {
 }
 
 describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
-  it("returns body and headers as they were sent, byte for byte, and no secret", async () => {
+  it("returns body and headers as sent, byte for byte, without a secret", async () => {
     receivers[HOST] = () => new Response("thanks", { status: 500 });
     const hook = await made(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -70,7 +70,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
   });
 
-  it("shows nothing of what was answered once a release that knows no attempts wrote its event anew", async () => {
+  it("hides the response after an older release rewrote the event", async () => {
     receivers[HOST] = () => new Response("ann@example.com", { status: 500 });
     const hook = await made(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -85,7 +85,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(shown.newest_attempts).toMatchObject([{ status: 500, answer: null }]);
   });
 
-  it("keeps ten attempts, the newest first, also those before it was sent again", async () => {
+  it("keeps ten attempts, newest first, also from before a resend", async () => {
     let answered = 0;
     receivers[HOST] = () => new Response(`answer ${++answered}`, { status: 503 });
     const hook = await made(HOST, { types });
@@ -105,7 +105,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
   });
 });
 
-it("a webhook's health is ok, failing from its first failure, ok again, off; its day is counted", async () => {
+it("reports a webhook's health as ok, failing and off, and counts its day", async () => {
   let status = 200;
   receivers[HOST] = () => new Response("", { status });
   const hook = await made(HOST, { types });

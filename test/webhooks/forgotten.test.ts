@@ -29,7 +29,7 @@ const stored = async (): Promise<string> => {
   return JSON.stringify([log, queue]);
 };
 
-it("a deleted end user is named no more: in the log, in what was delivered and in what waits", async () => {
+it("removes a deleted end user from log, delivered and pending messages", async () => {
   let isDown = false;
   receivers["told.turnpike.dev"] = ({ body }) => new Response(body, { status: isDown ? 503 : 200 });
   const types = ["key.created", "end_user.alert", "end_user.quota_reached"];
@@ -68,7 +68,7 @@ it("a deleted end user is named no more: in the log, in what was delivered and i
   });
 });
 
-it("drops an attempt's answer when its end user is deleted before it ends", async () => {
+it("drops an attempt's response when its end user is deleted before it ends", async () => {
   const gate = Promise.withResolvers<void>();
   receivers["slow.turnpike.dev"] = async ({ body }) => {
     if (body.includes(NAME)) await gate.promise;

@@ -18,8 +18,8 @@ import {
 
 useReceivers();
 
-describe("an organization's deliveries whose alarm the platform lost", () => {
-  it("come with the next sweep, though nobody used the organization for days", async () => {
+describe("an organization's deliveries after a lost alarm", () => {
+  it("arrive with the next sweep, though the organization is inactive", async () => {
     let status = 503;
     let taken = 0;
     receivers["lost.turnpike.dev"] = () => {
@@ -45,7 +45,7 @@ describe("an organization's deliveries whose alarm the platform lost", () => {
     expect(taken).toBe(1);
   });
 
-  it("a sweep sets the alarm again for what is not due yet", async () => {
+  it("get a new alarm from a sweep if they aren't due", async () => {
     receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
     const hook = await made("later.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);

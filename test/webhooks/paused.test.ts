@@ -95,7 +95,7 @@ describe("a receiver that is down", () => {
   });
 });
 
-it("a webhook is tested five times a minute; the sixth is a 429 that says when", async () => {
+it("limits tests of a webhook to five a minute, with a 429 that contains the wait", async () => {
   receivers["tested.turnpike.dev"] = () => new Response("ok");
   const hook = await made("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {
@@ -110,7 +110,7 @@ it("a webhook is tested five times a minute; the sixth is a 429 that says when",
   expect(to("tested.turnpike.dev")).toHaveLength(6);
 });
 
-it("a replay waits for the one before it", async () => {
+it("queues a replay only after the previous one", async () => {
   let status = 200;
   receivers["again.turnpike.dev"] = () => new Response("", { status });
   const hook = await made("again.turnpike.dev", { types });
@@ -172,7 +172,7 @@ describe("an object's rows", () => {
     });
   });
 
-  it("a flood of one kind that waits costs no other its place, and its own rest is bounded", async () => {
+  it("limit pending messages of one type, without effect on other types", async () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
     await made("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {

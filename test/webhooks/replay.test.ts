@@ -20,9 +20,9 @@ function logOf(counts: readonly (readonly [atMs: number, count: number])[]): Eve
 
 it.each([
   ["few", [[1000, 3]]],
-  ["a page to the last one", [[1000, 1000]]],
+  ["one page after another", [[1000, 1000]]],
   [
-    "a millisecond that is cut by a page's end",
+    "a millisecond split by a page's end",
     [
       [1000, 600],
       [1001, 600],
@@ -30,15 +30,15 @@ it.each([
     ],
   ],
   [
-    "1,001 of one millisecond, some before and after",
+    "1,001 in one millisecond, some before and after",
     [
       [999, 2],
       [1000, 1001],
       [1001, 5],
     ],
   ],
-  ["2,500 of one millisecond and nothing else", [[1000, 2500]]],
-] as const)("%s: each page begins later, and all are queued", async (_, counts) => {
+  ["2,500 in one millisecond", [[1000, 2500]]],
+] as const)("starts each page later, and queues all: %s", async (_, counts) => {
   const log = logOf(counts);
   const queued = new Set<string>();
   let [since, pages] = [0, 0];

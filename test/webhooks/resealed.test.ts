@@ -27,7 +27,7 @@ const sealedOf = async (id: string): Promise<readonly string[]> => {
   return (JSON.parse(String(row?.["secrets"])) as { sealed: string }[]).map(({ sealed }) => sealed);
 };
 
-it("KEY_SECRETS may be replaced: a webhook's secret follows, also for what waits, and the old one may go", async () => {
+it("re-encrypts webhook secrets after KEY_SECRETS is replaced, so that the old one can go", async () => {
   let status = 503;
   receivers["kept.turnpike.dev"] = () => new Response("", { status });
   const hook = await made("kept.turnpike.dev", { types: ["balance.credited"] });
@@ -52,7 +52,7 @@ it("KEY_SECRETS may be replaced: a webhook's secret follows, also for what waits
   }
 });
 
-it("a secret that no KEY_SECRETS opens is an alert at the next sweep, and changes nothing", async () => {
+it("alerts at the next sweep for a secret that no KEY_SECRETS decrypts, and changes nothing", async () => {
   const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
   const sealed = await sealedOf(hook.id);
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);

@@ -311,7 +311,7 @@ it("maps settings to the core's", () => {
 describe("an image's URL", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
-  it("has at most 2,048 characters, unless it contains the image", () => {
+  it("may have at most 2,048 characters, unless it contains the image", () => {
     expect(refused(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });
