@@ -108,7 +108,7 @@ describe("a peer", () => {
     expect(peersOf({ PEERS: "", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
   });
 
-  it("answers at an https origin, or at http on loopback while the sandbox is on", () => {
+  it("must have an https origin, or http on loopback while the sandbox is on", () => {
     const urls = [
       "https://us.test",
       "https://us.test/",

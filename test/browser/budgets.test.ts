@@ -95,7 +95,7 @@ describe("the console", () => {
     expect((await ask()).status).toBe(200);
   });
 
-  it("tells members who can change the organization's budget", async () => {
+  it("shows members the roles that can change the organization's budget", async () => {
     const body = { budgets: [{ limit_requests: 0, window: "day" }] };
     await call("PATCH", `orgs/${owner.orgId}/settings`, body);
     const rejected = await ask(memberKey);

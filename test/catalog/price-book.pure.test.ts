@@ -39,7 +39,7 @@ it("sells by a list through an outage within the lead time, and not by an older 
   expect((await ask()).ok).toBe(true);
 });
 
-it("reads a list in use every two minutes, after the answer, and once for all", async () => {
+it("reads a list in use every two minutes, after the response, once for concurrent requests", async () => {
   const { state, ask } = world();
   await ask();
   for (let i = 0; i < 100; i++) await ask();

@@ -32,7 +32,7 @@ function exact(price: Price, usage: Usage): number {
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-it("charges one micro-credit for one token at 0.15 $/M, and 0 for none", () => {
+it("charges one micro-credit for one token at 0.15 $/M, and nothing for zero tokens", () => {
   const price = { ...FREE, input: 150_000 };
   expect(costOf(price, { ...NO_USAGE, input: 1 })).toBe(1);
   expect(costOf(price, NO_USAGE)).toBe(0);

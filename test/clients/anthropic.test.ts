@@ -106,7 +106,7 @@ it("calls a tool and accepts its result", async () => {
 });
 
 it.each([false, true])(
-  "runs its tool runner, which asks for a thread first and continues without one (streamed: %s)",
+  "runs its tool runner, which tries a thread first and continues without one (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
     const parse = (given: unknown): unknown => given;

@@ -54,7 +54,7 @@ function claude(
 
 const resultOf = ({ lines }: Turn) => lines.find(({ type }) => type === "result");
 
-it("answers claude -p, and charges it", async () => {
+it("returns a response to claude -p, and charges it", async () => {
   const before = await at.balance();
   const turn = await claude("Say hello to the gateway");
   expect([resultOf(turn), turn.log]).toMatchObject([

@@ -6,7 +6,7 @@ import { gateway } from "./gateway.ts";
 
 const at = gateway();
 
-it("answers codex exec, and charges it", async () => {
+it("returns a response to codex exec, and charges it", async () => {
   const before = await at.balance();
   const turn = await codex(at, { prompt: "Say hello to the gateway" });
   expect([textsOf(turn), turn.log]).toEqual([["Say hello to the gateway"], expect.anything()]);

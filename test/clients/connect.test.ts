@@ -122,7 +122,7 @@ it("contains blocks of each installed client", () => {
 });
 
 it.for(blocks)(
-  "answers block $number of $name in an empty folder and shell, without other hosts",
+  "runs block $number of $name in an empty folder and shell, without other hosts",
   async ({ text }, { skip }) => {
     skip(/^pip /m.test(text) && missing !== "", missing);
     writeFileSync(calledOut, "");

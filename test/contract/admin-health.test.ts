@@ -46,7 +46,7 @@ describe("GET /admin/v1/health", () => {
     expect(await response.json()).toMatchObject({ sweep: null, book: true });
   });
 
-  it("lists no route in cooldown for an isolate that has called none", async () => {
+  it("lists no route in cooldown for an isolate that has called no provider", async () => {
     const response = await send("/admin/v1/health", {
       key: ADMIN_TOKEN,
       bindings: upstreamBindings(),

@@ -90,7 +90,7 @@ describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
     expect([seen.status, seen.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "1000"]);
   });
 
-  it("answers 404 for an organization that does not exist", async () => {
+  it("returns 404 for an organization that does not exist", async () => {
     const path = `/orgs/${crypto.randomUUID()}/keys`;
     expect((await errorOf(await admin("GET", path), 404)).code).toBe(null);
     await errorOf(await admin("DELETE", `${path}/${account.keyId}`), 404);

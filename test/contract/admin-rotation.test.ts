@@ -78,7 +78,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
   });
 });
 
-it("PATCH of a key's terms takes effect immediately and emits an event of the operator", async () => {
+it("applies a PATCH of a key's terms immediately, with an event of the operator", async () => {
   const path = `/orgs/${account.orgId}/keys/${account.keyId}`;
   const terms = { budget_dollars: 0, budget_period: "day", allowed_models: ["sandbox/*"] };
   expect(await (await admin("PATCH", path, terms)).json()).toMatchObject(terms);

@@ -143,8 +143,8 @@ describe("authentication with a key of the other region", () => {
   });
 });
 
-describe("storage access per key", () => {
-  it("needs none to reject a key with any changed character", async () => {
+describe("the authentication of a key", () => {
+  it("needs no storage to reject a key with any changed character", async () => {
     const counted = countedBindings();
     for (let at = 0; at < key.length; at++) {
       const other = ALPHABET.charAt((ALPHABET.indexOf(key.charAt(at)) + 1) % ALPHABET.length);
@@ -155,7 +155,7 @@ describe("storage access per key", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("needs none to reject an active key under another scope or region", async () => {
+  it("needs no storage to reject an active key under another scope or region", async () => {
     const counted = countedBindings();
     const value = key.slice("svc_sk_eu_live_".length);
     for (const prefix of PREFIXES.slice(1)) {

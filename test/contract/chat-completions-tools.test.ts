@@ -76,7 +76,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(await calls(false)).toHaveLength(1);
   });
 
-  it("answers a returned tool result", async () => {
+  it("returns text after a tool result", async () => {
     const first = await complete({ tool_choice: "auto" });
     const message = first.choices[0]?.message;
     const tool_call_id = message?.tool_calls?.[0]?.id;

@@ -128,7 +128,7 @@ describe("the request to the upstream", () => {
     ]);
   });
 
-  it("asks for usage in every stream, whether the client wants it or not", async () => {
+  it("requests usage for every stream, whether the client wants it or not", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamStream([]));
     await (await chat(key, { model: "mock/chat", stream: true }, { bindings })).text();
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });

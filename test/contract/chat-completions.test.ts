@@ -15,7 +15,7 @@ const text = (value: string) => [{ type: "text", text: value }];
 const LONG = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
 
 describe("POST /v1/chat/completions", () => {
-  it("returns OpenAI's completion for a minimal body, with only refusal and logprobs null", async () => {
+  it("returns OpenAI's completion for a minimal body, with null only for refusal and logprobs", async () => {
     const before = Math.floor(Date.now() / 1000);
     const response = await chat(key);
     const raw = await response.clone().text();

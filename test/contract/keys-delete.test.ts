@@ -178,7 +178,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
   ])(
-    "returns 503 when the register is %s, lists no revocation, and completes on a retry",
+    "returns 503 when the key object is %s, lists no revocation, and completes on a retry",
     async (_, marks, code) => {
       const bindings = failingBindings({ revoke: marks });
       const response = await deleteKey(account.key, victim.id, { bindings });

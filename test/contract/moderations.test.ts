@@ -113,7 +113,7 @@ describe("POST /v1/moderations at providers", () => {
   });
 });
 
-describe("POST /v1/moderations: refusals", () => {
+describe("a rejected POST /v1/moderations", () => {
   it.each([
     ["input", { input: "" }],
     ["input", { input: [] }],

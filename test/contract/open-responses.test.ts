@@ -93,7 +93,7 @@ describe.each([
         user("What is my name?"),
       ],
     ],
-  ])("answers %s", async (name, input) => {
+  ])("supports %s", async (name, input) => {
     const { output } = await ask({ input, stream });
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });

@@ -22,7 +22,7 @@ it("contains every row of docs/figures.md with its target, and writes one row at
   expect(() => withMeasured("no markers", new Map(), STAMP)).toThrow("once each");
 });
 
-it("sums a row's measurements, marks it missed after a failed test, and returns none without a figure", () => {
+it("sums a row's measurements, marks it missed after a failed test, and needs a figure", () => {
   const seen = reportSeen(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
   if (row === undefined) throw new Error("there is no row 9");

@@ -42,7 +42,7 @@ describe("a path", () => {
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);
   });
 
-  it("answers another method with 405 and allow", async () => {
+  it("returns 405 with allow for another method", async () => {
     const get = await call("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const put = await call("/v1/models", { method: "PUT" });

@@ -84,7 +84,7 @@ describe("an alias that changes while a request is in flight", () => {
 
 describe("a model name that an upstream returns", () => {
   it.each(["chat-2031-01-01", "nobody/knows", "", "gpt-free"])(
-    "%j changes neither the price nor the answer's model",
+    "changes neither the price nor the response's model: %j",
     async (name) => {
       const { key } = await openOrganization();
       slowUpstream(name).answer();

@@ -94,7 +94,7 @@ describe("a body beyond an isolate's byte limit", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
-  it("fails before its register is called or its body is read, if read immediately", async () => {
+  it("fails before its key object is called or its body is read, if read immediately", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });

@@ -37,7 +37,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
 }
 
 describe("a paid request beyond its organization's limit in flight", () => {
-  it("gets a 503 before its register is called, its body is read or anything is held", async () => {
+  it("gets a 503 before its key object is called, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -56,7 +56,7 @@ describe("a paid request beyond its organization's limit in flight", () => {
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("fails for an unknown key once its register names the owner, without a hold", async () => {
+  it("fails for an unknown key once its key object names the owner, without a hold", async () => {
     const { world, first, goOn } = await fullWorld();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;

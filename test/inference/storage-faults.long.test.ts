@@ -224,7 +224,7 @@ it.each([
   },
 );
 
-it("answers and charges completions while every D1 call fails", async () => {
+it("completes and charges requests while every D1 call fails", async () => {
   const real = env.DB;
   try {
     env.DB = { prepare: down, batch: down, exec: down } as unknown as D1Database;

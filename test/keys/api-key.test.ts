@@ -77,7 +77,7 @@ it("caches a bounded number of verified keys, and never forged ones", async () =
   sign.mockRestore();
 });
 
-it(`rejects ${FORGED} forged keys without a register or a query`, async () => {
+it(`rejects ${FORGED} forged keys without a key object or a query`, async () => {
   const secrets = [a, b];
   const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
   const book = new WatchedBook();

@@ -138,7 +138,7 @@ const FAULTS = [
 ] as const;
 
 it.each(FAULTS)(
-  "handles a register failure at a key's first use: %s",
+  "handles a key object failure at a key's first use: %s",
   async (_name, errors, stubs, outcome) => {
     const { key } = await makeKey();
     const { made, stub } = failing(errors, registerOf);
@@ -157,7 +157,7 @@ it.each(FAULTS)("handles a wallet failure: %s", async (_name, errors, stubs, out
 });
 
 it.each(FAULTS)(
-  "handles a register failure in another region: %s",
+  "handles a key object failure in another region: %s",
   async (_name, errors, stubs, outcome) => {
     const { key } = await makeKey({ scope: "global" });
     const { made, stub } = failing(errors, registerAway);

@@ -149,7 +149,7 @@ it("treats a key that vanished from the database as unknown within a minute of u
   );
 });
 
-it("answers 503 to a first use with the database down, never 401, and recovers with it", async () => {
+it("returns 503 to a first use with the database down, never 401, and recovers with it", async () => {
   const { booked } = await makeKey();
   world.book.broken = true;
   const answers = await Promise.all([

@@ -108,7 +108,7 @@ describe("a revocation", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "answers %s when the register fails, and leaves the database unchanged",
+    "returns %s when the key object fails, and leaves the database unchanged",
     async (...given) => {
       const [kind, calls, faults] = given;
       const { booked } = await makeKey();
@@ -175,7 +175,7 @@ describe("a revocation", () => {
     },
   );
 
-  it("answers not_found for a key that the database lacks", async () => {
+  it("returns not_found for a key that the database lacks", async () => {
     const { booked } = await draftKey(await makeMember());
     expect(await revokeKeyEverywhere(services(5), booked)).toMatchObject({
       failure: { kind: "not_found" },

@@ -16,7 +16,7 @@ it("notifies every listener once, and no removed one", () => {
   expect(stop.aborted).toBe(true);
 });
 
-it("ignores a listener after the end, which asks whether it is over, like an AbortSignal", () => {
+it("ignores a listener after the end, like an AbortSignal", () => {
   const stop = new Stop();
   stop.abort();
   const told: string[] = [];

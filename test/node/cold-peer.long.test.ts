@@ -30,7 +30,7 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
 }
 
 describe("concurrent first uses of a key with a limit of 1 in another region", () => {
-  it("admit one, and ask home once for all", async () => {
+  it("admit one, and call home once for all", async () => {
     const account = await openFar(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));

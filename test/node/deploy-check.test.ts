@@ -99,7 +99,7 @@ describe("the exit code of deploy:check", () => {
 });
 
 describe("the check of secrets", () => {
-  it("asks wrangler for names only, for this region and file", async () => {
+  it("lists names only by wrangler, for this region and file", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });

@@ -62,7 +62,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 }
 
 it.each([false, true])(
-  "calls two objects here, two at home and a register once in 15 s, no D1 (stream %s)",
+  "calls two objects here, two at home and a key object once in 15 s, no D1 (stream %s)",
   async (stream) => {
     const { key } = await openFar(regions);
     const { us, eu, tookMs } = await costOf(key, stream);

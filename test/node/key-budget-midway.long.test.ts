@@ -151,7 +151,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("admits exactly 20 with its register and wallet aborted midway", async () => {
+    it("admits exactly 20 with its key object and wallet aborted midway", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

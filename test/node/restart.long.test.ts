@@ -106,7 +106,7 @@ describe("a region restarted on its state", () => {
 });
 
 describe("a region killed repeatedly under load", () => {
-  it(`loses no charge of an answered request, and ends every hold: ${ROUNDS} x ${REQUESTS} requests`, async () => {
+  it(`loses no charge of a completed request, and ends every hold: ${ROUNDS} x ${REQUESTS} requests`, async () => {
     const account = await Account.open(kept.region, { credits: CREDITS });
     const answered: Answered[] = [];
     let lost = 0;

@@ -45,7 +45,7 @@ describe("a retired secret of a global key", () => {
     expect(await chats(world.regions.eu, fresh)).toEqual([200, 200, 200]);
   });
 
-  it("stays rejected after a lost notice: home answers 401 for the peer, for paid calls, reads and writes", async () => {
+  it("stays rejected after a lost notice: home returns 401 for the peer, for paid calls, reads and writes", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     await world.regions.toUs.set("refuse");

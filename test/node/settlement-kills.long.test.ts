@@ -48,7 +48,7 @@ async function hang(account: Account): Promise<string> {
 }
 
 describe("regions killed at random moments and restarted", () => {
-  it(`charge answered requests and release the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
+  it(`charge completed requests and release the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
     const account = await openFar(regions);
     const told: Told[] = [];
     const hanging: string[] = [];

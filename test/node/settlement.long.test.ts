@@ -42,7 +42,7 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
 }
 
 describe("a link that loses, duplicates and reorders", () => {
-  it(`charges each answered request once, at the cost its client saw: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
+  it(`charges each completed request once, at the client's cost: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
     const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });

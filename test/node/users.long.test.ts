@@ -212,7 +212,7 @@ describe("a quota", () => {
 });
 
 describe("an end user deleted while its requests are in flight", () => {
-  it("leaves them answered and charged, also to its successor's spend", async () => {
+  it("completes and charges them, also to its successor's spend", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

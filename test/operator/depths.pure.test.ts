@@ -41,7 +41,7 @@ describe("Depths", () => {
 });
 
 describe("outboxSeries", () => {
-  it("adds up the shards of a receiver, keeps the oldest and counts outboxes without an answer", () => {
+  it("adds up the shards of a receiver, keeps the oldest and counts unresponsive outboxes", () => {
     const empty = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const series = outboxSeries([
       { name: "own/0", depth: { ...empty, waiting: 1, oldestMs: 1000 } },

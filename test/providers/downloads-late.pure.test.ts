@@ -99,7 +99,7 @@ it("starts the header timeout with the request, or earlier without downloads", a
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("leaves no timer after an answered attempt", async () => {
+it("leaves no timer after a completed attempt", async () => {
   const { inlined } = slowImages(1, 1000);
   const direct = attempted(async (call) => {
     await Promise.resolve();

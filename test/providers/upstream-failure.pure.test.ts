@@ -182,7 +182,7 @@ it.each([
   "The image exceeds 5 MB",
   "messages must not be empty",
   "Invalid 'input': array too long",
-])("does not take another refusal for a context that is too long: %s", (message) => {
+])("does not mistake another rejection for a context that is too long: %s", (message) => {
   expect(failure(400, { message }).code).toBeNull();
 });
 
@@ -190,7 +190,7 @@ it.each([
   'Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []',
   "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
 ])(
-  "refuses a bad request that a server answers with 500, without advice to its operator: %s",
+  "rejects a bad request that a server answers with 500, without advice to its operator: %s",
   (message) => {
     const refused = failure(500, { message, type: "server_error" });
     expect(refused).toMatchObject({ kind: "refused" });
@@ -202,7 +202,7 @@ it.each([
   [{ message: "/chat/completions: Invalid model name passed in model=m. Call `/v1/models`" }],
   [{ message: "No connected db.", type: "no_db_connection" }],
   [{ message: "model 'm' not found" }],
-])("disables a route whose server refuses our key or model name with 400 or 500: %o", (error) => {
+])("disables a route whose server rejects our key or model name with 400 or 500: %o", (error) => {
   for (const status of [400, 500]) expect(failure(status, error).kind).toBe("disabled");
 });
 

@@ -145,7 +145,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.effects.size).toBe(2);
   });
 
-  it("never share a request with the same hold, whose answers are indistinguishable", async () => {
+  it("never share a request with the same hold, whose results would be indistinguishable", async () => {
     const settle = settleOf(org(), 5);
     await outbox.enqueue([settle, { ...voidOf(settle.orgId), holdId: settle.holdId }]);
     await eventually(() => depthIs(outbox, EMPTY));

@@ -67,7 +67,7 @@ describe("a retry of an admission whose response was lost", () => {
     expect(await differences(key.stub)).toEqual([]);
   });
 
-  it("ends nothing if the key must be looked up and its register is unavailable", async () => {
+  it("ends nothing if the key must be looked up and its key object is unavailable", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);

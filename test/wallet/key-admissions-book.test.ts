@@ -60,14 +60,14 @@ it("admits a key that is inserted after it was rejected as unknown", async () =>
   expect(await asked(key)).toBe("admitted");
 });
 
-it("holds nothing open after a register's rejection, so that the object can be evicted", async () => {
+it("holds nothing open after a key object's rejection, so that the object can be evicted", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key); // waits for whatever is still open
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("asks the register once for concurrent first uses, and never again", async () => {
+it("calls the key object once for concurrent first uses, and never again", async () => {
   const key = await gatedKey({ rpmLimit: 100 });
   expect(await burst(key, 50)).toBe(50);
   expect(registers.count("identify")).toBe(1);
@@ -199,7 +199,7 @@ it("writes a last use that failed to be written with the next publish, also afte
   expect(await bookedUse(key)).toBe(usedAt);
 });
 
-it("admits at once while the database and register are slow", async () => {
+it("admits at once while the database and key object are slow", async () => {
   const key = await gatedKey();
   await asked(key);
   shiftClock(MINUTE_MS + 1000);
@@ -226,7 +226,7 @@ it.each([
   ["gone", {}, "storage_unavailable"],
   ["overloaded", { overloaded: true }, "overloaded"],
 ])(
-  "answers 503 to a first use with the register %s, never 401, and recovers with it",
+  "returns 503 to a first use with the key object %s, never 401, and recovers with it",
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;
@@ -239,7 +239,7 @@ it.each([
   },
 );
 
-it("answers 503 to a first use with the database down, never 401, and recovers with it", async () => {
+it("returns 503 to a first use with the database down, never 401, and recovers with it", async () => {
   const key = await gatedKey();
   book.broken = true;
   expect(await asked(key)).toBe("storage_unavailable");

@@ -23,7 +23,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("asks the registers again after a rebuild, and admits no revoked key", async () => {
+it("calls the key objects again after a rebuild, and admits no revoked key", async () => {
   const key = await gatedKey();
   const dead = await besides(key);
   expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);

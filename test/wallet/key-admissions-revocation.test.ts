@@ -61,7 +61,7 @@ it("deletes a revoked key's minute after two days, and keeps its tombstone", asy
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("revokes a key that was never used, without asking its register", async () => {
+it("revokes a key that was never used, without a call to its key object", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.revokeKey(key.hash, 5));
   expect(await asked(key)).toBe("invalid_api_key");
@@ -80,7 +80,7 @@ it("leaves other keys of the organization active", async () => {
   expect(await burst(other, 5)).toBe(2);
 });
 
-it("prefers a tombstone to a register's response that was in progress", async () => {
+it("prefers a tombstone to a key object's response that was in progress", async () => {
   const key = await gatedKey();
   registers.hold();
   const early = [asked(key), asked(key)];
@@ -134,7 +134,7 @@ it("ends a key that only the database has as revoked with the next publish, perm
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("applies a revocation although the key's limit is set during the register's response", async () => {
+it("applies a revocation although the key's limit is set during the key object's response", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await asked(key)).toBe("admitted");
@@ -148,7 +148,7 @@ it("applies a revocation although the key's limit is set during the register's r
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
 });
 
-it("stores its tombstone whatever the register returns, and completes on a retry", async () => {
+it("stores its tombstone whatever the key object returns, and completes on a retry", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   const deaf = revocationServices(() => Promise.reject(new Error("gone")));

@@ -71,7 +71,7 @@ it("keeps a changed limit across an eviction, for that key only", async () => {
   expect([await burst(key, 5), await burst(other, 5)]).toEqual([1, 3]);
 });
 
-it("stores nothing for a key that was never used, and uses its register's limit", async () => {
+it("stores nothing for a key that was never used, and uses its key object's limit", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   await setLimit(key, 3);
   expect(await storedKey(key)).toBeNull();
@@ -88,7 +88,7 @@ it("keeps a revoked key revoked", async () => {
   expect([await asked(key), await asked(unmet)]).toEqual(["invalid_api_key", "invalid_api_key"]);
 });
 
-it("ignores an old limit in a register's first response that was in progress", async () => {
+it("ignores an old limit in a key object's first response that was in progress", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = asked(key);
