@@ -108,6 +108,9 @@ async function askInference(org: string): Promise<void> {
     body: { model: "sandbox/rerank", query: "a red fox", documents: ["a red fox", "a dog"] },
   });
   await ask("POST /v1/moderations", { body: { model: "sandbox/moderation", input: "Hello" } });
+  await ask("POST /v1/images/generations", {
+    body: { model: "sandbox/image", prompt: "a red fox", size: "1024x1024" },
+  });
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });

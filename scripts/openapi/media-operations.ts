@@ -1,3 +1,4 @@
+import { imageBody } from "../../src/models/core/images.ts";
 import { moderationBody } from "../../src/models/core/moderation.ts";
 import { rerankBody } from "../../src/models/core/rerank.ts";
 import { PAID } from "./failures.ts";
@@ -20,6 +21,15 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     200: media.moderated,
     description: "As OpenAI's moderations. Images need a model that accepts them.",
     body: moderationBody,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/images/generations": described("Makes images, as JSON or as a stream", {
+    200: media.images,
+    description:
+      "As OpenAI's image generation. Pictures are always base64. `usage.cost_micro` says what they cost. The fields that a model accepts, and whether it is billed by images or tokens, depend on the model.",
+    body: imageBody,
+    events: media.imageEvent,
     headers: PAID_HEADERS,
     errors: PAID,
   }),

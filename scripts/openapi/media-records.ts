@@ -34,3 +34,32 @@ export const ranked = record("Ranked", {
   }),
   usage: z.strictObject({ total_tokens: count, ...costs }),
 });
+
+const tokens = z.strictObject({ text_tokens: count, image_tokens: count });
+const imageUsage = z.strictObject({
+  input_tokens: count,
+  input_tokens_details: tokens,
+  output_tokens: count,
+  output_tokens_details: tokens,
+  total_tokens: count,
+  ...costs,
+});
+const made = {
+  background: z.string().optional(),
+  output_format: z.string().optional(),
+  quality: z.string().optional(),
+  size: z.string().optional().describe("The size really used."),
+  usage: imageUsage,
+};
+const picture = z.string().describe("The picture in base64.");
+export const images = record("Images", {
+  created: count.describe("Unix seconds."),
+  data: z.array(z.strictObject({ b64_json: picture })),
+  ...made,
+});
+export const imageEvent = z.looseObject({
+  type: z.enum(["image_generation.partial_image", "image_generation.completed", "error"]),
+  b64_json: picture.optional(),
+  partial_image_index: count.optional(),
+  usage: imageUsage.optional(),
+});

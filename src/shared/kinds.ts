@@ -45,6 +45,13 @@ export const KINDS = {
     units: ["request"],
     parameters: ["user"],
   },
+  image: {
+    does: "makes images",
+    path: "/v1/images/generations",
+    hasOutput: false,
+    units: ["request", "image", "image_token", "text_token"],
+    parameters: ["size", "stream", "user"],
+  },
 } as const satisfies Readonly<Record<string, KindRow>>;
 
 export type Kind = keyof typeof KINDS;

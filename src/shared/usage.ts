@@ -16,7 +16,15 @@ export type Usage = {
 } & UnitCounts;
 
 /** Billable units besides tokens, in whole numbers. Seconds round up; a request counts once. */
-export const UNITS = ["image", "character", "second", "request", "search_unit"] as const;
+export const UNITS = [
+  "image",
+  "character",
+  "second",
+  "request",
+  "search_unit",
+  "image_token",
+  "text_token",
+] as const;
 export type Unit = (typeof UNITS)[number];
 /** Units besides tokens; absent for none. */
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
@@ -25,7 +33,7 @@ export type CountedUnit = Exclude<Unit, "request">;
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
 /** Units with small prices, which are written per million. Other prices are written per piece. */
-const PER_MILLION: ReadonlySet<Unit> = new Set(["character"]);
+const PER_MILLION: ReadonlySet<Unit> = new Set(["character", "image_token", "text_token"]);
 
 /** Returns the number of units that a written price buys. */
 export function unitsPerPrice(unit: Unit): number {

@@ -24,6 +24,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/completions": [{ model: "sandbox/echo", prompt: "Hello there" }],
   "POST /v1/responses": [{ model: "sandbox/echo", input: "Hello there" }],
   "POST /v1/embeddings": [VECTOR],
+  "POST /v1/images/generations": [{ model: "sandbox/image", prompt: "Hello" }],
   "POST /v1/rerank": [{ model: "sandbox/rerank", query: "Hello", documents: ["Hello there"] }],
   "POST /v1/moderations": [{ model: "sandbox/moderation", input: "Hello there" }],
   "POST /v1/keys": [{ name: "made by a test" }, 201],

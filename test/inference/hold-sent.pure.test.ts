@@ -55,7 +55,8 @@ const OWN = new Set(
   frequencyPenalty min_p top_k topK repetition_penalty thinkingLevel HIGH LOW MEDIUM MINIMAL includeThoughts
   thinkingBudget verbosity parallel_tool_calls disable_parallel_tool_use reasoning_effort minimal medium xhigh max
   file input_file filename file_data document.pdf truncation reasoning namespace instances content autoTruncate output_dimension embedding text_type search_query query documents top_n return_documents
-  max_tokens_per_doc`
+  max_tokens_per_doc prompt size quality background opaque transparent output_format png jpeg webp output_compression moderation resolution 1k 1K 2K 4K
+  b64_json aspect_ratio responseModalities TEXT IMAGE imageConfig aspectRatio imageSize 1:1 3:2 16:9 1024x1024 1536x1024 3840x2160`
     .split(/\s+/)
     .filter((word) => word !== ""),
 );

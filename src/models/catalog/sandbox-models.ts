@@ -32,7 +32,7 @@ const ESTIMATE = 1;
 
 /**
  * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000 per search
- * unit, 1,000 per moderation.
+ * unit or image, 1,000 per moderation.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
@@ -54,5 +54,8 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ]),
   modelsOf("moderation", ["vision"])("sandbox/moderation", RELEASED, 8_192, [
     at("sandbox", "moderation", { request: 0.001 }, EVERYWHERE),
+  ]),
+  modelsOf("image")("sandbox/image", RELEASED, 32_000, [
+    at("sandbox", "image", { input: 1, image: 0.002 }, EVERYWHERE),
   ]),
 ];

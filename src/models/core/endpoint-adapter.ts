@@ -3,7 +3,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import type { Tags } from "../../shared/tags.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
-import type { JsonObject, NativeBody, NativeProtocol } from "./provider.ts";
+import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./provider.ts";
 import type { RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
@@ -97,6 +97,8 @@ export type ResponseWriter =
     }
   | {
       readonly kind: "stream";
+      /** Absent: server-sent events. Other types can't contain comments. */
+      readonly contentType?: string;
       /** Called once per stream when a route has started. */
       stream(head: ResponseHead): StreamWriter;
     };
@@ -138,6 +140,7 @@ export type StreamWriter = {
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
+  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): string;
   /**
    * Returns the last chunk with another text in choice (natively: block) `index`. `json` is the text as a
    * JSON literal, copied unparsed. Most chunks arrive this way.

@@ -41,6 +41,8 @@ export type Handler<Call extends ProviderCall> = {
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx; null if invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
+  /** Reads a 2xx in pieces instead of as a whole. */
+  pieces?(call: Call): StreamReader;
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
@@ -155,10 +157,13 @@ async function answered<Call extends ProviderCall>(
   under: Under<Call>,
   response: Response,
 ): Promise<ProviderResult> {
-  const { wire, call } = under;
+  const { wire, handler, call } = under;
   if (!response.ok) {
     const text = (await boundedText(response, ERROR_BYTES_MAX)) ?? "";
     return failed(wire.failure(response.status, response.headers, text, call));
+  }
+  if (handler.pieces !== undefined && response.body !== null) {
+    return { kind: "stream", events: eventStream(response.body, handler.pieces(call)) };
   }
   if (!call.stream) return jsonAnswer(under, response);
   const type = mediaType(response);

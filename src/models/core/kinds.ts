@@ -2,6 +2,8 @@ import type { InputKind, Kind, UnitOf } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
+import { IMAGES } from "./images.ts";
+import type { ImageBody } from "./images.ts";
 import type { InputKindOf } from "./input-kind.ts";
 import { MODERATION } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
@@ -13,6 +15,7 @@ type Bodies = {
   readonly embeddings: EmbeddingsBody;
   readonly rerank: RerankBody;
   readonly moderation: ModerationBody;
+  readonly image: ImageBody;
 };
 
 /** The size and needs of each kind without output. */
@@ -20,6 +23,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   embeddings: EMBEDDINGS,
   rerank: RERANK,
   moderation: MODERATION,
+  image: IMAGES,
 };
 
 /**

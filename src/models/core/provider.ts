@@ -62,6 +62,7 @@ export type ChatCall = Attempting &
 type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
 export type RerankCall = InputCall<"rerank">;
+export type ImageCall = InputCall<"image">;
 
 /** One attempt at one route. */
 export type ProviderCall = ChatCall | InputCall<InputKind>;
@@ -76,6 +77,13 @@ export type StreamEvent =
   | { readonly kind: "text"; readonly index: number; readonly json: string }
   /** A native event. Events without output wait for the first with output, so failover stays possible. */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
+  /** A piece of picture `index` (from 1) in base64. A preview is of the next picture. */
+  | {
+      readonly kind: "piece";
+      readonly index: number;
+      readonly text: string;
+      readonly isPartial: boolean;
+    }
   /** The model is thinking silently, so silence isn't a stall. */
   | { readonly kind: "thinking" }
   /** Cumulative usage. `partial` while the response continues, with incomplete output. */

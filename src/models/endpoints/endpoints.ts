@@ -2,6 +2,7 @@ import { chatEndpoint } from "./chat.ts";
 import { completionsEndpoint } from "./completions.ts";
 import type { EndpointAdapter } from "../core/endpoint-adapter.ts";
 import { embeddingsEndpoint } from "./embeddings.ts";
+import { imagesEndpoint } from "./images.ts";
 import { messagesEndpoint } from "./messages.ts";
 import { moderationsEndpoint } from "./moderations.ts";
 import { rerankEndpoint } from "./rerank.ts";
@@ -16,4 +17,5 @@ export const ENDPOINTS: readonly EndpointAdapter[] = [
   messagesEndpoint,
   rerankEndpoint,
   moderationsEndpoint,
+  imagesEndpoint,
 ];

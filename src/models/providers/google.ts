@@ -5,11 +5,13 @@ import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { PictureReader } from "../core/picture-reader.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { chatAnswer } from "../protocols/gemini/answer.ts";
 import { ChunkReader } from "../protocols/gemini/chunks.ts";
 import type { EmbeddingMethod } from "../protocols/gemini/embeddings.ts";
 import { failureInside, googleFailure } from "../protocols/gemini/failure.ts";
+import { imageFacts, imageRequest } from "../protocols/gemini/images.ts";
 import { chatRequest } from "../protocols/gemini/request.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
@@ -59,6 +61,15 @@ function wireOf(service: Service): ProviderProtocol {
           body: JSON.stringify(embeddings.request(call)),
         }),
       answer: embeddings.answer,
+    },
+    image: {
+      ask: (call) =>
+        asked(service, call, {
+          method: "generateContent",
+          body: JSON.stringify(imageRequest(call)),
+        }),
+      answer: () => null,
+      pieces: () => new PictureReader((raw) => imageFacts(raw, service.secrets())),
     },
     failureInside: (raw) => failureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>

@@ -80,7 +80,7 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
       ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
       answer: embeddingsAnswer,
     },
-    ...plainHandlers(profile.calls ?? {}, send),
+    ...plainHandlers(profile.calls ?? {}, send, secret),
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
     reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, body.n)),
@@ -96,11 +96,13 @@ type Send = (
 function plainHandlers(
   calls: NonNullable<Profile["calls"]>,
   send: Send,
+  secret: string | undefined,
 ): Partial<ProviderProtocol> {
   const plain: [string, PlainCall<InputKind>][] = Object.entries(calls);
   const handlers = plain.map(([kind, one]) => {
     const ask = (call: CallOf<InputKind>) => send(call, one.path, { body: one.request(call) });
-    return [kind, { ...one, ask }] as const;
+    const pieces = one.pieces && { pieces: () => one.pieces?.(secret) };
+    return [kind, { ...one, ask, ...pieces }] as const;
   });
   return Object.fromEntries(handlers);
 }

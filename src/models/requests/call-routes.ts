@@ -106,9 +106,7 @@ async function callRoute(
       health,
       now,
       signal: run.timer.signal,
-      headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes),
-      firstMs: numbers.UPSTREAM_FIRST_MS,
-      quietMs: numbers.KEEP_ALIVE_MS,
+      ...waits(run, routes),
       after: run.timers.after,
       onAsked,
       onSpent,
@@ -120,6 +118,19 @@ async function callRoute(
       mayRetry: () => !run.timer.clientGone,
     },
   );
+}
+
+/** Returns how long a route may take. Images take minutes, and a second attempt would be billed again. */
+function waits(run: Run, routes: readonly PaidRoute[]) {
+  const { core, stream, reply } = run.request;
+  const { UPSTREAM_HEADERS_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } = run.services.numbers;
+  if (stream && core?.kind !== "chat") {
+    const longMs = JSON_TIMEOUT_MS_MAX;
+    const isSilent = reply.kind === "stream" && reply.contentType !== undefined;
+    return { headersMs: longMs, firstMs: longMs, ...(!isSilent && { quietMs: KEEP_ALIVE_MS }) };
+  }
+  const headersMs = stream ? UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes);
+  return { headersMs, firstMs: UPSTREAM_FIRST_MS, quietMs: KEEP_ALIVE_MS };
 }
 
 /** Releases the request's body, because no other route will be asked. */

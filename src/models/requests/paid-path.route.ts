@@ -302,7 +302,8 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const timers = c.get("timers");
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
-  const drainS = request.mayThink ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
+  const isSlow = request.mayThink || (request.stream && request.cap === null);
+  const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
   c.set("logged", true); // its log line comes after its charge

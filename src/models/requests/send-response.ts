@@ -152,13 +152,14 @@ export async function sendStream(
   const writer = reply.stream(headOf(run));
   const headers = {
     ...receiptHeaders(run, route),
-    "content-type": "text/event-stream; charset=utf-8",
+    "content-type": reply.contentType ?? "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
   };
   const client = new StreamClient({ left: () => timer.clientLeft() });
   const response = new Response(client.readable, { headers });
   const { numbers } = run.services;
-  const ping = (): string => (streaming.hasBegun ? writer.ping : COMMENT);
+  const early = reply.contentType === undefined ? COMMENT : "";
+  const ping = (): string => (streaming.hasBegun ? writer.ping : early);
   const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
   const streaming = {
     run,
@@ -174,7 +175,7 @@ export async function sendStream(
   markOpen(run, { owed, close: async () => close(streaming) });
   timer.whenClientGone(() => left(streaming));
   run.answer(response);
-  if (isLate === true) void client.write(COMMENT);
+  if (isLate === true) void client.write(early);
   markOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
   const ending = await pump(streaming);
   noteFault(streaming, ending);
@@ -258,7 +259,7 @@ function left(streaming: Streaming): void {
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;
-  if (meter.mayHide) return false;
+  if (meter.mayHide || run.request.cap === null) return false; // a picture is billed whole
   const { numbers, now } = run.services;
   const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
   return isDrained || isEndFar(streaming);
@@ -342,8 +343,8 @@ function digest(
         text += writer.text(event.index, event.json);
         break;
       case "native":
-        meter.seeNative(event);
-        text += writer.native?.(event.event) ?? "";
+      case "piece":
+        text += rawText(streaming, event);
         break;
       case "usage":
         meter.report(event.usage, event.partial);
@@ -359,6 +360,15 @@ function digest(
     }
   }
   return { text, over: null };
+}
+
+function rawText(
+  { meter, writer }: Streaming,
+  event: Extract<StreamEvent, { kind: "native" | "piece" }>,
+): string {
+  if (event.kind === "piece") return writer.piece?.(event) ?? "";
+  meter.seeNative(event);
+  return writer.native?.(event.event) ?? "";
 }
 
 /** Returns the ending at end of file: complete if every choice has finished, else `otherwise`. */

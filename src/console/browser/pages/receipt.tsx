@@ -18,6 +18,8 @@ const WORDS = {
   cache_write_hour: "input cached for an hour",
   output: "output",
   image: "images",
+  image_token: "image tokens of the output",
+  text_token: "text and thoughts beside images",
   character: "characters",
   second: "seconds",
   request: "the request",

@@ -1,4 +1,4 @@
-import { chat, embeddings, GEMINI, pricesSeenOn, TVR } from "../entry.ts";
+import { chat, embeddings, GEMINI, modelsOf, pricesSeenOn, TVR } from "../entry.ts";
 import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entry.ts";
 
 const IMAGE = 1_120;
@@ -43,6 +43,9 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   }),
   gemini("3.1-flash-lite", ["2026-05-07", "2026-08-21"], [0.25, 0.025, 1.5], { regional: true }),
   gemini("2.5-flash-lite", ["2025-06-17", "2026-08-05"], [0.1, 0.01, 0.4], { image: IMAGE_2_5 }),
+  drawing("gemini-nano-banana-2.1", "2026-10-06", [1.5, 7.5, 30]),
+  drawing("gemini-3-pro-image", "2025-11-20", [2, 12, 120]),
+  drawing("gemini-3.1-flash-lite-image", "2026-11-20", [0.25, 1.5, 30]),
   embeddings(
     "google/gemini-embedding-001",
     "2025-07-14",
@@ -62,6 +65,20 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
     [august("google", "gemini-embedding-2", [0.2])],
   ),
 ];
+
+/**
+ * Returns an image model with its prices of input, text and images. No release of 3.1 Flash Lite Image is known,
+ * so the day on which its price was seen stands for it.
+ */
+function drawing(
+  upstreamId: string,
+  released: string,
+  [input, text, images]: readonly [number, number, number],
+): CatalogEntry {
+  const dollars = { input, text_token: text, image_token: images };
+  const route = pricesSeenOn("2026-11-20")("google", upstreamId, dollars);
+  return modelsOf("image")(`google/${upstreamId}`, released, 32_000, [route]);
+}
 
 function gemini(
   name: string,

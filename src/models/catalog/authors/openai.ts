@@ -82,6 +82,8 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
     gpt("gpt-4o", ["2024-05-13", AUGUST], gpt4o(TILES), [2.5, 1.25, 10]),
     gpt("gpt-4o-mini", ["2024-07-18", AUGUST], gpt4o(TILES_4O_MINI), [0.15, 0.075, 0.6]),
   ]),
+  ...["2.5-sunburst", "2.5-flare"].map((name) => gptImage(name, "2026-09-08")),
+  ...["2.6-sunburst", "2.6-flare"].map((name) => gptImage(name, "2026-11-13")),
   embedding("text-embedding-3-small", 0.02),
   embedding("text-embedding-3-large", 0.13),
   // free there (developers.openai.com, the model's page)
@@ -112,6 +114,16 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
     ...entry,
     routes: entry.routes.map((route) => ({ ...route, until: day })),
   }));
+}
+
+/** Returns an image model. 2.6 is in OpenAI's SDK since its day here. Image tokens are of the output. */
+function gptImage(name: string, released: string): CatalogEntry {
+  const dollars = { input: 5, image_token: 30 };
+  const route = pricesSeenOn("2026-11-20")("openai", `gpt-image-${name}`, dollars, {
+    regions: EVERYWHERE,
+    uplift: 10,
+  });
+  return modelsOf("image")(`openai/gpt-image-${name}`, released, 32_000, [route]);
 }
 
 /** Returns an embedding model, which uses cl100k. */

@@ -97,6 +97,10 @@ const XAI_MODELS: readonly CatalogEntry[] = [
     [1_000_000, 30_000, TVR, WIDEST, UNKNOWN_IMAGE],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
+  // No release is known: the day on which its price was seen. Larger images cost more and aren't sold.
+  modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
+    november("xai", "grok-imagine-image-2.0", { image: 0.04 }),
+  ]),
 ];
 
 /** Bedrock runs them in us-east-1. Sources disagree on their price in the EU. */

@@ -1,4 +1,5 @@
 import type { InputKind } from "../../../shared/kinds.ts";
+import type { StreamReader } from "../../core/http-provider.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CallOf, JsonObject, ProviderResponse } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
@@ -54,6 +55,8 @@ export type PlainCall<K extends InputKind> = {
   request(call: CallOf<K>): JsonObject;
   /** Returns null for an invalid response. */
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
+  /** Reads a response in pieces instead of as a whole. */
+  pieces?(secret: string | undefined): StreamReader;
 };
 
 /** The treatment of the named fields. */

@@ -1,4 +1,5 @@
 import { NINE } from "../../core/tool-call-id.ts";
+import { XAI_DRAWING } from "../../protocols/chat/images.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
@@ -81,6 +82,7 @@ export const XAI: Profile = {
   capField: "max_completion_tokens",
   plain: { names: true },
   usage: { apart: true },
+  calls: { image: XAI_DRAWING },
 };
 
 /** Only embeddings. `input_type` ("query", "document") is its own. */

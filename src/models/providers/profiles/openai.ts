@@ -1,4 +1,5 @@
 import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-rules.ts";
+import { DRAWING } from "../../protocols/chat/images.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
@@ -51,7 +52,7 @@ export const OPENAI: Profile = {
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,
   speaksResponses: true,
-  calls: { moderation: MODERATIONS },
+  calls: { moderation: MODERATIONS, image: DRAWING },
 };
 
 /** The common fields of Ollama, vLLM, llama.cpp and proxies. */
@@ -60,7 +61,7 @@ export const GENERIC: Profile = {
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
   embeddingFields: EMBEDDING_FIELDS,
   returned: ["reasoning_content", "reasoning_details", "extra_content"],
-  calls: { rerank: ranking("top_n"), moderation: MODERATIONS },
+  calls: { rerank: ranking("top_n"), moderation: MODERATIONS, image: DRAWING },
 };
 
 /** Local servers: low, medium, high or none. */

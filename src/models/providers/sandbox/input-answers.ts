@@ -3,6 +3,7 @@ import type { UnitCounts } from "../../../shared/usage.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { CallOf, JsonObject, ProviderResult } from "../../core/provider.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
+import { imageAnswer } from "./images.ts";
 
 type Answers = { readonly [K in InputKind]: SandboxModel<K> };
 /** A model of one kind. */
@@ -16,6 +17,7 @@ export const INPUT_ANSWERS: Answers = {
   embeddings: { model: "embed", answer: embeddingsAnswer },
   rerank: { model: "rerank", answer: ranked },
   moderation: { model: "moderation", answer: moderated },
+  image: { model: "image", answer: imageAnswer },
 };
 
 const DOCUMENTS_PER_UNIT = 100;

@@ -75,6 +75,8 @@ const METERS: Readonly<Record<What, readonly [meter: string, unit: string]>> = {
   cache_write_hour: ["One-Hour Cache Write Tokens", "Tokens"],
   output: ["Output Tokens", "Tokens"],
   image: ["Images", "Images"],
+  image_token: ["Image Output Tokens", "Tokens"],
+  text_token: ["Text Output Tokens", "Tokens"],
   character: ["Characters", "Characters"],
   second: ["Seconds", "Seconds"],
   search_unit: ["Search Units", "Units"],

@@ -1,0 +1,205 @@
+import * as z from "zod/mini";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { Model, Route } from "../catalog/model.ts";
+import { user, withoutNulls } from "./core-request.ts";
+import type { InputKindOf } from "./input-kind.ts";
+import { PromptTally } from "./prompt-size.ts";
+import type { Need } from "./route-needs.ts";
+
+const PROMPT_CHARACTERS_MAX = 32_000;
+/** Tokens around the prompt. */
+const PROMPT_OVERHEAD = 64;
+const IMAGES_MAX = 10;
+const PARTIAL_IMAGES_MAX = 3;
+const SIZE = /^(?:auto|[1-9]\d{1,3}x[1-9]\d{1,3})$/;
+
+export const imageBody = z.strictObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  prompt: z.string().check(z.minLength(1), z.maxLength(PROMPT_CHARACTERS_MAX)),
+  n: z.optional(z.int().check(z.minimum(1), z.maximum(IMAGES_MAX))),
+  size: z.optional(z.string().check(z.regex(SIZE, { error: "must be 'auto' or like 1024x1024" }))),
+  quality: z.optional(z.enum(["auto", "low", "medium", "high", "xhigh", "max"])),
+  background: z.optional(z.enum(["auto", "opaque", "transparent"])),
+  output_format: z.optional(z.enum(["png", "jpeg", "webp"])),
+  output_compression: z.optional(z.int().check(z.minimum(0), z.maximum(100))),
+  moderation: z.optional(z.enum(["auto", "low"])),
+  response_format: z.optional(z.literal("b64_json")),
+  stream: z.optional(z.boolean()),
+  partial_images: z.optional(z.int().check(z.minimum(0), z.maximum(PARTIAL_IMAGES_MAX))),
+  user: z.optional(user),
+});
+
+/** A checked request for images. */
+export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "user" | "n"> & {
+  readonly n: number;
+};
+
+type ImageRequest = { readonly body: ImageBody; readonly user: string | null };
+
+/** Parses a body. `null` means absent. Fails with 400 and `param`, also for an unknown field. */
+export function parseImageRequest(value: object): Result<ImageRequest> {
+  const parsed = parseFields(imageBody, [], withoutNulls(value));
+  if (!parsed.ok) return parsed;
+  const { response_format: _format, user: endUser = null, n = 1, ...rest } = parsed.value;
+  if (rest.stream === true && n > 1) return invalid("A stream has one image: 'n' must be 1.", "n");
+  if (rest.stream !== true && rest.partial_images !== undefined) {
+    return invalid("'partial_images' needs 'stream'.", "partial_images");
+  }
+  return success({ body: { ...rest, n }, user: endUser });
+}
+
+export type Pixels = { readonly width: number; readonly height: number };
+
+/** Returns the requested size, or null for `auto`. */
+export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): Pixels | null {
+  if (size === "auto") return null;
+  const [width = 0, height = 0] = size.split("x").map(Number);
+  return { width, height };
+}
+
+/** The most output tokens of an image by quality. `large`: above 2560x1440 pixels. */
+type Tokens = { readonly [Quality in string]?: readonly [small: number, large: number] };
+
+type Family = {
+  readonly models: RegExp;
+  /** Fields that its models accept besides `prompt` and `size`. */
+  readonly fields: readonly (keyof ImageBody)[];
+  readonly takes: (pixels: Pixels) => boolean;
+  /** The tokens of an image at most; absent: of a whole request. */
+  readonly tokens?: Tokens;
+};
+
+const OPENAI_FIELDS = [
+  "n",
+  "quality",
+  "background",
+  "output_format",
+  "output_compression",
+  "moderation",
+  "stream",
+  "partial_images",
+] as const;
+const STEP = 16;
+const RATIO_MAX = 3;
+const SIDE_MAX = 3840;
+const AREA_SMALL = 2560 * 1440;
+const AREA_MAX = 3840 * 2160;
+
+/** OpenAI's rule for sizes. */
+function takesOpenAi({ width, height }: Pixels): boolean {
+  const [short, long] = width < height ? [width, height] : [height, width];
+  const isFit = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;
+  return isFit && long <= SIDE_MAX && width * height <= AREA_MAX;
+}
+
+/** The aspect ratios of Gemini's image models. */
+export const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
+const RATIO_TOLERANCE = 0.02;
+
+/** Returns the named ratio nearest to a size, or null if none is near. */
+export function ratioOf({ width, height }: Pixels): string | null {
+  const isNear = (ratio: string): boolean => {
+    const [across = 1, down = 1] = ratio.split(":").map(Number);
+    return Math.abs(width / height / (across / down) - 1) <= RATIO_TOLERANCE;
+  };
+  return RATIOS.find(isNear) ?? null;
+}
+
+/** The tokens of a published size, of which some squares have more, and of what models add. */
+const RESERVE_PERCENT = 150;
+const PARTIAL_TOKENS = 200;
+const AREA_1K = 1_600_000;
+/** Gemini's output cap, sent with each request: thoughts, drafts and images together. */
+export const GEMINI_OUTPUT_MAX = 16_384;
+
+/** Tokens are a reseller's price of each size divided by the price per token, seen on 2026-11-20. */
+const GPT_2_5: Tokens = {
+  low: [205, 371],
+  medium: [478, 865],
+  high: [1_843, 3_336],
+  xhigh: [3_276, 5_930],
+  max: [7_370, 13_342],
+};
+const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
+
+const FAMILIES: readonly Family[] = [
+  { models: /^gpt-image-2(?:-|$)/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2 },
+  { models: /^gpt-image-/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2_5 },
+  { models: /^gemini-/, fields: ["stream"], takes: (pixels) => ratioOf(pixels) !== null },
+  {
+    models: /^grok-imagine-/,
+    fields: ["n", "stream"],
+    takes: (pixels) => ratioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
+    tokens: {},
+  },
+];
+/** Models of an operator's own server. */
+const ANY: Family = { models: /^/, fields: OPENAI_FIELDS, takes: () => true, tokens: GPT_2_5 };
+
+function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
+  return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
+}
+
+/** Generation of images. Each picture counts; some models bill its tokens. */
+export const IMAGES: InputKindOf<ImageBody, "image" | "image_token" | "text_token"> = {
+  size: (body, model) => {
+    const tally = new PromptTally(model);
+    tally.text(body.prompt);
+    tally.overhead += PROMPT_OVERHEAD;
+    return { ...tally.size(), units: unitsOf(body, model) };
+  },
+  needs: imageNeeds,
+  smaller: { advice: "ask for fewer images.", param: "n" },
+};
+
+function unitsOf(body: ImageBody, { routes }: Model) {
+  const tokens = Math.max(0, ...routes.map((route) => tokensOf(body, familyOf(route))));
+  const isUnsplit = routes.some((route) => familyOf(route).tokens === undefined);
+  return { image: body.n, image_token: tokens, text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0 };
+}
+
+/** Returns the most image tokens of a request. `auto` is held at the most expensive quality or size. */
+function tokensOf(body: ImageBody, { tokens }: Family): number {
+  if (tokens === undefined) return GEMINI_OUTPUT_MAX;
+  const { n, quality = "auto", partial_images: partials = 0 } = body;
+  const pixels = pixelsOf(body);
+  const at = pixels !== null && pixels.width * pixels.height <= AREA_SMALL ? 0 : 1;
+  const asked = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
+  const most = Math.max(0, ...asked.map((row) => row?.[at] ?? 0));
+  return n * Math.ceil((most * RESERVE_PERCENT) / 100) + partials * PARTIAL_TOKENS;
+}
+
+function imageNeeds(body: ImageBody): readonly Need[] {
+  const pixels = pixelsOf(body);
+  const needs = OPENAI_FIELDS.filter((field) => isUsed(body, field)).map((field): Need => ({
+    param: field,
+    lack: `accept '${field}'`,
+    met: (route) => familyOf(route).fields.includes(field),
+  }));
+  const { quality = "auto", size = "auto" } = body;
+  const isKnown = ({ tokens = {} }: Family): boolean =>
+    quality === "auto" || tokens[quality] !== undefined;
+  return [
+    ...needs,
+    {
+      param: "quality",
+      lack: `make images of the quality '${quality}'`,
+      met: (route) => isKnown(familyOf(route)),
+    },
+    {
+      param: "size",
+      lack: `make images of the size ${size}`,
+      met: (route) => pixels === null || familyOf(route).takes(pixels),
+    },
+  ];
+}
+
+/** Reports whether a field differs from its default, which every model has. */
+function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
+  const value = body[field];
+  return value !== undefined && value !== "auto" && value !== DEFAULTS[field];
+}
+
+const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };

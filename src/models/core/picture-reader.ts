@@ -1,0 +1,174 @@
+import { NO_USAGE } from "../../shared/usage.ts";
+import type { Usage } from "../../shared/usage.ts";
+import { eventTooLarge, failureEvents } from "./failed-usage.ts";
+import { END, retry } from "./frame-reader.ts";
+import type { StreamReader } from "./http-provider.ts";
+import { parsePlainObject } from "./json-value.ts";
+import { isFailure } from "./provider.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
+
+/** Characters kept of a response beside its pictures. */
+const REST_MAX = 1024 * 1024;
+/** A longer text, such as a sealed thought, is left out. */
+const TEXT_MAX = 16 * 1024;
+/** Characters kept of a line outside of responses. */
+const LINE_MAX = 64;
+/** The start of a string that is a picture in base64. */
+const PICTURE = /"(?:b64_json|data)"\s*:\s*"$/;
+/** The type of a preview. */
+const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
+
+/** The facts of a complete response: its tokens, null if not reported, and fields for the client. */
+type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
+/** Reads a response without its pictures. */
+export type ReadFacts = (raw: JsonObject) => PictureFacts | ProviderFailure;
+
+/**
+ * Reads pictures from a JSON response, or from server-sent events that have one in each. Their base64 passes
+ * through in pieces, so that responses of any size fit into memory. The rest is parsed at its end.
+ */
+export class PictureReader implements StreamReader {
+  readonly #facts: ReadFacts;
+  readonly #decoder = new TextDecoder();
+  /** The current response without its pictures; null between responses. */
+  #rest: string | null = null;
+  #line = "";
+  #depth = 0;
+  #state: "plain" | "text" | "picture" = "plain";
+  #isEscaped = false;
+  /** The place in `#rest` at which the current text began, and whether it is too long to keep. */
+  #textAt = 0;
+  #isLong = false;
+  #isPartial = false;
+  #count = 0;
+  ended = false;
+
+  constructor(facts: ReadFacts) {
+    this.#facts = facts;
+  }
+
+  push(bytes: Uint8Array): StreamEvent[] {
+    return this.#read(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  /** A response that ends early is a failure, like any stream without its end. */
+  flush(): StreamEvent[] {
+    return [];
+  }
+
+  #read(text: string): StreamEvent[] {
+    const events: StreamEvent[] = [];
+    let at = 0;
+    while (at < text.length && !this.ended) {
+      if (this.#rest === null) at = this.#between(text, at);
+      else if (this.#state === "plain") at = this.#structure(text, at, events);
+      else at = this.#string(text, at, events);
+      if ((this.#rest?.length ?? 0) > REST_MAX) this.#fail(events, eventTooLarge(REST_MAX));
+    }
+    return events;
+  }
+
+  /** Skips to the start of a response. Lines of a stream without data may contain anything. */
+  #between(text: string, from: number): number {
+    for (let at = from; at < text.length; at += 1) {
+      const one = text[at] ?? "";
+      if (one === "\n") this.#line = "";
+      else if (one === "{" && /^(?:data:)?\s*$/.test(this.#line)) {
+        this.#rest = "";
+        this.#depth = 0;
+        return at;
+      } else if (this.#line.length < LINE_MAX) this.#line += one;
+    }
+    return text.length;
+  }
+
+  /** Reads to the next string or to the end of the response. */
+  #structure(text: string, from: number, events: StreamEvent[]): number {
+    for (let at = from; at < text.length; at += 1) {
+      const one = text[at];
+      if (one === "{") this.#depth += 1;
+      else if (one === "}") this.#depth -= 1;
+      if (one !== '"' && this.#depth > 0) continue;
+      this.#rest += text.slice(from, at + 1);
+      if (one === '"') this.#open();
+      else this.#close(events);
+      return at + 1;
+    }
+    this.#rest += text.slice(from);
+    return text.length;
+  }
+
+  #open(): void {
+    const rest = this.#rest ?? "";
+    this.#textAt = rest.length;
+    this.#isLong = false;
+    const isPicture = PICTURE.test(rest.slice(-LINE_MAX));
+    this.#state = isPicture ? "picture" : "text";
+    if (!isPicture) return;
+    this.#isPartial = PARTIAL.test(rest);
+    if (!this.#isPartial) this.#count += 1;
+  }
+
+  /** Reads to the end of a string. */
+  #string(text: string, from: number, events: StreamEvent[]): number {
+    let end = from;
+    if (this.#isEscaped) end += 1;
+    this.#isEscaped = false;
+    for (;;) {
+      const quote = text.indexOf('"', end);
+      const slash = text.indexOf("\\", end);
+      if (slash === -1 || (quote !== -1 && quote < slash)) {
+        const isOver = quote !== -1;
+        this.#take(text.slice(from, isOver ? quote : text.length), events);
+        if (!isOver) return text.length;
+        this.#rest += '"';
+        this.#state = "plain";
+        return quote + 1;
+      }
+      end = slash + 2;
+      if (end > text.length) {
+        this.#isEscaped = true;
+        this.#take(text.slice(from), events);
+        return text.length;
+      }
+    }
+  }
+
+  #take(text: string, events: StreamEvent[]): void {
+    const rest = this.#rest ?? "";
+    if (this.#state === "picture") {
+      if (text === "") return;
+      events.push({ kind: "piece", index: this.#count, text, isPartial: this.#isPartial });
+      return;
+    }
+    this.#isLong ||= rest.length - this.#textAt + text.length > TEXT_MAX;
+    this.#rest = this.#isLong ? rest.slice(0, this.#textAt) : rest + text;
+  }
+
+  #close(events: StreamEvent[]): void {
+    const raw = parsePlainObject(this.#rest ?? "");
+    this.#rest = null;
+    this.#line = "";
+    if (raw === null) return this.#fail(events, retry("bad_json"));
+    if (this.#isPartial) {
+      this.#isPartial = false;
+      events.push(nativeEvent(raw), { kind: "thinking" });
+      return;
+    }
+    const facts = this.#facts(raw);
+    if (isFailure(facts)) return this.#fail(events, facts);
+    if (this.#count === 0) return this.#fail(events, retry("no_image"));
+    const usage = { ...(facts.usage ?? NO_USAGE), image: this.#count };
+    events.push(nativeEvent(facts.fields), { kind: "usage", usage }, END);
+    this.ended = true;
+  }
+
+  #fail(events: StreamEvent[], failure: ProviderFailure): void {
+    this.ended = true;
+    events.push(...failureEvents(failure));
+  }
+}
+
+function nativeEvent(event: JsonObject): StreamEvent {
+  return { kind: "native", event, said: "", finish: null };
+}

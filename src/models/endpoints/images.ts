@@ -1,0 +1,151 @@
+import { failureObject } from "../../shared/http/failure-response.ts";
+import { success } from "../../shared/failure.ts";
+import type { Failure, Result } from "../../shared/failure.ts";
+import { costFields } from "../../shared/money.ts";
+import { parseImageRequest } from "../core/images.ts";
+import type { JsonObject } from "../core/json-value.ts";
+import type { StreamEvent } from "../core/provider.ts";
+import type {
+  EndpointAdapter,
+  ParsedRequest,
+  Receipt,
+  ResponseHead,
+  StreamWriter,
+} from "../core/endpoint-adapter.ts";
+
+/** POST /v1/images/generations. */
+export const imagesEndpoint: EndpointAdapter = {
+  name: "images",
+  path: "/v1/images/generations",
+  dialect: null,
+  idPrefix: "chatcmpl-", // its answers have no id
+  parse,
+};
+
+function parse(value: object): Result<ParsedRequest> {
+  const parsed = parseImageRequest(value);
+  if (!parsed.ok) return parsed;
+  const { body, user } = parsed.value;
+  const isStream = body.stream === true;
+  return success({
+    request: { kind: "image", body },
+    user,
+    dropped: [],
+    reply: {
+      kind: "stream",
+      ...(!isStream && { contentType: "application/json" }),
+      stream: (head) => (isStream ? new ImageStream() : new ImageJson(head)),
+    },
+    native: null,
+  });
+}
+
+type Piece = Extract<StreamEvent, { kind: "piece" }>;
+
+/** Writes pictures as they come. The fields after them wait for the charge. */
+abstract class ImageWriter implements StreamWriter {
+  /** A comment would break a picture. */
+  readonly ping: string = "";
+  /** The picture that is being written; 0 for none, and a preview's is negative. */
+  #current = 0;
+  protected fields: JsonObject = {};
+
+  begin(): string {
+    return "";
+  }
+
+  chunk(): string {
+    return "";
+  }
+
+  text(): string {
+    return "";
+  }
+
+  piece({ index, text, isPartial }: Piece): string {
+    const wanted = isPartial ? -1 : index;
+    if (wanted === this.#current) return text;
+    const before = this.#current;
+    this.#current = wanted;
+    return this.between(before, isPartial) + text;
+  }
+
+  native(fields: JsonObject): string {
+    if (this.#current >= 0) {
+      this.fields = fields;
+      return "";
+    }
+    this.#current = 0;
+    const { b64_json: _picture, type: _type, ...rest } = fields;
+    return `",${JSON.stringify(rest).slice(1)}\n\n`;
+  }
+
+  abstract end(receipt: Receipt): string;
+
+  /** A response that has begun stays incomplete, so that nobody takes it for a whole one. */
+  abstract fail(failure: Failure): string;
+
+  protected get hasBegun(): boolean {
+    return this.#current !== 0;
+  }
+
+  /** Returns what stands between two pictures. `before`: 0 for none. */
+  protected abstract between(before: number, isPartial: boolean): string;
+}
+
+class ImageJson extends ImageWriter {
+  readonly #head: ResponseHead;
+
+  constructor(head: ResponseHead) {
+    super();
+    this.#head = head;
+  }
+
+  end(receipt: Receipt): string {
+    const rest = JSON.stringify({ ...this.fields, usage: usageOf(receipt) });
+    return `"}],${rest.slice(1)}`;
+  }
+
+  fail(failure: Failure): string {
+    return this.hasBegun ? "" : JSON.stringify({ error: failureObject(failure) });
+  }
+
+  protected between(before: number): string {
+    if (before > 0) return '"},{"b64_json":"';
+    return `{"created":${this.#head.created},"data":[{"b64_json":"`;
+  }
+}
+
+const PREFIX = "image_generation.";
+
+class ImageStream extends ImageWriter {
+  end(receipt: Receipt): string {
+    const rest = JSON.stringify({ ...this.fields, usage: usageOf(receipt) });
+    return `",${rest.slice(1)}\n\n`;
+  }
+
+  fail(failure: Failure): string {
+    const cut = this.hasBegun ? '"}\n\n' : "";
+    const error = JSON.stringify({ type: "error", error: failureObject(failure) });
+    return `${cut}event: error\ndata: ${error}\n\n`;
+  }
+
+  protected between(before: number, isPartial: boolean): string {
+    const type = PREFIX + (isPartial ? "partial_image" : "completed");
+    const cut = before === 0 ? "" : '"}\n\n';
+    return `${cut}event: ${type}\ndata: {"type":"${type}","b64_json":"`;
+  }
+}
+
+/** Returns OpenAI's usage of images, with the cost. */
+function usageOf({ usage, costMicro }: Receipt): JsonObject {
+  const { input, image_token: images = 0, text_token: texts = 0 } = usage;
+  return {
+    input_tokens: input,
+    input_tokens_details: { text_tokens: input, image_tokens: 0 },
+    output_tokens: images + texts,
+    output_tokens_details: { image_tokens: images, text_tokens: texts },
+    total_tokens: input + images + texts,
+    ...costFields(costMicro),
+  };
+}

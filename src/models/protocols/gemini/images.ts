@@ -1,0 +1,82 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import { GEMINI_OUTPUT_MAX, pixelsOf, ratioOf } from "../../core/images.ts";
+import type { ImageCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { list, shape } from "../../core/shape.ts";
+import { countOrZero, tokenCount } from "../../core/token-count.ts";
+import { textOf } from "../../core/json-value.ts";
+import { failureInside } from "./failure.ts";
+
+/** The most pixels of an image in each named size. */
+const SIZES = [
+  [1_600_000, "1K"],
+  [6_400_000, "2K"],
+] as const;
+
+/** Builds a request for generateContent. */
+export function imageRequest({ body }: ImageCall): JsonObject {
+  const pixels = pixelsOf(body);
+  const area = pixels === null ? 0 : pixels.width * pixels.height;
+  const imageConfig = pixels !== null && {
+    imageConfig: {
+      aspectRatio: ratioOf(pixels),
+      imageSize: SIZES.find(([most]) => area <= most)?.[1] ?? "4K",
+    },
+  };
+  return {
+    contents: [{ role: "user", parts: [{ text: body.prompt }] }],
+    generationConfig: {
+      responseModalities: ["TEXT", "IMAGE"],
+      maxOutputTokens: GEMINI_OUTPUT_MAX,
+      ...imageConfig,
+    },
+  };
+}
+
+const answer = shape({
+  candidates: list(shape({ finishReason: textOf })),
+  promptFeedback: shape({ blockReason: textOf }),
+  usageMetadata: shape({
+    promptTokenCount: tokenCount,
+    candidatesTokenCount: tokenCount,
+    candidatesTokensDetails: list(shape({ modality: textOf, tokenCount })),
+    thoughtsTokenCount: countOrZero,
+  }),
+});
+const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
+
+/**
+ * Reads a response without its pictures. Text and thoughts have another price than images. Without details all
+ * output counts as images, the most expensive.
+ */
+export function imageFacts(raw: JsonObject, secrets: readonly string[]) {
+  const failure = failureInside(raw, secrets);
+  if (failure !== null) return failure;
+  const { candidates, promptFeedback, usageMetadata: counted } = answer(raw);
+  const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
+  if (BLOCKED.test(reason)) return blocked(usageOf(counted));
+  return { usage: usageOf(counted), fields: {} };
+}
+
+function usageOf(counted: ReturnType<typeof answer>["usageMetadata"]) {
+  const { promptTokenCount: input, candidatesTokenCount: output } = counted;
+  if (input === null && output === null) return null;
+  const ofImages = counted.candidatesTokensDetails.find(({ modality }) => modality === "IMAGE");
+  const images = ofImages?.tokenCount ?? output;
+  const texts = Math.max(0, (output ?? 0) - (images ?? 0)) + (counted.thoughtsTokenCount ?? 0);
+  return {
+    ...NO_USAGE,
+    input: input ?? 0,
+    ...(images !== null && { image_token: images, text_token: texts }),
+  };
+}
+
+function blocked(usage: ReturnType<typeof usageOf>): ProviderFailure {
+  return {
+    kind: "refused",
+    reason: "blocked",
+    message: "The provider refused to make this image.",
+    param: "prompt",
+    code: "content_policy_violation",
+    ...(usage !== null && { spent: { usage: { ...usage, image: 0 }, output: 0 } }),
+  };
+}

@@ -1,0 +1,38 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import { estimateTokens } from "../../../shared/tokens.ts";
+import type { ImageCall, ProviderResult, StreamEvent } from "../../core/provider.ts";
+
+/** A PNG of one pixel. */
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Makes pictures of one pixel, after as many previews as were asked for. */
+export function imageAnswer({ body }: ImageCall): ProviderResult {
+  const { n, partial_images: previews = 0, prompt, size = "1024x1024", quality = "low" } = body;
+  const usage = { ...NO_USAGE, input: Math.ceil(estimateTokens(prompt)), image: n };
+  const events: StreamEvent[] = [
+    ...Array.from({ length: previews }, (_, at) => preview(at)).flat(),
+    ...Array.from({ length: n }, (_, at) => pictureAt(at)),
+    native({ background: "opaque", output_format: "png", quality, size }),
+    { kind: "usage", usage },
+    { kind: "end" },
+  ];
+  const batches = [events];
+  return {
+    kind: "stream",
+    events: { next: () => Promise.resolve(batches.pop() ?? null), cancel: () => batches.pop() },
+  };
+}
+
+function preview(at: number): StreamEvent[] {
+  const picture: StreamEvent = { kind: "piece", index: 0, text: PIXEL, isPartial: true };
+  return [picture, native({ partial_image_index: at })];
+}
+
+function pictureAt(at: number): StreamEvent {
+  return { kind: "piece", index: at + 1, text: PIXEL, isPartial: false };
+}
+
+function native(event: Extract<StreamEvent, { kind: "native" }>["event"]): StreamEvent {
+  return { kind: "native", event, said: "", finish: null };
+}

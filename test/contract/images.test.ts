@@ -1,0 +1,256 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
+
+const KEYS = { RESIDENCY: "relaxed", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
+const SUNBURST = "openai/gpt-image-2.5-sunburst";
+const IMAGE_MICRO = 2000;
+/** The most of a medium 1024x1024: 478 tokens and a half more, at $30 per million. */
+const HELD_TOKENS = 717;
+const PICTURE = "iVBORw0KGgo=";
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+type Made = {
+  readonly created: number;
+  readonly data: readonly { readonly b64_json: string }[];
+  readonly usage: {
+    readonly input_tokens: number;
+    readonly output_tokens: number;
+    readonly cost_micro: number;
+  };
+};
+
+const draw = (fields: object = {}, bindings?: Env): Promise<Response> =>
+  send("/v1/images/generations", {
+    key,
+    method: "POST",
+    body: { model: "sandbox/image", prompt: "a red fox", ...fields },
+    ...(bindings && { bindings }),
+  });
+
+/** A charged response: its text and cost, which the balance confirms. */
+async function charged(sent: () => Promise<Response>) {
+  const before = await balanceOf(key);
+  const response = await sent();
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  return { text, cost: before - (await balanceOf(key)), headers: response.headers };
+}
+
+async function made(fields: object, bindings?: Env): Promise<Made & { readonly cost: number }> {
+  const { text, cost } = await charged(() => draw(fields, bindings));
+  const answer = JSON.parse(text) as Made;
+  expect(answer.usage.cost_micro).toBe(cost);
+  return { ...answer, cost };
+}
+
+/** Responses of a provider. */
+function answering(answer: object | string, type = "application/json") {
+  const body = typeof answer === "string" ? answer : JSON.stringify(answer);
+  const headers = { "content-type": type };
+  const { calls } = mockUpstream(() => new Response(body, { headers }));
+  return { calls, bindings: bindingsWith(KEYS) };
+}
+
+const openAi = (images: number, usage?: object) => ({
+  created: 1,
+  size: "1024x1024",
+  quality: "medium",
+  data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
+  usage,
+});
+const MEDIUM = { model: SUNBURST, size: "1024x1024", quality: "medium" };
+
+describe("POST /v1/images/generations: 200", () => {
+  it("returns pictures in OpenAI's format with their cost", async () => {
+    const answer = await made({ n: 2 });
+    expect(answer).toMatchObject({
+      created: expect.any(Number) as number,
+      data: [
+        { b64_json: expect.stringMatching(/^iVBOR/) as string },
+        { b64_json: expect.stringMatching(/^iVBOR/) as string },
+      ],
+      output_format: "png",
+    });
+    expect(answer.cost).toBe(2 * IMAGE_MICRO + answer.usage.input_tokens);
+  });
+
+  it("streams previews, then the picture with its usage", async () => {
+    const { text, cost, headers } = await charged(() => draw({ stream: true, partial_images: 1 }));
+    expect(headers.get("content-type")).toContain("text/event-stream");
+    const events = text.split("\n\n").filter((event) => event !== "");
+    expect(events.map((event) => /^event: (\S+)/.exec(event)?.[1])).toEqual([
+      "image_generation.partial_image",
+      "image_generation.completed",
+    ]);
+    const [preview, last] = events.map((event) => {
+      return JSON.parse(event.slice(event.indexOf("{"))) as object;
+    });
+    expect(preview).toMatchObject({ type: "image_generation.partial_image", b64_json: /./ });
+    expect(last).toMatchObject({ type: "image_generation.completed", usage: { cost_micro: cost } });
+  });
+
+  it("writes a receipt with the held and charged images", async () => {
+    const { headers, cost } = await charged(() => draw());
+    const id = headers.get("x-request-id") ?? "";
+    const receipt = await (await send(`/v1/generations/${id}`, { key })).json();
+    expect(receipt).toMatchObject({
+      cost_micro: cost,
+      lines: [{ what: "input" }, { what: "image", tokens: 1, micro: IMAGE_MICRO }],
+    });
+  });
+});
+
+describe("POST /v1/images/generations at OpenAI", () => {
+  it.each([
+    ["its tokens", 1, { input_tokens: 10, output_tokens: 439 }, 10 * 5 + 439 * 30],
+    ["more tokens than held as held", 1, { input_tokens: 10, output_tokens: 90_000 }, 50 + 21_510],
+    [
+      "more images than n within the hold",
+      3,
+      { input_tokens: 10, output_tokens: 1317 },
+      50 + 21_510,
+    ],
+  ])("charges %s", async (_, images, usage, cost) => {
+    const { calls, bindings } = answering(openAi(images, usage));
+    const answer = await made(MEDIUM, bindings);
+    expect(answer.cost).toBe(cost);
+    expect(answer.data).toEqual(Array.from({ length: images }, () => ({ b64_json: PICTURE })));
+    expect(answer).toMatchObject({ size: "1024x1024", quality: "medium" });
+    expect(calls).toMatchObject([
+      {
+        url: "https://api.openai.com/v1/images/generations",
+        body: { model: "gpt-image-2.5-sunburst", prompt: "a red fox", n: 1, quality: "medium" },
+      },
+    ]);
+  });
+
+  it("charges a response without usage as held", async () => {
+    const answer = await made(MEDIUM, answering(openAi(1)).bindings);
+    const { input_tokens: input, output_tokens: output, cost_micro: cost } = answer.usage;
+    expect(output).toBe(HELD_TOKENS);
+    expect(cost).toBe(input * 5 + HELD_TOKENS * 30);
+  });
+
+  it("forwards the events of a stream", async () => {
+    const event = (type: string, more: object) =>
+      `event: ${type}\ndata: ${JSON.stringify({ type, b64_json: PICTURE, ...more })}\n\n`;
+    const usage = { input_tokens: 10, output_tokens: 500, total_tokens: 510 };
+    const { bindings } = answering(
+      `: {"comment\n\n${event("image_generation.partial_image", { partial_image_index: 0 })}${event("image_generation.completed", { quality: "medium", usage })}`,
+      "text/event-stream",
+    );
+    const wanted = { ...MEDIUM, stream: true, partial_images: 1 };
+    const { text, cost } = await charged(() => draw(wanted, bindings));
+    expect(cost).toBe(50 + 500 * 30);
+    expect(text).toContain(`"b64_json":"${PICTURE}","partial_image_index":0}\n\nevent: `);
+    expect(text).toContain(
+      `"b64_json":"${PICTURE}","quality":"medium","usage":{"input_tokens":10,`,
+    );
+  });
+
+  it.each([
+    ["without pictures", { created: 1, data: [], usage: { input_tokens: 1, output_tokens: 1 } }],
+    ["with an error", { error: { message: "broken", type: "server_error" } }],
+    ["that isn't JSON", "{nonsense}"],
+  ])("returns 502 for a response %s, and charges nothing", async (_, answer) => {
+    const { bindings } = answering(answer);
+    const before = await balanceOf(key);
+    await errorOf(await draw(MEDIUM, bindings), 502);
+    expect(await balanceOf(key)).toBe(before);
+  });
+});
+
+const gemini = (usageMetadata?: object, candidate: object = {}) => ({
+  candidates: [
+    {
+      content: {
+        parts: [
+          { text: "Here it is." },
+          {
+            thoughtSignature: "s".repeat(40_000),
+            inlineData: { mimeType: "image/png", data: PICTURE },
+          },
+        ],
+      },
+      ...candidate,
+    },
+  ],
+  usageMetadata,
+});
+
+describe("POST /v1/images/generations at Google and xAI", () => {
+  const BANANA = { model: "google/gemini-nano-banana-2.1", size: "1536x1024" };
+
+  it("charges text and thoughts of Gemini apart from images", async () => {
+    const { calls, bindings } = answering(
+      gemini({
+        promptTokenCount: 10,
+        candidatesTokenCount: 1130,
+        candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 1120 }],
+        thoughtsTokenCount: 90,
+      }),
+    );
+    const answer = await made(BANANA, bindings);
+    expect(answer.data).toEqual([{ b64_json: PICTURE }]);
+    expect(answer.cost).toBe(10 * 1.5 + 1120 * 30 + 100 * 7.5);
+    expect(calls[0]).toMatchObject({
+      body: { generationConfig: { imageConfig: { aspectRatio: "3:2", imageSize: "1K" } } },
+    });
+  });
+
+  it("charges Gemini without usage as held", async () => {
+    const { cost } = await made(BANANA, answering(gemini()).bindings);
+    expect(cost).toBeGreaterThan(16_384 * (30 + 7.5));
+  });
+
+  it("returns 400 for a refused prompt", async () => {
+    const { bindings } = answering({
+      promptFeedback: { blockReason: "PROHIBITED_CONTENT" },
+      usageMetadata: { promptTokenCount: 10 },
+    });
+    expect(await errorOf(await draw(BANANA, bindings), 400)).toMatchObject({ param: "prompt" });
+  });
+
+  it("charges the images of xAI, at most as many as asked for", async () => {
+    const { calls, bindings } = answering({ data: [1, 2, 3].map(() => ({ b64_json: PICTURE })) });
+    const { cost } = await made({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
+    expect(cost).toBe(80_000);
+    expect(calls[0]?.body).toMatchObject({ response_format: "b64_json", resolution: "1k", n: 2 });
+  });
+});
+
+describe("POST /v1/images/generations: refusals", () => {
+  it.each([
+    ["prompt", { prompt: "" }],
+    ["n", { n: 11 }],
+    ["n", { n: 2, stream: true }],
+    ["size", { size: "big" }],
+    ["size", { model: SUNBURST, size: "1000x1000" }],
+    ["size", { model: "xai/grok-imagine-image-2.0", size: "2048x2048" }],
+    ["quality", { quality: "hd" }],
+    ["quality", { model: "google/gemini-nano-banana-2.1", quality: "low" }],
+    ["n", { model: "google/gemini-nano-banana-2.1", n: 2 }],
+    ["output_format", { output_format: "svg" }],
+    ["complexity", { complexity: "high" }],
+    ["frame_count", { frame_count: 2 }],
+    ["partial_images", { partial_images: 1 }],
+    ["user", { user: "x".repeat(257) }],
+  ])("returns 400 for a wrong %s: %j", async (param, wrong) => {
+    const { calls, bindings } = answering({});
+    const error = await errorOf(await draw(wrong, bindings), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+    expect(calls).toHaveLength(0);
+  });
+
+  it("returns 402 if the balance is below the hold", async () => {
+    const { key: poor } = await openAccount({ credits: IMAGE_MICRO });
+    const body = { model: "sandbox/image", prompt: "a", n: 2 };
+    const response = await send("/v1/images/generations", { key: poor, method: "POST", body });
+    expect(await errorOf(response, 402)).toMatchObject({ type: "insufficient_balance" });
+  });
+});
