@@ -30,8 +30,8 @@ function testsIn(include: string, exclude: readonly string[] = []) {
   return { include: globSync(include, { exclude }).filter(inLongRun) };
 }
 
-// A test waits for what happens; how long that takes is the machine's matter. What CI runs of the long ones is over
-// in minutes: one that hangs must not take all the time that there is.
+// Tests wait for events, however slow the machine is. CI's long tests end within minutes, so that a hanging one
+// doesn't use all of its time.
 const LONG_PATIENCE_MS = process.env["CI"] === undefined ? 4 * 3_600_000 : 900_000;
 const PATIENCE_MS = LONG === "1" ? LONG_PATIENCE_MS : 120_000;
 const patience = {
@@ -43,7 +43,7 @@ const patience = {
 export default defineConfig({
   root: ROOT,
   test: {
-    silent: "passed-only", // what the Worker logs is shown for the tests that fail
+    silent: "passed-only", // shows the Worker's log for failed tests
     // Alarms of the objects go on while workerd is being closed: a log line or an import of theirs finds
     // the runner gone. No test is in flight then; every other unhandled error fails the run.
     onUnhandledError: (error) => error.name !== "EnvironmentTeardownError",
@@ -61,8 +61,8 @@ export default defineConfig({
                 JURISDICTION: "",
                 SANDBOX: "on",
                 LOG_REQUESTS: "all",
-                STRIPE_BASE_URL: "http://127.0.0.1:1", // nobody: a test puts its own Stripe there
-                METRICS_DELAY_MS: "0", // what a test counts is there at once
+                STRIPE_BASE_URL: "http://127.0.0.1:1", // no server: tests start their own Stripe
+                METRICS_DELAY_MS: "0", // counts appear immediately
                 TEST_MIGRATIONS: readMigrations(),
               },
               outboundService: (request: Request) => {

@@ -139,7 +139,7 @@ describe("a region that is unavailable", () => {
     expect(await page.getByRole("cell").count()).toBeGreaterThan(1);
     let asked = 0;
     page.on("request", () => asked++);
-    await page.getByRole("button", { name: "Try now" }).click(); // while it must stand there
+    await page.getByRole("button", { name: "Try now" }).click(); // while the notice is visible
     await page.getByText(/Can't reach this region\. Next try in/).waitFor();
     await expect.poll(() => asked).toBeGreaterThan(0);
     await page.context().setOffline(false);
@@ -219,7 +219,7 @@ it("shows markup as text in every field with a name", async () => {
   await show(page, "keys");
   await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill(HOSTILE);
-  await page.getByLabel("Models").fill(HOSTILE); // no model: refused, and said as text
+  await page.getByLabel("Models").fill(HOSTILE); // invalid model: rejected, and shown as text
   await page.getByLabel("End user").fill(HOSTILE);
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.locator(".failed, .wrong").first().waitFor();
@@ -249,7 +249,7 @@ it("shows markup as text in every field with a name", async () => {
   }
   await show(page, "events?tab=Webhooks");
   await page.getByRole("button", { name: "New webhook" }).click();
-  const receiver = browser.origin.replace("localhost", "127.0.0.1"); // it answers 404, nobody else is asked
+  const receiver = browser.origin.replace("localhost", "127.0.0.1"); // it returns 404; no other host is called
   await page.getByLabel("Address").fill(`${receiver}/hook/${HOSTILE}`);
   await page.getByRole("button", { name: "Create webhook" }).click();
   await page.locator(".secret code").waitFor();
@@ -265,7 +265,7 @@ it("shows markup as text in every field with a name", async () => {
   const dialog = operator.getByRole("dialog");
   await dialog.getByLabel("Name", { exact: true }).fill(HOSTILE);
   await dialog.getByLabel("Slug").fill("hostile-name");
-  await dialog.getByLabel("Its owner's address").fill(HOSTILE); // no address: refused, and said as text
+  await dialog.getByLabel("Its owner's address").fill(HOSTILE); // invalid address: rejected, and shown as text
   await dialog.getByRole("button", { name: "Create organization" }).click();
   await dialog.getByText("must be an email address").first().waitFor();
   await dialog.getByLabel("Its owner's address").fill("owner@example.com");
@@ -279,7 +279,7 @@ it("shows markup as text in every field with a name", async () => {
   await operator.getByRole("cell", { name: HOSTILE }).first().waitFor();
   for (const one of [page, operator]) {
     expect(await one.locator("script:not([src])").count()).toBe(0);
-    // The address that is none was refused, which the browser notes.
+    // The browser logs the rejected address.
     expect(one.faults.filter((fault) => !fault.includes("status of 400"))).toEqual([]);
   }
 });

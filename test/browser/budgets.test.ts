@@ -58,7 +58,7 @@ describe("the console", () => {
     expect(await settings()).toMatchObject({ budgets: [{ limit_dollars: 1000.5, alert_at: 0.8 }] });
     await page.getByLabel("Name", { exact: true }).fill("Typed meanwhile");
     expect((await ask()).status).toBe(200);
-    await budgetOf(page, /^\$0\.0\d+ of \$1,000\.50/).waitFor(); // read again by itself
+    await budgetOf(page, /^\$0\.0\d+ of \$1,000\.50/).waitFor(); // refreshed automatically
     expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed meanwhile");
     await createBudget(page, "10000", "total");
     await page.getByRole("button", { name: "Edit the budget in any 60 minutes" }).click();

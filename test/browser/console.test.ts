@@ -129,7 +129,7 @@ describe("a key in the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
     const first = await page.locator(".secret code").textContent();
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("button", { name: "Close without it" }).click(); // it was not copied: it asks
+    await page.getByRole("button", { name: "Close without it" }).click(); // asks because it was not copied
 
     expect(await ask(first ?? "", "carol")).toBe(200);
     await goTo(page, "Requests");
@@ -275,7 +275,7 @@ it("shows an export's progress at the rate limit, waits and completes", async ()
 
 it("works by keyboard only", async () => {
   const page = await login(owner.key);
-  await page.locator(".available").waitFor(); // what was read after the page was drawn: it listens by then
+  await page.locator(".available").waitFor(); // data loaded after the first paint: shortcuts work by then
   await page.keyboard.type("gu"); // at once, as the second must follow soon
   await page.getByRole("heading", { level: 1, name: "End users" }).waitFor();
   await page.getByRole("cell", { name: "bob" }).waitFor();

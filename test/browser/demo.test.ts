@@ -75,7 +75,7 @@ async function firstView(path: string, storageState: StorageState): Promise<Firs
           type,
           buffered: true,
         });
-        setTimeout(() => resolve([]), 500); // of what never was there is no callback
+        setTimeout(() => resolve([]), 500); // the callback never runs without entries
       });
     const [paints, shifts] = [await entriesOf("paint"), await entriesOf("layout-shift")];
     const paint = paints.find(({ name }) => name === "first-contentful-paint");
@@ -113,7 +113,7 @@ it.each(["/console/", "/console/#/activity", "/docs/start", "/docs/errors"])(
       shifts: views.map(({ shift }) => shift),
     });
     expect(Math.max(...views.map(({ shift }) => shift))).toBeLessThan(0.01);
-    // the best of them, for the others may have waited for what else this machine does
+    // the fastest, as others may have waited for the machine
     expect(Math.min(...views.map(({ paintMs }) => paintMs))).toBeLessThan(1000);
   },
 );

@@ -86,7 +86,7 @@ async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
     ["prices", "business?tab=Prices"],
   ] as const) {
     await page.goto(`/console/#/${at}`);
-    await page.reload(); // an address that differs in its hash alone draws nothing anew
+    await page.reload(); // changing only the hash reloads nothing
     await page.locator("main h1").waitFor();
     await page.waitForLoadState("networkidle");
     await settled(page);

@@ -127,7 +127,7 @@ it("charges nothing after a left payment page; a refund is shown, explained and 
   await notice(ben, "$10.00 were added");
   await expect.poll(() => rows(ben, /payment page/)).toBe(2);
 
-  // What was bought is spent, as far as anybody can see: the operator takes it.
+  // The bought credits look spent: the operator removes them.
   const { organization } = (await call(ben, "GET", "/session")) as { organization: { id: string } };
   const { admin_token: token } = JSON.parse(
     readFileSync(path.join(directory, "demo.json"), "utf8"),

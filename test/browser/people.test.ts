@@ -66,7 +66,7 @@ it("signs up, creates a key, invites, changes and removes members, logs in to th
   const ann = await started.open("/console/");
   await expectReadable(ann);
   await signUp(ann, "Ann");
-  await ann.locator(".available", { hasText: "$1.00" }).waitFor(); // what a sign-up brings, and no purchase
+  await ann.locator(".available", { hasText: "$1.00" }).waitFor(); // the sign-up credit, without a purchase
   await makesKeyAndAsks(ann);
 
   const link = await invite(ann, "ben@example.test");
@@ -84,7 +84,7 @@ it("signs up, creates a key, invites, changes and removes members, logs in to th
   await ann.getByLabel("Role of Ben").selectOption("admin");
   await expect.poll(() => roleOf(ben)).toBe("admin");
   await ben.reload();
-  await rail(ben).getByRole("link", { name: "Activity" }).waitFor(); // what an admin sees
+  await rail(ben).getByRole("link", { name: "Activity" }).waitFor(); // visible to admins
 
   await ann.getByRole("row", { name: /Ben/ }).getByRole("button", { name: "Remove…" }).click();
   await goTo(ben, "Playground");
@@ -104,7 +104,7 @@ it("signs up, creates a key, invites, changes and removes members, logs in to th
   expect(hasEnded).toBe(false);
   expect(await roleOf(ben)).toBe(401);
   await ben.getByRole("button", { name: "Continue with this machine" }).waitFor(); // his console has closed
-  expect(await ended).toBeNull(); // what ran is finished
+  expect(await ended).toBeNull(); // running streams are completed
   await expect.poll(() => heldOf(ann)).toBe(0); // and charged
 
   await goTo(ann, "Profile");
@@ -117,7 +117,7 @@ it("signs up, creates a key, invites, changes and removes members, logs in to th
   expect([await organizationOf(ann), await roleOf(ann)]).toEqual([far, "owner"]);
   await goTo(ann, "Profile");
   await ann.getByText("In the EU").getByRole("link", { name: "look there" }).click();
-  await rail(ann).waitFor(); // still logged in here: the cookies name their regions
+  await rail(ann).waitFor(); // still logged in here: cookies are per region
 
   await goTo(ann, "Profile");
   await press(ann, "Delete account…");

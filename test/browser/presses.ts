@@ -166,7 +166,7 @@ class Walk implements Pressed {
     if (title === "" || title === under) return;
     const at = `${place.name}: ${title}`;
     for (const [nth, i] of (await this.#order()).entries()) {
-      if (nth > 0 && !(await this.#reopen(path, place, title))) return; // what was pressed took it away
+      if (nth > 0 && !(await this.#reopen(path, place, title))) return; // the pressed button removed it
       await fill(this.#page);
       if (await this.#pressOne(i, at)) await this.#pressBehind(title, place.name);
     }
@@ -229,7 +229,7 @@ class Walk implements Pressed {
     if (isAsDrawn && this.#drawn !== "") return;
     await awaitRoom(this.#page, this.#renew);
     if (away === undefined) await this.#page.reload();
-    else await show(this.#page, away); // what is open there goes with it
+    else await show(this.#page, away); // closes everything open there
     await show(this.#page, name, address);
     if (opensRow) await openRow(this.#page);
     if (name === "Playground") {

@@ -37,7 +37,7 @@ export function openStarted(...args: readonly string[]): Started {
       EU_PORT: String(eu),
       US_PORT: String(us),
       DEV_DIR: directory,
-      SANDBOX: "on", // a developer's own .dev.vars calls nobody here
+      SANDBOX: "on", // a developer's .dev.vars must not call providers
     });
     expect(await start.says("Stop with Ctrl-C"), start.output()).toBe(true);
     browser = await launchBrowser();

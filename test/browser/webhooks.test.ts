@@ -58,7 +58,7 @@ const inDialog = (page: WatchedPage, name: string | RegExp) =>
 async function secretShown(page: WatchedPage): Promise<string> {
   const secret = (await page.locator(".secret code").textContent()) ?? "";
   await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("button", { name: "Close without it" }).click(); // it was not copied: it asks
+  await page.getByRole("button", { name: "Close without it" }).click(); // asks because it was not copied
   await page.getByRole("dialog").waitFor({ state: "detached" });
   return secret;
 }
@@ -92,7 +92,7 @@ it("creates, delivers, lists, replays, rotates, disables and deletes a webhook",
   expect(headers).toContain(`webhook-signature: ${told?.headers["webhook-signature"]}`);
   expect(await page.getByLabel("Body", { exact: true }).textContent()).toBe(told?.body);
   expect(ofType("settings.changed")).toHaveLength(1);
-  status = 500; // it fails, is found under Waiting, and goes by itself once it is sent again
+  status = 500; // it fails, appears under Waiting, and disappears after a resend
   await inDialog(page, "Resend").click();
   await expect.poll(() => page.getByRole("dialog").textContent()).toContain("pending");
   await inDialog(page, "Close").click();

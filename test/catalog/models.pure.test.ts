@@ -72,7 +72,7 @@ describe("a route in the catalog", () => {
     expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
     expect(route.regions).toHaveLength(new Set(route.regions).size);
     expect([undefined, 10]).toContain(route.uplift);
-    // What costs more in a region must be able to run in one.
+    // A regional surcharge needs a region to run in.
     const isRegional = route.regions.some((region) => region !== "global");
     expect(route.uplift === undefined || isRegional).toBe(true);
     expect(longPrompt?.above ?? 0).toBeLessThan(context);

@@ -10,7 +10,7 @@ it("sells nothing and gives the reason if no list was read while the database is
   state.isAway = true;
   expect(await ask()).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
   state.isAway = false;
-  // For a second nobody waits for a database that was away.
+  // For one second, no request waits for an unavailable database.
   expect(await ask()).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
   expect(state.reads).toBe(1);
   state.now += 1000;
@@ -68,7 +68,7 @@ it("sells only by lists read within the lead time, whatever the database and clo
         state.now += ms;
         state.isAway = isAway;
         if (isAway) awayAt = Math.max(awayAt, state.now);
-        state.percent = state.now; // a list says when it was read
+        state.percent = state.now; // the percentage records the time of the read
         const lists = await ask(own);
         expect(lists.ok || state.now - awayAt < 1000).toBe(true);
         if (!lists.ok) continue;

@@ -130,7 +130,7 @@ it("charges by precedence and dates at every moment, as in a simple model", () =
       const lists = [priceListOf("own", own), priceListOf("default", region)];
       const [route] = pricedModel(model, { lists, at }).routes;
       expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
-      expect(route?.bought).toEqual(model.routes[0]?.bought); // what it costs to buy is no list's affair
+      expect(route?.bought).toEqual(model.routes[0]?.bought); // lists don't change the provider's cost
       expect(route?.longPrompt?.aboveTokens).toBe(10);
       expect(route?.longPrompt?.price.input).toBeGreaterThanOrEqual(route?.price.input ?? 0);
     }),

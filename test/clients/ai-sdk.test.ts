@@ -121,7 +121,7 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
       "works unchanged without stored responses, streamed: %s",
       async (streamed) => {
         const talked = talk(packages, { model: model(), streamed });
-        // Of models that reason, 6 and 7 name no item but beside its reasoning, which comes where it is asked for.
+        // For reasoning models, versions 6 and 7 reference items only together with requested reasoning.
         if (id === GPT && major > 5) expect(await talked).toEqual(HELD);
         else await expect(talked).rejects.toThrow(/keep_responses_hours.*store = false/);
       },

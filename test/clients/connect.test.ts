@@ -97,7 +97,7 @@ beforeAll(async () => {
     proxy.listen(0, "127.0.0.1", resolve);
   });
   writeFileSync(path.join(tools, "guard.mjs"), GUARD);
-  // what a block installs is here already, and is found once the block has said so
+  // the block's packages are installed already, and used after its install command
   writeFileSync(path.join(tools, "bin/npm"), `#!/bin/sh\nln -s ${modules} node_modules\n`, {
     mode: 0o755,
   });

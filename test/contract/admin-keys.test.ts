@@ -200,7 +200,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());
     expect(response.status).toBe(200);
-    // its use is noted after the answer to it, so that it may be there or not
+    // its use is recorded after the response, so it may be missing
     const gone = { ...(await response.json<object>()), last_used_at: null };
     expect(gone).toEqual({ ...before, revoked: true });
     expect((await errorOf(await chat(account.key), 401)).type).toBe("invalid_api_key");

@@ -237,7 +237,7 @@ describe("POST /admin/v1/rerate", () => {
     };
     const early = await admin("POST", "/rerate", { ...asked, ...span });
     expect(early.status).toBe(400);
-    // three hours later, by the clock of whoever asks
+    // three hours later by the request's clock
     const later = { ...env, CLOCK_OFFSET_MS: String(3 * HOURS_MS) } as unknown as Env;
     const again = () =>
       send("/admin/v1/rerate", {

@@ -87,7 +87,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
 
   it("serves and charges concurrent requests of its key or rejects them, and rejects all later ones", async () => {
     const gone = await addMember(owner.orgId, "member");
-    expect((await chat(gone.key)).status).toBe(200); // its register knows the key, and asks the book in a minute
+    expect((await chat(gone.key)).status).toBe(200); // its key object knows the key, and reads the database in a minute
     const before = await balanceOf(owner.key);
     const some = (): Promise<Response>[] => Array.from({ length: 20 }, () => chat(gone.key));
     const asked = some();
@@ -157,7 +157,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     const [first] = live;
     const failed = await removeWith((nth) => told[nth - 1] === first);
     expect((await errorOf(failed, 503)).code).toBe("storage_unavailable");
-    expect(new Set(told)).toEqual(new Set(live)); // who was told by its own DELETE is not told again
+    expect(new Set(told)).toEqual(new Set(live)); // objects notified by their own DELETE are skipped
     expect(await roles()).toEqual(["owner"]);
     const repeated = await removeWith(() => false);
     expect(repeated.status).toBe(200);

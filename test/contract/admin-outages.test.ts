@@ -89,7 +89,7 @@ describe("GET /admin/v1/health", () => {
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
     const WALLET = env.WALLET;
-    // What tests before left in the book has wallets that never were: none of them is asked.
+    // Earlier tests left organizations without wallets: none of them is called.
     await env.DB.batch([
       env.DB.prepare("UPDATE organizations SET used_at = 0"),
       env.DB.prepare("DELETE FROM cursors WHERE name = 'unavailable'"),
@@ -103,14 +103,14 @@ describe("GET /admin/v1/health", () => {
       state.abort("its storage is gone");
     }).catch(() => undefined);
     await runScheduled(bindingsWith({}));
-    // Nobody can use it, so that it is no longer among those that were used: it is asked all the same.
+    // It can't be used, so it isn't among recently used ones, but is called anyway.
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
     for (let sweeps = 1; sweeps <= 2; sweeps++) {
       // oxlint-disable-next-line no-await-in-loop -- one sweep after another
       expect(await problems(region({ WALLET }))).toEqual([
         {
           kind: "wallets_unavailable",
-          // others may have been used by what tests before left to be done
+          // earlier tests' pending work may have used others
           message: expect.stringMatching(
             new RegExp(`^1 of \\d+ checked wallets do not open, such as ${orgId}\\.$`),
           ) as string,

@@ -64,7 +64,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
       balance: await read("/v1/balance"),
       usage: await read("/v1/usage"),
       alerts: await read("/v1/alerts"),
-    }).toEqual(withoutCached(before)); // of which the book knows nothing
+    }).toEqual(withoutCached(before)); // which the database doesn't have
     expect((await chat(account.key)).status).toBe(200);
     const reconciled = await admin("POST", `/orgs/${account.orgId}/reconcile`);
     expect(await reconciled.json()).toMatchObject({ differences: [] });

@@ -108,7 +108,7 @@ describe("/admin/v1/orgs/{id}/sessions", () => {
     }
     expect(await statusOf(two.token)).toBe(200);
     const told = await events("session.ended");
-    expect(told.map(({ subject }) => subject)).toEqual([one.id]); // of an unused one nothing is told
+    expect(told.map(({ subject }) => subject)).toEqual([one.id]); // an unused one emits no event
     for (const { actor } of told) expect(actor).toEqual(BY_ADMIN);
   });
 

@@ -52,7 +52,7 @@ describe("POST /console/api/as", () => {
     const operators = [["PATCH", `/admin/v1/orgs/${account.orgId}`]];
     for (const [method = "", path = ""] of [...changes, ...operators]) {
       const answer = await page(path, cookie, { method, body: {} });
-      if (answer.status === 404) continue; // what no console may ask
+      if (answer.status === 404) continue; // not available to the console
       expect([method, path, (await errorOf(answer, 403)).code]).toEqual([
         method,
         path,

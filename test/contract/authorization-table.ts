@@ -112,7 +112,7 @@ async function holdOf(account: Account): Promise<string> {
 async function sessionOf({ key }: Account): Promise<string> {
   const made = await send("/v1/sessions", { key, body: {} });
   const { id, token } = await made.json<{ id: string; token: string }>();
-  await chat(token); // one that was not used is nobody's
+  await chat(token); // an unused one has no owner
   return id;
 }
 

@@ -70,7 +70,7 @@ describe("POST /v1/chat/completions", () => {
   it("lowers max_tokens to the model's maximum", async () => {
     const { key: poor } = await openAccount({ credits: 40_000 });
     const response = await chat(poor, { max_tokens: 1e15 });
-    expect(response.headers.has("x-granted-max-tokens")).toBe(false); // 2 x 16,384 micros are there
+    expect(response.headers.has("x-granted-max-tokens")).toBe(false); // the balance covers 2 x 16,384 micro-credits
     await completionOf(response);
   });
 

@@ -191,7 +191,7 @@ describe("transfer of events from database to wallet", () => {
   const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
   beforeEach(async () => {
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
-    await log(); // what made the account is taken
+    await log(); // drops events of the account's creation
     await wait(ID);
   });
 
@@ -216,7 +216,7 @@ describe("transfer of events from database to wallet", () => {
     await abort(stub).catch(() => undefined);
     expect(await count()).toBe(1);
     expect(await waiting()).toBe(0);
-    await wait(ID); // a batch that comes late once more
+    await wait(ID); // a late duplicate batch
     expect(await count()).toBe(1);
     expect(await waiting()).toBe(0);
   });
@@ -240,7 +240,7 @@ describe("transfer of events from database to wallet", () => {
   it("stores one event for a key that expires in a week, however often the sweep runs", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
-    // Another file's sweep may have been days ahead: what it told of is not told again.
+    // Another file's sweep may have been days ahead: its events aren't repeated.
     await env.DB.prepare("DELETE FROM cursors WHERE name = 'expiring'").run();
     await sweepHourly(env.DB, () => now, { wallet: ownAlone, deliveries, outboxes: [] });
     const expires_at = new Date(now + 8 * DAY).toISOString();

@@ -196,7 +196,7 @@ describe("GET /v1/generations", () => {
         return { answer, rows: readRows(storage.sql) - before };
       });
       const { requests, nextAfter } = valueOf(read.answer);
-      expect(read.rows).toBeLessThanOrEqual(20_010); // where it ends, and what is between
+      expect(read.rows).toBeLessThanOrEqual(20_010); // the end and the rows in between
       found.push(...requests);
       if (nextAfter === null) break;
       after = nextAfter;
@@ -275,7 +275,7 @@ describe("GET /v1/usage with two groups", () => {
     const start = NOON;
     await use(start, "ann");
     await use(start + DAY_MS, "bob");
-    await wallet.poke(); // a checkpoint: what follows is known by memory alone
+    await wallet.poke(); // a checkpoint: later rows are only in memory
     await use(start + DAY_MS, "ann");
     await use(start + DAY_MS, "bob");
     const query = `from=${dayOf(start)}&to=${dayOf(start + DAY_MS)}&group_by=day,user`;

@@ -203,7 +203,7 @@ describe("a balance of $0.04 at a provider that bills a token per four bytes", (
     }
     const tokens = tokensIn(calls);
     expect(tokens).toBeLessThan(TOKENS);
-    expect(tokens).toBeGreaterThan(TOKENS / 2); // it was asked as long as there was money
+    expect(tokens).toBeGreaterThan(TOKENS / 2); // calls continue while the balance lasts
     expect(charged).toBe(tokens * 2 + calls.length * 10);
     expect(await balanceOf(key)).toBe(CREDITS - charged);
   });

@@ -88,7 +88,7 @@ describe.each(["admin", "billing", "member"] as const)(
         await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
       }
       const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
-      const made = await named.json<CreatedKey>(); // `member_id` is none of what is chosen
+      const made = await named.json<CreatedKey>(); // `member_id` can't be chosen
       await attempt("rename by a key made", rename(byKey(made.key)));
       expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
       expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);

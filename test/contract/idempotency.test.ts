@@ -211,7 +211,7 @@ describe("an Idempotency-Key", () => {
     const { key } = account;
     const counted = countedBindings();
     const { bindings } = counted;
-    await completionOf(await chat(key, {}, { bindings })); // whose the key is, is known from now on
+    await completionOf(await chat(key, {}, { bindings })); // the key's owner is cached from now on
     for (const options of [{ bindings }, { ...fresh(), bindings }]) {
       [counted.objects, counted.statements] = [0, 0];
       await completionOf(await chat(key, {}, options));

@@ -55,7 +55,7 @@ describe("POST /internal/v1/lookup", () => {
     expect(await outcome(await deliver(message), account)).toBe("found");
   });
 
-  // Signatures name whole seconds: these are rounded towards now, those of the 404s away from it.
+  // Signatures use whole seconds: these round towards now, those of the 404s away from it.
   it.each([
     [-29, Math.ceil],
     [29, Math.floor],

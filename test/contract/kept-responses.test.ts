@@ -111,7 +111,7 @@ describe("an organization that stores responses", () => {
     await keepFor(poor, 24);
     const failed = await answered(await say(poor.key, { input: "word ".repeat(100) }));
     expect([failed.status, failed.store]).toEqual(["failed", false]);
-    setClock(Date.now() + HOUR_MS); // nobody waits for them any more
+    setClock(Date.now() + HOUR_MS); // no request waits for them anymore
     await errorOf(await read(id, own.key), 404);
     await errorOf(await read(failed.id, poor.key), 404);
   });
@@ -179,7 +179,7 @@ describe("an organization that does not store responses", () => {
     counted.objects = 0;
     const second = await answered(await say(own.key, after(first.id), counted.bindings));
     await read(second.id, own.key);
-    // admission, what is kept, hold, settle; then its own is kept
+    // admission, stored response, hold, settle; then its own storing
     expect([counted.objects, counted.statements]).toEqual([5, 0]);
   });
 });
@@ -227,7 +227,7 @@ describe("access to stored responses", () => {
       // oxlint-disable-next-line no-await-in-loop -- one after the other is enough
       expect([whose, await may(key, ids[whose])]).toEqual([whose, statuses]);
     }
-    setClock(Date.now() + HOUR_MS); // nobody waits for what is not there any more
+    setClock(Date.now() + HOUR_MS); // no request waits for missing ones anymore
     expect(await may(stranger.key, ids.mine)).toEqual(NONE);
     for (const key of [limited.key, session.token, member.key, stranger.key]) {
       // oxlint-disable-next-line no-await-in-loop -- the same

@@ -185,7 +185,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
       expect(response.headers.get("retry-after")).toBe("1");
       expect((await errorOf(response, 503)).code).toBe(code);
       expect(await listedAsRevoked()).toBe(false);
-      expect(await statusOf(victim.key)).toBe(401); // its wallet was told beside its register
+      expect(await statusOf(victim.key)).toBe(401); // its wallet was notified as well as its key object
       expect((await deleteKey(account.key, victim.id)).status).toBe(200);
       expect(await listedAsRevoked()).toBe(true);
       expect(await statusOf(victim.key)).toBe(401);

@@ -21,7 +21,7 @@ describe("POST /v1/messages with an error", () => {
       status: 402,
       type: "billing_error",
       code: "insufficient_balance",
-      // what Claude Code looks for, to say that credits are to be added and to stop
+      // Claude Code matches this text, asks for credits and stops
       message: expect.stringMatching(
         /^Insufficient credits\. Your credit balance is too low: this request needs at least \d+/,
       ),

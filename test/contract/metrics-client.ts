@@ -35,7 +35,7 @@ export function apart(
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
-    await scheduler.wait(0); // a turn of the loop: what it counts of itself is on its way
+    await scheduler.wait(0); // one event-loop turn: its own counts are on their way
     return response.text();
   };
   return { ask, metrics, bindings, batches: () => added };

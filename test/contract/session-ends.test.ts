@@ -104,7 +104,7 @@ describe("a session that was never used", () => {
     expect(await toldOf(account.key, "session.ended")).toEqual([]);
     for (const hours of [25, 27]) {
       shiftClock(hours * 3_600_000);
-      await runAlarm(wallet); // once an hour it looks for what is over
+      await runAlarm(wallet); // expired ones are deleted hourly
     }
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
   });

@@ -86,14 +86,14 @@ describe("a session", () => {
     const { token } = await mint(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
-      rpm_limit: 3, // what it is refused counts too
+      rpm_limit: 3, // rejected requests count too
     });
     expect((await chat(token, { user: "bob" })).status).toBe(400);
     const { token: alias } = await mint(account.key, { allowed_models: ["smart"] });
     expect((await errorOf(await chat(alias), 403)).code).toBe("model_not_allowed");
     const headers = { "idempotency-key": "first" };
     expect((await chat(alias, { model: "smart" }, { headers })).status).toBe(200);
-    // what it may not ask for comes before what its Idempotency-Key has paid for
+    // permissions are checked before its Idempotency-Key
     expect((await errorOf(await chat(alias, {}, { headers }), 403)).code).toBe("model_not_allowed");
     expect(await modelsOf(alias)).toEqual(["smart"]);
     expect((await errorOf(await send("/v1/models/cheap", { key: alias }), 403)).code).toBe(

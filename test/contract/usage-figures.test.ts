@@ -216,7 +216,7 @@ describe("the paid amount", () => {
       `/v1/generations/${paid[0]?.id}`,
     ];
     const wallet = env.WALLET.getByName(account.orgId);
-    await chat(account.key); // so that there is something to publish
+    await chat(account.key); // something to publish
     const before = await Promise.all(paths.map(textOf));
     expect(JSON.parse(before[0] ?? "")).toMatchObject({ total: { requests: paid.length + 1 } });
     valueOf(await wallet.poke());

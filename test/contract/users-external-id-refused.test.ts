@@ -78,7 +78,7 @@ describe("a request to /v1/users/{external_id}", () => {
     await putUser(account.key, { external_id: "counted" });
     const counted = countedBindings();
     const { bindings } = counted;
-    await sendUser("counted", account.key, { bindings }); // whose the key is, is known from now on
+    await sendUser("counted", account.key, { bindings }); // the key's owner is cached from now on
     for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
       [counted.objects, counted.statements] = [0, 0];
       const sending = { method, body, bindings };

@@ -151,7 +151,7 @@ describe("a request to /v1/users", () => {
   it("makes two calls to its wallet, and no query", async () => {
     const counted = countedBindings();
     const { bindings } = counted;
-    await send("/v1/users", { key: account.key, bindings }); // whose the key is, is known from now on
+    await send("/v1/users", { key: account.key, bindings }); // the key's owner is cached from now on
     for (const body of [undefined, { external_id: "counted" }]) {
       [counted.objects, counted.statements] = [0, 0];
       expect((await send("/v1/users", { key: account.key, body, bindings })).ok).toBe(true);

@@ -34,7 +34,7 @@ function world(fails: (id: Id) => boolean) {
     counts.calls.push(id);
     if (fails(id)) return new Response("{}", { status: 503 });
     const { messages } = await request.json<{ messages: readonly Message[] }>();
-    // the prompt of the turn before, which is cached as a whole
+    // the previous turn's prompt, which is cached completely
     const isHit = seen[id].has(JSON.stringify(messages.slice(0, -2)));
     seen[id].add(JSON.stringify(messages));
     if (isHit) counts.hits++;

@@ -233,7 +233,7 @@ describe("counts and filters of failed requests", () => {
     const lastId = mintId("req_", Date.now());
     const more = { hour, keyId, code: "x", status: 400, count: 5, lastAt: Date.now(), lastId };
     await sayAsPeer("failures", { org_id: orgId, batch: { requests: [], counts: [more] } });
-    // This hour lacks some and is not over: nothing up to now is whole.
+    // This hour is incomplete and not over.
     const lacking = await read("group_by=model");
     expect(lacking.total).toBe(3);
     expect(Date.parse(lacking.complete_from)).toBeGreaterThan(hour);

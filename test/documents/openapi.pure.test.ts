@@ -92,7 +92,7 @@ it("exposes every documented response header below /v1 to browsers", () => {
   const named = [...answers, ...Object.values(document.components.responses)].flatMap((answer) =>
     Object.keys(answer.headers ?? {}),
   );
-  exposed.add("www-authenticate"); // what it says is known
+  exposed.add("www-authenticate"); // its content is fixed
   expect([...new Set(named)].filter((name) => !exposed.has(name))).toEqual([]);
 });
 

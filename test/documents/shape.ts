@@ -54,7 +54,7 @@ function jsonAt(lines: readonly string[], at: number): { text: string; used: num
       const value: unknown = JSON.parse([begin, ...lines.slice(at + 1, at + used)].join("\n"));
       return { text: prefix + JSON.stringify(typesOf(value)), used };
     } catch {
-      // not whole yet
+      // incomplete so far
     }
   }
   return null;

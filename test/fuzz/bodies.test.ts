@@ -100,7 +100,7 @@ function written({
   droppedNatively: _native,
   ...request
 }: PaidRequest): string {
-  return JSON.stringify([model.id, request]); // what was dropped once is not there to be dropped again
+  return JSON.stringify([model.id, request]); // fields are dropped only once
 }
 
 /** Every schema of a management body that stands alone, with what is good for it. */

@@ -90,7 +90,7 @@ function taken(): string[] {
   const bodies: string[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
     const body = await new Response(init?.body ?? null).text();
-    if (body !== "") bodies.push(body); // none is a download of an image
+    if (body !== "") bodies.push(body); // an empty body is an image download
     throw new TypeError("connection refused");
   });
   return bodies;

@@ -38,7 +38,7 @@ async function ask(
   provider: ChatProvider,
   reply: WireReply,
   stream: boolean,
-  cut: typeof single = single, // so that what was said before a failure came before it
+  cut: typeof single = single, // so that output before a failure precedes it
 ): Promise<Seen> {
   const lines: string[] = [];
   for (const level of ["log", "warn", "error"] as const) {
@@ -76,7 +76,7 @@ async function ask(
 }
 
 function expectNoCanary({ all }: Seen): void {
-  // A cleaned 400 may repeat what the provider said, but never who we are there.
+  // A cleaned 400 may repeat the provider's text, but not our account.
   for (const secret of [CANARY.key, CANARY.host, CANARY.account]) {
     expect(all).not.toContain(secret);
   }
@@ -150,7 +150,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
 
 const LONG = "a".repeat(5 * 1024 * 1024);
 
-// In a long run of all; else of a few, of other makers' wires.
+// A long run covers all; otherwise a few with other protocols.
 const TEXTUAL = PROVIDERS.filter(({ failures: { cut } }) => typeof cut.body === "string");
 const TRIED = TEXTUAL.filter((_, at) => IS_LONG || at % 6 === 0);
 it.each(TRIED.map((provider) => [provider.name, provider] as const))(

@@ -297,7 +297,7 @@ const WAYS: readonly (readonly [name: string, way: Way])[] = DOOR_ROWS.flatMap((
 /** What is wrong with how a run ended, in words; none for one that is sound. */
 function faultsOf(told: Told): string[] {
   const { steps, costs, voids, isLetGo, text, absorbed } = told;
-  // a host whose stream breaks off by itself has not told what it used: that is ours
+  // a stream that breaks off reports no usage: we absorb it
   const isHosts = steps.broke === "next" && absorbed === 1;
   const isOnce = isHosts ? voids === 1 && costs.length === 0 : costs.length === 1 && voids === 0;
   const faults = [

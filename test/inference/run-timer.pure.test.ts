@@ -78,7 +78,7 @@ it("releases its client's signal once it is over", async () => {
   vi.useRealTimers();
   const client = new AbortController();
   expect(await afterCollections(overRun(client.signal))).toBe(undefined);
-  expect(client.signal.aborted).toBe(false); // and so it was there until now
+  expect(client.signal.aborted).toBe(false); // so the listener existed until now
 });
 
 function overRun(client: AbortSignal): WeakRef<RunTimer> {

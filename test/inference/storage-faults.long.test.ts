@@ -17,7 +17,7 @@ beforeEach(async () => {
   cost = Number(whole.headers.get("x-cost-micro"));
   if (!(cost > 0)) throw new Error("a completion costs nothing");
   for (const method of Object.keys(world.calls)) world.calls[method] = [];
-  // Pauses pass at once, and the clock with them.
+  // Pauses end immediately and advance the clock.
   vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => {
     world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
   });

@@ -178,7 +178,7 @@ export class WatchedBook {
   }
 
   #prepare(sql: string): D1PreparedStatement {
-    // objects of earlier test files share the binding: a wallet's publish is none of our business
+    // objects of earlier files share the binding: ignore a wallet's publish
     if (!/\bkeys\b/.test(sql)) return this.#real.prepare(sql);
     if (this.broken) throw new Error("D1_ERROR: the book is down");
     const gate = this.#open;

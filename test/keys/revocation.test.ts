@@ -37,7 +37,7 @@ function services(
   let stubs = 0;
   let outboxes = 0;
   return {
-    db: { prepare } as unknown as D1Database, // the book of objects is `env.DB` itself
+    db: { prepare } as unknown as D1Database, // objects use `env.DB` itself
     ...objectsOf(env),
     register: (hash) => {
       const fault = faults[stubs++];

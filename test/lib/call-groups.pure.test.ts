@@ -100,7 +100,7 @@ class Run {
   faults(): string[] {
     const { sent } = this.#outside;
     const parts = sent.flat();
-    // only who carries a call that hangs may hear nothing: whoever waits for others has a timer
+    // only the caller of a hanging call may wait forever: waiting ones have a timer
     const carriers = new Set(this.#outside.calls.map(({ by }) => by));
     const all = Array.from({ length: this.#asked }, (_, i) => i + 1);
     return [
@@ -169,7 +169,7 @@ describe("a group of calls", () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));
-    await vi.advanceTimersByTimeAsync(150); // nobody waits longer for it
+    await vi.advanceTimersByTimeAsync(150); // no caller waits longer for it
     expect(outside.sent).toEqual([[1], [2, 3]]);
     outside.calls[1]?.end();
     await settled();

@@ -35,7 +35,7 @@ describe("an Idempotency-Key", () => {
 describe("the identity of a request", () => {
   it("uses SHA-256 of the content, and reveals nothing of it", async () => {
     const found = await idempotencyOf("order-7", REQUEST);
-    // As sha256sum says of "key_1 order-7", and of "o /v1/embeddings " and what it says of "{}".
+    // Computed by sha256sum from "key_1 order-7", and from "o /v1/embeddings " and the hash of "{}".
     expect(found).toEqual({
       name: "c257b9b491680d301c89911f32f548dc95ae61882bff8c48c75dbe3e6502c7cf",
       body: "b757d265cae96c84931724d2c3454408fb6705edea6dd0e8fab096a6ddb1cc5e",

@@ -63,7 +63,7 @@ describe("a key's terms", () => {
     [["acme/*"], "acmex/one", "acmex/one", false],
     [["acme"], "acme/one", "acme/one", false],
     [["smart"], "smart", "acme/one", true],
-    [["smart"], "acme/one", "acme/one", false], // an alias allows what it stands for only when it is sent
+    [["smart"], "acme/one", "acme/one", false], // an alias allows its model only when the alias is sent
     [["*"], "acme/one", "acme/one", false],
   ])("allow the name %j with %s, which is %s: %s", (allowedModels, sent, id, passes) => {
     expect(allowsModel({ allowedModels }, { sent, id })).toBe(passes);

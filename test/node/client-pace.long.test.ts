@@ -64,7 +64,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
 it("charges a client that disconnects at any byte of a stream in small pieces like a complete one", async () => {
-  // So few that their end is near at a busy machine's pace too: what is far is not drained.
+  // So few that they end soon on a busy machine too: only a near end is drained.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 16, stream: true };
   const cuts = { atOnce: 24, every: 1 };
   const points = await leaveAtEveryByte(world.eu, { model: "steps", ...body }, cuts);

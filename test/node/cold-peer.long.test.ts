@@ -35,7 +35,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
     expect(Object.keys(seen).toSorted()).toEqual(["authorize", "lookup"]);
-    // On a busy machine an answer of home's may come late: then it is asked again, with the same id.
+    // On a busy machine, home may respond late: then the call is retried with the same ID.
     for (const times of Object.values(seen)) expect([1, 2]).toContain(times);
     expectOneAdmitted(counts);
   });
@@ -62,7 +62,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
     expect([1, 2]).toContain(seen["lookup"]);
-    // On a busy machine home's answer may come late: then it is asked again, with the same id.
+    // On a busy machine, home may respond late: then the call is retried with the same ID.
     expect([1, 2]).toContain(seen["authorize"]);
     expectOneAdmitted(counts);
   });
@@ -98,7 +98,7 @@ async function revokedWhileAsked(delayMs: number): Promise<boolean> {
   const first = statusOf(regions.us, victim.key);
   await expect.poll(() => regions.toEu.counts.operations["lookup"]).toBeGreaterThan(lookup);
   await expect.poll(() => regions.toEu.counts.forwarded).toBeGreaterThan(forwarded);
-  expect(await hasBeenAsked(victim.id)).toBe(true); // home said that it lives, and noted the use
+  expect(await hasBeenAsked(victim.id)).toBe(true); // home confirmed the key and recorded the use
   const { answered } = regions.toUs.counts;
   expect(await revoke(regions, owner, victim.id)).toBe(200);
   await expect.poll(() => regions.toUs.counts.answered, RELAXED).toBeGreaterThan(answered);

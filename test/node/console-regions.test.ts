@@ -29,7 +29,7 @@ it("logs a global key in at home only, shows its remote spend, and ends after a 
   expect(login.status).toBe(200);
   const [cookie = ""] = (login.headers.get("set-cookie") ?? "").split(";", 1);
   const session = (await login.json()) as { key: { id: string } };
-  // Another region's cookie is none of ours, and under our name it opens nothing.
+  // Another region's cookie is invalid here, even under our name.
   expect((await page(regions.us, "/session", undefined, cookie)).status).toBe(204);
   const renamed = cookie.replace("turnpike-eu", "turnpike-us");
   expect(renamed).not.toBe(cookie);

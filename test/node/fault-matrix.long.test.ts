@@ -69,7 +69,7 @@ describe.each(FAULTS)("%s", (fault) => {
 
   beforeAll(async () => {
     calls = await makeVictims(await openFar(regions));
-    await regions.toUs.set("refuse"); // the peer is not told of the first key yet
+    await regions.toUs.set("refuse"); // the peer is not notified of the first key yet
     assert.equal(await endKey(calls, 0), 200);
     assert.equal(await topUp(calls, "before"), 200);
     flights = await takeOff(regions, upstream);
@@ -94,7 +94,7 @@ describe.each(FAULTS)("%s", (fault) => {
       expect(got.answer).toBe(answer);
       await flight.account.resolved();
       const costs = [...(await expectAtRest(flight.account)).values()];
-      expect(costs).toHaveLength(paid === "once" ? 1 : 0); // as often as the cost was told
+      expect(costs).toHaveLength(paid === "once" ? 1 : 0); // as often as the cost was reported
       expect(costs).toEqual(got.cost === null ? [] : [got.cost]);
     },
   );

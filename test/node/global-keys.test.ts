@@ -74,7 +74,7 @@ describe("a global key in the other region", () => {
       .asResponse();
     const cost =
       jsonCost + (usage?.cost_micro ?? NaN) + Number(embedded.headers.get("x-cost-micro"));
-    const answered = await inUs(account, "/balance"); // what waits in the US goes home first
+    const answered = await inUs(account, "/balance"); // pending US messages are delivered first
     expect(await answered.json()).toMatchObject({ credits_micro: 1_000_000 - cost });
     expect(await account.balance()).toBe(1_000_000 - cost);
     const rows = await account.ledger();
@@ -100,7 +100,7 @@ describe("a global key in the other region", () => {
       Number(answer.headers.get("x-cost-micro")),
     );
     expect(filesWith(regions.eu.directory, "far-ann")).not.toEqual([]);
-    expect(filesWith(regions.us.directory, "far-ann")).toEqual([]); // not even what was deleted since
+    expect(filesWith(regions.us.directory, "far-ann")).toEqual([]); // not even in deleted rows
   });
 
   it.each(["/balance", "/keys", "/users", "/usage", "/alerts", "/users/nobody", "/nothing"])(

@@ -71,7 +71,7 @@ describe("a key revoked while the link is cut", () => {
     expect(await isRevoked(key)).toBe(200);
     for (let round = 0; round < 5; round++) expect(await chat(world.regions.us, key)).toBe(401);
     await world.regions.toEu.set("refuse");
-    expect(await chat(world.regions.us, key)).toBe(401); // home had said that it is for good
+    expect(await chat(world.regions.us, key)).toBe(401); // home had reported it as permanent
     await world.regions.toUs.set("pass");
     await buried([key]);
     expect(await chat(world.regions.us, key)).toBe(401);
@@ -165,7 +165,7 @@ describe("a DELETE that fails halfway", () => {
       const told = Promise.withResolvers<void>();
       await world.regions.toUs.set(() => {
         told.resolve();
-        return "reset-before"; // what was stored of it must outlive the kill
+        return "reset-before"; // stored data must survive the kill
       });
       const deleting = isRevoked(key).catch(() => null);
       await (i % 2 === 0 ? told.promise : sleep(1 + (i % 8)));

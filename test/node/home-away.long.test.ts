@@ -110,7 +110,7 @@ it("returns 503 home_region_unreachable in time for each failure of home, withou
   for (const { account, fault, isKnown } of victims) {
     if (!isKnown || !DONE_AT_HOME.has(fault)) continue;
     const { open_holds } = await account.standing();
-    expect([fault, open_holds]).toEqual([fault, PAID.length]); // what must now be given back
+    expect([fault, open_holds]).toEqual([fault, PAID.length]); // holds to be released
   }
   await regions.toEu.set("pass");
   await nothingUnderWay();
@@ -129,7 +129,7 @@ it("returns 401 and releases the hold for a key revoked between a lost grant and
   await nothingUnderWay();
   const { credits_micro: credits } = await account.standing();
   let asked = 0;
-  await regions.toUs.set("refuse"); // the US is not told that the key is dead
+  await regions.toUs.set("refuse"); // the US is not notified of the revocation
   await regions.toEu.set((operation) =>
     operation === "authorize" && asked++ === 0 ? "lose-reply" : "pass",
   );

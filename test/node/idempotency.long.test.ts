@@ -59,7 +59,7 @@ describe("one Idempotency-Key", () => {
   );
 
   it("works again after a 502, and is then used", async () => {
-    world.next("fail", "fail"); // the gateway itself asks twice
+    world.next("fail", "fail"); // the gateway itself retries once
     expect((await send()).status).toBe(502);
     const second = await send();
     expect(second.status).toBe(200);

@@ -54,7 +54,7 @@ it.each(["key", "session"] as const)(
     expect([await pays(us, secret), await pays(eu, secret)]).toEqual([503, 200]);
     await sleep(Math.max(0, expires - Date.now()));
     expect(await told(eu, secret)).toEqual(everywhere(401));
-    expect(await told(us, secret)).toEqual(everywhere(503)); // home's clock says, and home alone
+    expect(await told(us, secret)).toEqual(everywhere(503)); // only home's clock decides
     await heal();
     expect(await told(us, secret)).toEqual(everywhere(401));
     expect(await told(eu, secret)).toEqual(everywhere(401));

@@ -103,7 +103,7 @@ describe.each([
     await Promise.all(granted.map((connection) => connection.reset()));
     await owner.resolved();
 
-    // What is left of it is spent to its end, by answers that are charged.
+    // The rest is spent completely by charged responses.
     const answered = await untilRefused(where, one, { ...ECHO, stream });
     expect(answered).toBeGreaterThan(0);
     await owner.resolved();
@@ -171,7 +171,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect(first.status).toBe(200);
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
     await first.text();
-    await owner.resolved(); // its charge has taken the place of what it reserved
+    await owner.resolved(); // its charge has replaced its reservation
     const held = await openChat(regions[where], one.key, {
       ...STALL,
       max_tokens: 200,

@@ -113,7 +113,7 @@ it(`charges ${CLIENTS} clients that disconnect from paced streams by usage or re
       estimated: boolean;
     };
     const { count } = sent.get(text) ?? { count: NaN };
-    // What arrives until the gateway closes its upstream is billed there, and counts.
+    // The provider bills everything until the gateway closes the connection.
     const truth = estimated ? nearest(billed, passedOn, Math.max(passedOn, count)) : count;
     errors[estimated ? "estimated" : "reported"].push((100 * (billed - truth)) / truth);
   }

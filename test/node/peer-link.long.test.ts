@@ -110,7 +110,7 @@ describe("a signed message", () => {
       expect(await deliver(message, other(sender))).toBe(200);
       expect(await deliver(message, sender)).toBe(404);
       expect(await deliver(message, sender, host)).toBe(404);
-      expect(await deliver(message, other(sender), "gateway.test")).toBe(400); // plain http, not from here
+      expect(await deliver(message, other(sender), "gateway.test")).toBe(400); // plain http from another host
       expect(await deliver(await messageFrom(sender, "x".repeat(32)), other(sender))).toBe(404);
     }
   });
@@ -187,7 +187,7 @@ describe("the link's secrets", () => {
     }
     expect(await deliver(await messageFrom("eu", fresh), "us")).toBe(200);
     expect(await deliver(await messageFrom("eu", old), "us")).toBe(404);
-    // A secret that the other region does not know breaks its direction alone: calls can fail here.
+    // A secret unknown to the other region breaks one direction only: calls can fail here.
     await regions.restart("eu", { PEER_OUT_US: "y".repeat(40) });
     expect(await found()).toBe(CALLS);
   });

@@ -229,7 +229,7 @@ it("removes a member in both regions at once, and keeps personal data out of the
   expect((await Promise.all(refused)).map(({ status }) => status)).toEqual([401, 401, 401, 401]);
   expect((await ben.ask("GET", "/v1/keys")).status).toBe(401);
   for (const text of await Promise.all(streams.map((one) => one.text()))) {
-    expect(text.trimEnd().endsWith("data: [DONE]")).toBe(true); // what runs is finished
+    expect(text.trimEnd().endsWith("data: [DONE]")).toBe(true); // running streams are completed
   }
 
   const cleo = new Page(us);

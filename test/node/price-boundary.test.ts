@@ -146,7 +146,7 @@ it("charges and holds each request by the price in force at its admission", asyn
       const home = homeOf(account);
       const where = isGlobal && turn % 3 === 0 ? regions.us : home;
       sent.push(await send(account, where));
-      if (sent.length > REQUESTS) await sleep(20); // what is left of the boundary is waited for slowly
+      if (sent.length > REQUESTS) await sleep(20); // wait slowly for the rest of the boundary
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, (_, lane) => worker(lane)));

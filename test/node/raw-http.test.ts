@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => region.stop());
 
-const HOST = "Host: localhost\r\n"; // by plain http nobody else is answered
+const HOST = "Host: localhost\r\n"; // plain http works only on localhost
 const TYPE = "Content-Type: application/json\r\n";
 const CHAT = JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "hi" }] });
 const LENGTH = `Content-Length: ${CHAT.length}\r\n`;
@@ -114,7 +114,7 @@ describe("requests on one connection", () => {
 
 describe("a body that does not arrive", () => {
   it("returns 408 with a key, and closes the connection", async () => {
-    await region.restart({ BODY_TIMEOUT_MS: "200" }); // else a busy machine might not read in time what does come
+    await region.restart({ BODY_TIMEOUT_MS: "200" }); // long enough for a busy machine to read the complete bodies
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
   });

@@ -21,7 +21,7 @@ it("names a taken port and its variable in npm start, and starts nothing", async
   const { port } = server.address() as AddressInfo;
   const state = path.join(tmpdir(), `never-made-${port}`);
   const dev = startProgram(["scripts/dev.ts"], {
-    ...(await devPorts()).variables, // the usual ones may be in use by whoever runs the tests
+    ...(await devPorts()).variables, // the default ports may be in use
     US_PORT: String(port),
     DEV_DIR: state,
   });

@@ -46,7 +46,7 @@ function sdk(key: string, refused: (waitMs: number) => Promise<void> | void = ()
       const retryAfterMs = Number(response.headers.get("retry-after-ms"));
       tried.push({ status: response.status, retryAfterMs });
       if (response.status !== 429) return response;
-      const body = await response.arrayBuffer(); // whole before the region that sends it is restarted
+      const body = await response.arrayBuffer(); // complete before its region restarts
       await refused(retryAfterMs);
       return new Response(body, response);
     },
@@ -100,7 +100,7 @@ it("makes openai-node send one request for a used-up quota or an insufficient ba
 
 it("charges openai-node once, for the response, after a 502 and a retry", async () => {
   const account = await Account.open(kept.region, { credits: 10_000 });
-  const failing = mock.requests.length + 2; // the gateway itself asks twice
+  const failing = mock.requests.length + 2; // the gateway itself retries once
   mock.script((_, response) => {
     if (mock.requests.length > failing) return false;
     response.writeHead(500).end();

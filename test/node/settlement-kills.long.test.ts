@@ -65,7 +65,7 @@ describe("regions killed at random moments and restarted", () => {
       const load = sendAll(perRound, CALLERS, async (n) => {
         const one = await send(round + n, account, regions.us);
         if (one.fate === "paid" && paid++ === after) reached.resolve();
-        // Nobody was answered where a client left: its region may have died before it settled.
+        // A disconnected client got no response: its region may have been killed before it settled.
         return one.fate === "charged" ? { ...one, fate: "unknown" as const } : one;
       });
       await Promise.race([reached.promise, load]);

@@ -163,7 +163,7 @@ describe("an outbox that loses its storage", () => {
     const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");
     expect(expired).toMatchObject([{ amount_micro: 0 }]);
     await expect.poll(() => JSON.stringify(regions.eu.log)).toContain("holds_expired");
-    expect((await inUs(ECHO)).status).toBe(200); // the outbox takes what comes now
+    expect((await inUs(ECHO)).status).toBe(200); // the outbox accepts new messages
     await delivered(regions.us);
     expect((await expectAtRest(account)).size).toBe(1);
   });

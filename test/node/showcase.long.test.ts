@@ -58,7 +58,7 @@ it("creates 90 days, 40 end users and 6 models with npm start -- --demo, exactly
   type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
   const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);
   const days = new Set(byModel.data.map(({ day }) => day));
-  expect(days.size).toBeGreaterThanOrEqual(89); // early in the day there may be none of today's
+  expect(days.size).toBeGreaterThanOrEqual(89); // early in the day there may be no requests of today
   const models = new Set(byModel.data.map(({ group }) => group));
   expect(models.delete("sandbox/echo")).toBe(true); // each key was used once for real
   expect(models.size).toBe(6);

@@ -54,7 +54,7 @@ it.runIf(STRIPE_MOCK !== undefined)("sends only calls that Stripe's mock accepts
   const listen = ["-http-addr", `127.0.0.1:${http}`, "-https-addr", `127.0.0.1:${https}`];
   const mock = spawn(STRIPE_MOCK ?? "", listen);
   try {
-    await once(mock.stdout, "data"); // it says where it listens
+    await once(mock.stdout, "data"); // it prints its address
     const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
     const stripe = stripeOf(account);
     await expect.poll(async () => (await stripe.ask(calls.readIntent("pi_1"))).kind).toBe("done");

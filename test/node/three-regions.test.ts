@@ -89,7 +89,7 @@ describe.each(NAMES)("a key whose home is %s, among three regions", (home) => {
       const answer = await chat(name, key);
       expect([name, answer.status]).toEqual([name, 200]);
       expect(answer.headers.get("openai-organization")).toBe(orgId);
-      expect(await balance(name, key)).toBeLessThan(before); // also asked there: home answers
+      expect(await balance(name, key)).toBeLessThan(before); // also called there: home responds
       costs.push(before - (await balance(home, key)));
     }
     expect(new Set(costs).size).toBe(1);

@@ -121,7 +121,7 @@ describe("a route whose upstream fails", () => {
     await expect.poll(() => asked("probe")).toBe(4);
     expect(await served("probe", 8)).toEqual(Array.from({ length: 8 }, () => "up:good 1"));
     expect(asked("probe")).toBe(4);
-    // The client of the probe leaves: that says nothing about the route, and the next one probes.
+    // The probe's client disconnects, which doesn't count against the route; the next request probes.
     await probing.reset();
     await expect.poll(world.inFlight).toBe(0);
     behavior.delete(id("probe"));

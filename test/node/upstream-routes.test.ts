@@ -139,7 +139,7 @@ describe("two routes of different prices", () => {
     await client.reset();
     const { micro, held, records } = await world.spent(orgId);
     expect(records).toMatchObject([{ price: DEAR.price, estimated: true }]);
-    const output = records[0]?.usage.output ?? 0; // by time: nobody sees what a JSON answer holds
+    const output = records[0]?.usage.output ?? 0; // by time: a JSON response's progress is invisible
     expect(output).toBeGreaterThan(0);
     expect({ micro, held }).toEqual({ micro: LIKELY * 10 + output * 20, held: 0 });
     await expect.poll(world.inFlight).toBe(0);

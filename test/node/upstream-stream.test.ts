@@ -114,7 +114,7 @@ const BADLY: Readonly<Record<string, Badly>> = {
     script: endsLater(HELLO, `data: "${"x".repeat(10 << 20)}"\n\n`),
     micro: PROMPT + 2,
     estimated: true,
-    type: "invalid_request_error", // what came before it was passed on, and is paid for
+    type: "invalid_request_error", // earlier output was delivered, and is charged
   },
   silence: {
     script: stays(...HELLO),

@@ -179,7 +179,7 @@ const ACTS: Readonly<Record<string, Act>> = {
     event: "balance.credited",
     asked: async () => [org("/credits"), { amount_micro: 5, reference: "five" }],
   },
-  // Its event is Stripe's word that the money is back; the purchase keeps who asked.
+  // Stripe emits the refund's event; the purchase stores the operator.
   "POST /orgs/:id/purchases/:purchase_id/refund": {
     event: null,
     asked: async () => [org(`/purchases/${await bought()}/refund`), { amount_cents: 250 }],

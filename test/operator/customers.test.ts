@@ -18,7 +18,7 @@ type Listed = {
 async function listed(query: string): Promise<readonly Listed[]> {
   wallets.clear();
   const page = valueOf(await call("GET /orgs", { query: `limit=100&${query}` }));
-  expect(wallets.size).toBe(0); // no wallet was asked
+  expect(wallets.size).toBe(0); // no wallet was called
   return page["organizations"] as readonly Listed[];
 }
 

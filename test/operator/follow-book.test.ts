@@ -23,7 +23,7 @@ it("ends like the database after two concurrent changes, though they arrive in t
   const arrived = Promise.withResolvers<null>();
   const late = Promise.withResolvers<null>();
   wallet.configure = async (change) => {
-    wallet.configure = configure; // only the first one is held back
+    wallet.configure = configure; // only the first one is delayed
     arrived.resolve(null);
     await late.promise;
     return configure(change);

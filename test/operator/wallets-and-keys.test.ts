@@ -97,7 +97,7 @@ it("includes the database's state and each outbox's depth in health", async () =
   expect(health).toMatchObject({ region: "eu", version: "test", aliases, book: true });
   const until = "1970-01-01T00:00:00.000Z";
   expect(health).toMatchObject({ breakers: [{ route: "up:m", state: "open", until }] });
-  // what other tests' keys left for the peer may wait here
+  // other tests' notices for the peer may be pending here
   const depths = await Promise.all(
     outboxNames(["us"]).map(async (name) => {
       const { waiting, dead, parked } = await env.REGION_OUTBOX.getByName(name).depth();

@@ -64,7 +64,7 @@ function purchaseFaults({ id, rows, wallet }: Organization): string[] {
   const open = rows.all().filter((one) => !isOver(one));
   const charged = open.filter((one) => one.paymentMethod !== null);
   const faults = charged.length > 1 ? [`8: ${id} charges its card for ${charged.length}`] : [];
-  if (wallet.madeAt > 1) return faults; // what was wanted and not published nobody knows
+  if (wallet.madeAt > 1) return faults; // unpublished wishes are lost
   const months = new Map<string, number>();
   for (const { method, state, createdAt, amountMicro } of rows.all()) {
     if (method !== "auto" || state === "declined" || state === "expired") continue;
@@ -120,7 +120,7 @@ const DECLINES_MAX = 4;
 
 /** By the charges there are: a success begins anew, and a person who switches automatic purchases on again. */
 function attemptFaults({ fake }: PaymentsWorld, one: Organization): string[] {
-  if (one.wallet.madeAt > 1) return []; // what was under way before nobody knows
+  if (one.wallet.madeAt > 1) return []; // earlier work in progress is unknown
   const { charges, invoicePayments } = fake.world;
   const invoices = new Map(
     [...invoicePayments.values()].map(({ invoice, payment }) => [payment.payment_intent, invoice]),

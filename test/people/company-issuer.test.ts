@@ -125,7 +125,7 @@ describe("a company's own identity provider", () => {
     await ann.browser.people("POST", "/company/issuer", body(own.url));
     const ben = someone({ email: `ben@${ann.domain}` });
     const join = { purpose: "join", company: ann.domain };
-    await expect(comes(own, ben, join)).rejects.toThrow("403"); // begun by nobody
+    await expect(comes(own, ben, join)).rejects.toThrow("403"); // started by no one
     expect((await comes(own, someone(), { purpose: "link" }, ann.browser)).end).toBe(IN);
     expect(await stateOf(ann.browser)).toMatchObject({ state: "on" });
     const came = await comes(own, ben, join);
@@ -138,7 +138,7 @@ describe("a company's own identity provider", () => {
     const slug = ann.view.organization.slug;
     expect((await comes(own, ben, { purpose: "log_in", company: slug })).end).toBe(IN);
     const stranger = await comes(own, someone(), { purpose: "log_in", company: slug });
-    expect(stranger.end).toMatch(UNKNOWN); // to join is asked for
+    expect(stranger.end).toMatch(UNKNOWN); // joining needs a request
     await vi.waitFor(async () => {
       const read = await admin("GET", `/orgs/${ann.orgId}/events?type=organization.changed`);
       expect(await read.text()).toContain(own.url);
@@ -193,7 +193,7 @@ describe("a hostile company identity provider", () => {
     const ann = await company();
     const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
-    const came = await comes(ann.own, mallory, asked); // the subject and address of Ann elsewhere
+    const came = await comes(ann.own, mallory, asked); // Ann's subject and address at another issuer
     const view = await came.browser.session();
     expect(view?.person.id).not.toBe(ann.view.person.id);
     expect([view?.role, view?.person.email]).toEqual(["member", null]);
@@ -235,7 +235,7 @@ describe("a required company login", () => {
     expect((await requires(inside.browser)).status).toBe(200);
     expect(await ann.browser.session()).toBeNull();
     expect(await ann.browser.logIn(ann.account)).toBe(IN);
-    expect((await ann.browser.session())?.organization).toBeNull(); // in, and in none
+    expect((await ann.browser.session())?.organization).toBeNull(); // logged in, without an organization
     const act = await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
     expect(await codeOf(act)).toEqual([409, "company_log_in_required"]);
     expect(await inside.browser.session()).toMatchObject({ role: "owner" });

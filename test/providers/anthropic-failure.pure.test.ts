@@ -57,7 +57,7 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
 
     it("contains nothing of our key, their host or our account", async () => {
       const text = JSON.stringify(await failure(reply));
-      // What is refused may say why, cleaned; of every other failure no word is kept.
+      // A rejection keeps its cleaned text; other failures keep none.
       const words = text.includes('"refused"') ? [] : [CANARY.text];
       for (const part of [CANARY.key, CANARY.host, CANARY.account, ...words]) {
         expect(text).not.toContain(part);

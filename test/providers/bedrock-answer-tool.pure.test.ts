@@ -51,7 +51,7 @@ it("drops text besides the answer tool, and uses the text without one", async ()
   const events = JSON.stringify(
     await eventsOf(BEDROCK, CALL, streamReply([...said, ...other, ...endFrames("tool_use")])),
   );
-  expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"')); // in the order it was said
+  expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"')); // in output order
   const whole = await answerTo(BEDROCK, CALL, answerReply([{ text: "Hm." }, use(1)], "tool_use"));
   expect(whole.answer).toMatchObject({
     body: { choices: [{ message: { content: '{"a":1}' } }] },

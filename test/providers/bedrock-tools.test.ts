@@ -203,5 +203,5 @@ it("returns Claude's thoughts unchanged if it thinks, and to no other model", as
     messages: [{ role: "user" }, { role: "assistant" }, { role: "user" }],
   });
   expect(await contentOf(NOVA)).toEqual([{ text: "Yes" }]);
-  expect(await contentOf(OPUS)).toEqual([{ text: "Yes" }]); // bound to what was before them
+  expect(await contentOf(OPUS)).toEqual([{ text: "Yes" }]); // bound to the preceding messages
 });

@@ -8,7 +8,7 @@ afterEach(() => {
 });
 
 const provider = cohere("https://api.cohere.com/v2", "key");
-// Cohere refuses with a status: there is no stream to cut.
+// Cohere rejects with a status: there is no stream to split.
 const { refusal: _refusal, ...streams } = COHERE_CHAT;
 
 for (const [name, { stream }] of Object.entries(streams)) {

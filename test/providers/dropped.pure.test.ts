@@ -106,7 +106,7 @@ it.each(CASES)(
         await built(build, model, beside),
         await built(build, model, { ...beside, [field]: value }),
       ];
-      if (asking.text.includes('"kind":')) continue; // refused, or not served: the client is told
+      if (asking.text.includes('"kind":')) continue; // rejected, or not served: the client gets an error
       const isSent = asking.text !== plain.text;
       const isNamed = asking.named.includes(field);
       expect([field, value, isSent, isNamed]).toEqual([field, value, isSent, !isSent]);

@@ -100,7 +100,7 @@ it("skips open circuits, and if all are open, calls the one that ends first", as
   asked.calls.length = 0;
   expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 1 } });
   expect(asked.calls).toEqual(["b"]);
-  await run(); // it answered, so it is asked freely again
+  await run(); // it succeeded, so it gets all requests again
   expect(asked.calls).toEqual(["b", "b"]);
 });
 
@@ -127,7 +127,7 @@ it("admits the next probe after a run that ends during a probe", async () => {
   asked.nowMs += 15_000;
   const end = new AbortController();
   const result = run({ signal: end.signal });
-  await run(); // while the probe is under way
+  await run(); // while the probe is in progress
   end.abort();
   await result;
   await run();

@@ -46,7 +46,7 @@ it.each(Object.entries(GOOGLE_FAILURES.errors))(
       const { message, ...rest } = failure;
       expect(rest).toEqual(EXPECTED[name]);
       expect(message !== undefined).toBe(failure.kind === "refused");
-      // Only a 400 keeps words of theirs, and none that name us or them.
+      // Only a 400 keeps their text, without names of us or them.
       const text = JSON.stringify(failure).replaceAll("canary upstream text", "");
       expect(text).not.toMatch(/canary/i);
     }

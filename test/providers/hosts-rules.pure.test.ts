@@ -149,7 +149,7 @@ const TOOLS = [{ type: "function", function: { name: "f" } }];
 it.each([
   ["gpt-5.6-sol", { tools: TOOLS }, "none"],
   ["gpt-6-luna", { tools: TOOLS }, "none"],
-  ["gpt-6.1-sol", { tools: TOOLS, reasoning_effort: "high" }, "high"], // its 400 says what to do
+  ["gpt-6.1-sol", { tools: TOOLS, reasoning_effort: "high" }, "high"], // its 400 names the remedy
   ["gpt-5.6-sol", {}, undefined],
   ["gpt-5.4", { tools: TOOLS }, undefined],
   ["gpt-4o", { tools: TOOLS }, undefined],

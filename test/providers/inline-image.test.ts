@@ -186,7 +186,7 @@ it("limits all downloads of a request to 20 MB, at most four at a time", async (
   expect(most).toBe(2);
   expect(await inlined(urls)).toMatchObject(REFUSED);
   expect(most).toBe(4);
-  expect(fetching.mock.calls.length).toBe(2 + 4); // the first refusal asks for no more
+  expect(fetching.mock.calls.length).toBe(2 + 4); // the first rejection ends downloads
   const many = Array.from({ length: 65 }, (_, at) => `https://example.com/${at}`);
   expect(await inlined(many)).toMatchObject(REFUSED);
 });
@@ -199,7 +199,7 @@ const hanging = (_url: unknown, init?: RequestInit) =>
 
 it("rejects a slow image, but throws if the call ends", async () => {
   // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
-  // would go off here, on behalf of an object that is not this one.
+  // would run here, on behalf of another object.
   const { setTimeout: later } = globalThis;
   const hurried = vi.spyOn(globalThis, "setTimeout");
   hurried.mockImplementation((run: () => void, ms = 0) => later(run, ms / 1000));

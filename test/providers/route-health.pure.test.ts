@@ -114,7 +114,7 @@ describe("a route's health", () => {
     const probe = health.pass("up:m", 15_000);
     if (isInCooldown(probe)) throw new Error("left out");
     health.served("up:m", probe, 15_000);
-    // its minute is over, so that it is asked again: only an answer says that its key is good
+    // its minute is over, so it is called again: only a success proves its key
     expect(health.standings(MINUTE)).toEqual([
       { route: "up:key", state: "disabled", untilMs: MINUTE },
     ]);

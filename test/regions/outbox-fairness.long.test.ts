@@ -67,7 +67,7 @@ it("calls a failing wallet once per round, and delivers all in turn when it reco
     await runDurableObjectAlarm(outbox);
     expect(wallets.calls).toHaveLength(round);
   }
-  expect(new Set(wallets.calls).size).toBe(4); // another one each time: what was not tried is in front
+  expect(new Set(wallets.calls).size).toBe(4); // a different one each time: untried ones come first
   wallets.down = false;
   await withAlarms(outbox, 5 * HEALED_MS, () => depthIs(outbox, EMPTY));
   expect(wallets.charged.size).toBe(30);

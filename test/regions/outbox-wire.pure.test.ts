@@ -27,7 +27,7 @@ const item = (more: object): OutcomeItem => ({
 });
 
 it.each([
-  {}, // as an older release sends it: without since when its price was in force, its list and what it cost
+  {}, // from an older release: without price date, list and provider cost
   { failed: [{ route: "near:chat", why: "overloaded" }] },
   { origin: { from: null, list: null } },
   {

@@ -25,7 +25,7 @@ beforeEach(() => {
   outbox = outboxOf("us");
 });
 afterEach(async () => {
-  await emptied(outbox); // its alarms would tell the next test's peer
+  await emptied(outbox); // its alarms would call the next test's peer
   shiftClock(null);
 });
 
@@ -99,7 +99,7 @@ it.each([true, false])(
     shiftClock(0);
     if (isEvicted) await evictDurableObject(outbox);
     await runDurableObjectAlarm(outbox); // finds nothing due, and the message an hour off
-    await withAlarms(outbox, 0, () => depthIs(outbox, EMPTY)); // its own may be under way
+    await withAlarms(outbox, 0, () => depthIs(outbox, EMPTY)); // its own may be in progress
     expect([...peer.effects.keys()]).toEqual([id]);
   },
 );

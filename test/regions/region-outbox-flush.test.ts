@@ -14,7 +14,7 @@ beforeEach(() => {
   outbox = outboxOf("us");
 });
 afterEach(async () => {
-  await emptied(outbox); // its alarms would tell the next test's peer
+  await emptied(outbox); // its alarms would call the next test's peer
   shiftClock(null);
 });
 

@@ -93,7 +93,7 @@ class Run {
         await this.outbox.flush(1000);
         return;
       case "evict":
-        await this.outbox.depth(); // only what runs can be evicted
+        await this.outbox.depth(); // only running objects can be evicted
         return evictDurableObject(this.outbox);
       case "poke":
         return this.outbox.poke();

@@ -27,7 +27,7 @@ beforeEach(() => {
   alerts = vi.spyOn(console, "error").mockImplementation(() => undefined).mock.calls;
 });
 afterEach(async () => {
-  await emptied(outbox); // its alarms would tell the next test's peer
+  await emptied(outbox); // its alarms would call the next test's peer
   shiftClock(null);
 });
 
@@ -86,7 +86,7 @@ describe("outcomes for a peer's wallets", () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => depthIs(outbox, EMPTY));
-    // Registers of other tests may ask the peer whose their keys are: those requests carry no items.
+    // Other tests' key objects may look keys up at the peer: those requests carry no items.
     const ours = peer.requests.filter(({ items: carried }) => Array.isArray(carried));
     const sizes = ours.map((request) => request.items.length);
     expect(sizes.toSorted((a, b) => b - a)).toEqual([100, 100, 50]);
@@ -206,7 +206,7 @@ describe("a peer that recovers", () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
-    // one failure puts off all that found nobody, so a minute may bring fewer requests than there are hundreds
+    // one failure delays all pending ones, so a minute may bring fewer requests than hundreds
     for (let minute = 1; minute <= 8; minute++) {
       const before = peer.requests.length;
       await withAlarms(outbox, minute * 60_000, () =>

@@ -18,7 +18,7 @@ beforeEach(async () => {
   await emptied(outbox);
 });
 afterEach(async () => {
-  await emptied(outbox); // its alarms would tell the next test's peer
+  await emptied(outbox); // its alarms would call the next test's peer
   shiftClock(null);
 });
 

@@ -32,7 +32,7 @@ it("rejects a message with any changed, missing or doubled signed character", as
   expect(changed.length).toBeGreaterThan(900);
   const taken = await Promise.all(changed.map(isTaken));
   expect(changed.filter((_one, i) => taken[i])).toEqual([]);
-  // What is not signed may change, or this test could not fail.
+  // Unsigned parts may change, or this test couldn't fail.
   expect(await isTaken({ ...message, headers: { ...covered, "content-type": `${type};x` } })).toBe(
     true,
   );

@@ -55,7 +55,7 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
       vi.spyOn(crypto.subtle, "sign").mockImplementationOnce(() => {
         throw new TypeError("a bug");
       });
-      const never = key.slice(0, -1) + (key.endsWith("a") ? "b" : "a"); // what was proven is not looked at again
+      const never = key.slice(0, -1) + (key.endsWith("a") ? "b" : "a"); // verified keys are cached
       return send("/v1/models", { key: never });
     },
   ],

@@ -12,7 +12,7 @@ const strong = (): Record<string, string> => ({
   ADMIN_TOKEN: random(),
   PEER_OUT_US: random(),
   PEER_IN_US: random(),
-  STRIPE_SECRET_KEY: "", // a key of a test is none for who sells
+  STRIPE_SECRET_KEY: "", // a test key is invalid for a deployment that sells
   STRIPE_WEBHOOK_SECRETS: "",
 });
 

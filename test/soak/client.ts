@@ -54,7 +54,7 @@ function errorIn(text: string): Record<"type" | "code" | "message", string | nul
   try {
     ({ error } = JSON.parse(text) as { error: Record<string, unknown> });
   } catch {
-    // not whole
+    // incomplete
   }
   const said = (name: string): string | null => {
     const value = error?.[name];

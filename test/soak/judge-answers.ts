@@ -174,7 +174,7 @@ function explains(fault: FaultWindow, trace: Trace, isFirst: boolean): boolean {
   if (trace.code === "home_region_unreachable") {
     return region !== trace.region && (what === "link" || what === "kill" || isFirst);
   }
-  // A new isolate reads the prices from the book before it sells.
+  // A new isolate reads prices from the database before it sells.
   if (trace.code === "prices_unavailable") return what === "book" || what === "kill";
   return trace.code === "storage_unavailable";
 }

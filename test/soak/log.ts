@@ -24,7 +24,7 @@ export class Log {
   readonly heaps: HeapSample[] = [];
 
   take(region: PairName, { level, message }: LogLine): void {
-    const collections = [...message.matchAll(COLLECTION)]; // under load V8's lines come many at once
+    const collections = [...message.matchAll(COLLECTION)]; // under load, V8 logs several lines at once
     for (const [, pid, age, mebibytes, rest = ""] of collections) {
       const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them
       if (!rest.includes("requested")) continue;

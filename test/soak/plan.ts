@@ -55,7 +55,7 @@ const PAID: readonly Shape[] = [
   chat("sandbox/echo", 5, STREAM, { name: "sandbox/echo stream untold" }),
   chat("sandbox/split-utf8", 3, TOLD),
   chat("sandbox/no-usage", 3, TOLD),
-  chat("sandbox/slow-stream", 1, { ...TOLD, max_tokens: 20 }), // takes seconds: many of it are in flight together
+  chat("sandbox/slow-stream", 1, { ...TOLD, max_tokens: 20 }), // takes seconds, so that several are in flight
   chat("sandbox/cut", 1, TOLD, { forced: "break" }),
   embeddings("sandbox/embed", 9),
   chat("mock/varied", 12),

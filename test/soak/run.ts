@@ -102,7 +102,7 @@ async function tend(
 ): Promise<void> {
   const repeat = async (everyMs: number, work: () => Promise<unknown>): Promise<void> => {
     while (!stop.aborted) {
-      await work().catch(() => undefined); // a region may be away: the next time it will be there
+      await work().catch(() => undefined); // a region may be unavailable: the next run retries
       await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
     }
   };

@@ -131,7 +131,7 @@ describe("a first attempt that arrives after its retry", () => {
     expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toMatchObject({
       kind: "rate_limited",
     });
-    valueOf(await key.stub.void(request.id)); // what is not answered is voided
+    valueOf(await key.stub.void(request.id)); // unanswered requests are voided
     await evict(key);
     shiftClock(MINUTE_MS + 1000);
     const late = valueOf(await key.stub.admitAndHold(key.hash, request));

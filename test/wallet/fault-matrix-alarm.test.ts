@@ -74,7 +74,7 @@ const CELLS: Cells = {
     let offset = 0;
     while (peer.requests.length < 4) {
       await withAlarms(outbox, (offset += MINUTE), () => undefined);
-      await expect.poll(() => armed(outbox)).not.toBeNull(); // none while it runs
+      await expect.poll(() => armed(outbox)).not.toBeNull(); // no alarm while it runs
     }
     await depthIs(outbox, { ...EMPTY, waiting: 1 });
     peer.fault = () => "none";
@@ -126,7 +126,7 @@ const CELLS: Cells = {
     await ran;
     const next = stubOf(orgId);
     valueOf(await next.balance());
-    // Overdue, it may be running already, and while it runs none is set.
+    // An overdue alarm may be running, and none is set meanwhile.
     const ranAgain = (await alarmOf(next)) !== null || (await expirations(next)) === 1;
     expect(ranAgain).toBe(true);
     await runInDurableObject(next, (wallet: Wallet) => wallet.alarm());

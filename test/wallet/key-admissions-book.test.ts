@@ -63,7 +63,7 @@ it("admits a key that is inserted after it was rejected as unknown", async () =>
 it("holds nothing open after a key object's rejection, so that the object can be evicted", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
-  await evict(key); // waits for whatever is still open
+  await evict(key); // waits for open work
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
@@ -118,7 +118,7 @@ it("writes last_used_at with a publish, across evictions, and never backwards", 
   await evict(key);
   shiftClock(50_000);
   await burst(key, 40);
-  expect(uses(key)).toBe(1); // when its register was asked who it is
+  expect(uses(key)).toBe(1); // when its key object identified it
   shiftClock(QUIET_MS + 1000);
   await runAlarm(key.stub);
   expect(await lastUsed()).toBe(Math.max(...(await storedTimes(key))));
@@ -171,7 +171,7 @@ it.each([false, true])(
     const before = uses(key);
     shiftClock(3 * QUIET_MS);
     await runAlarm(key.stub);
-    expect(uses(key)).toBe(before); // once is enough
+    expect(uses(key)).toBe(before); // written only once
   },
 );
 
@@ -187,7 +187,7 @@ it("writes the last use of a key that is revoked right after it", async () => {
 it("writes a last use that failed to be written with the next publish, also after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
-  registers.fault = {}; // nobody else notes it
+  registers.fault = {}; // no other object records it
   await aWhilePasses(key);
   await evict(key);
   book.broken = false;
@@ -218,7 +218,7 @@ it("treats a key that vanished from the database as unknown after the next publi
   valueOf(await key.stub.poke());
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
   await insertKey(env.DB, key.booked, null);
-  expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its minute stayed
+  expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its minute is kept
   expect(worstMinute(await storedTimes(key))).toBe(4);
 });
 

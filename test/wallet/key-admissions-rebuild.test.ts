@@ -51,7 +51,7 @@ it("drops a restored wallet's key data in its rebuild, but not their minutes or 
   const dead = await besides(key);
   const buried = await besides(key);
   expect([await burst(key, 2), await burst(dead, 1), await burst(buried, 1)]).toEqual([2, 1, 1]);
-  valueOf(await buried.stub.revokeKey(buried.hash, 1)); // of this its register never heard
+  valueOf(await buried.stub.revokeKey(buried.hash, 1)); // its key object was never notified
   await registerOf(dead).revoke(1); // of this the tables from before know nothing
   valueOf(await stub.poke());
   await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")

@@ -49,7 +49,7 @@ it("deletes a revoked key's minute after two days, and keeps its tombstone", asy
   const key = await gatedKey();
   const living = await besides(key);
   expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
-  valueOf(await key.stub.void(newId())); // what retention is due for
+  valueOf(await key.stub.void(newId())); // due for retention
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   shiftClock(2 * DAY_MS - HOUR_MS);
   await runAlarm(key.stub);
@@ -102,7 +102,7 @@ it("prefers a tombstone to a refresh that began before it", async () => {
   await eventually(() => expect(registers.given).toContain("whose"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
-  await besides(key).then(asked); // the refresh's answer was taken by then
+  await besides(key).then(asked); // the refresh is applied by then
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key);
   expect(await asked(key)).toBe("invalid_api_key");

@@ -109,7 +109,7 @@ it("ignores an old limit in a refresh that was in progress", async () => {
   await eventually(() => expect(registers.given).toContain("whose"));
   await setLimit(key, 2);
   registers.open();
-  await besides(key).then(asked); // the refresh's answer was taken by then
+  await besides(key).then(asked); // the refresh is applied by then
   expect(await burst(key, 5)).toBe(1);
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
@@ -128,7 +128,7 @@ it("applies an operator's change from its response on, whatever is in progress",
     },
   };
   const register = () => faked as RegisterCalls;
-  await registerOf(key).whose(); // it has met the key, with the old limit
+  await registerOf(key).whose(); // it knows the key with the old limit
   const wallet = () => stub as never;
   const changing = patchKey({
     ...context(),

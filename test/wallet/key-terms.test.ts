@@ -249,7 +249,7 @@ describe("a key's token limit", () => {
     valueOf((await ask(key, 1, tokens(70))).held);
     expect(await refusal(key, 1, tokens(20, 80))).toMatchObject({ kind: "tokens_limited" });
     const cut = await ask(key, 1, { ...tokens(20, 80), hasCap: false });
-    expect(valueOf(cut.held).tokens?.granted).toBe(25); // half of what is left after its least: the next one finds some
+    expect(valueOf(cut.held).tokens?.granted).toBe(25); // half of the rest after its minimum, which leaves some
     await evict(key);
     const again = valueOf(await key.stub.admitAndHold(key.hash, cut.request)).held;
     expect(valueOf(again).tokens).toMatchObject({ granted: 25, remaining: 5 });
@@ -308,7 +308,7 @@ describe("a key's other terms", () => {
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
       // oxlint-disable no-await-in-loop -- one after the other
       const key = await limited(terms);
-      await spend(key, 1); // sets the alarm, and names what it has in common with others
+      await spend(key, 1); // sets the alarm, and stores its shared names
       const written = await inside(key, (wallet, _sql, { storage }) =>
         countWrites(storage, async () => {
           const request = requestOf(key, 1);

@@ -121,7 +121,7 @@ describe("the wallet's rows in the database", () => {
     await evictDurableObject(stub);
     const book = new FaultyDatabase(orgId);
     await book.install(stub);
-    book.failsAfter = 12; // batches: what was sent by then is sent again
+    book.failsAfter = 12; // batches: those already sent are repeated
     valueOf(await stub.poke());
     expect(book.failsAfter).toBeLessThan(0);
     const count = env.DB.prepare("SELECT count(*) AS n FROM end_users WHERE org_id = ?");

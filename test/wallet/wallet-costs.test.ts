@@ -147,7 +147,7 @@ it("returns an older release's row as a receipt without origin, with an unknown 
     boughtMicro: 0,
     unknown: 1,
   });
-  // Its tokens are known, so another price can be asked for.
+  // Its tokens are known, so another price can be applied.
   const { lessMicro } = await costsOf(stub, { input: 1, cached: 1, cacheWrite: 1, output: 1 });
   expect(lessMicro).toBe(9 + 9);
 });

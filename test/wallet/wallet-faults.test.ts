@@ -29,7 +29,7 @@ it("returns 503 after a failed transaction and restart, then the tables' state",
   const request = holdOf(600);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {
     valueOf(await wallet.hold(request));
-    // What is in memory and not in the tables after a throw is what must never be answered from.
+    // After an exception, memory that differs from the tables must not be used.
     state.storage.sql.exec("UPDATE requests SET expires_at = 1 WHERE id = ?", request.id);
     await withBrokenStorage(state.storage, async () => {
       await expect(settle(wallet, request.id, 600)).rejects.toThrow("disk I/O error");
@@ -45,7 +45,7 @@ it("returns 503 after a failed transaction and restart, then the tables' state",
       }
       await expect(wallet.discard()).rejects.toThrow("disk I/O error");
       await expect(wallet.create("other")).rejects.toThrow("disk I/O error");
-      await wallet.alarm(); // comes again by itself: after some throws the platform would give it up
+      await wallet.alarm(); // reschedules itself, as the platform drops an alarm after several exceptions
       expect(await state.storage.getAlarm()).toBeGreaterThan(Date.now());
     });
     expect(valueOf(await wallet.balance())).toEqual({

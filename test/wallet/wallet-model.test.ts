@@ -68,7 +68,7 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   valueOf(await stub.admit(key.hash)); // it has met the key
   const budgetMicro = budget === null ? null : micros(budget);
   const terms = { ...NO_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
-  // In the book too: an alarm may have the wallet read it again.
+  // In the database too, as an alarm may read it again.
   await changeKey(env.DB, key.booked, { ...key.booked, terms }, { nowMs: START, actor: SYSTEM });
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(key.hash, terms));

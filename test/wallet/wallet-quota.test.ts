@@ -258,7 +258,7 @@ describe("an end user", () => {
     await evictDurableObject(stub);
     expect(failureOf(await holdFor(stub, 1, "new"))).toEqual({ kind: "too_many_end_users" });
     expect(valueOf(await holdFor(stub, 1, "first")).granted).toBe(1);
-    valueOf(await stub.configure({ rpmLimit: 1 })); // is asked first
+    valueOf(await stub.configure({ rpmLimit: 1 })); // is checked first
     expect(failureOf(await holdFor(stub, 1, "new"))).toMatchObject({ kind: "rate_limited" });
   });
 });

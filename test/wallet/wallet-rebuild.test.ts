@@ -137,7 +137,7 @@ it.each(["the book's own id", "another id"])(
     valueOf(await stub.hold(request));
     await update("balances SET epoch = 'other'", orgId);
     if (which === "another id") await update("end_users SET id = 'usr_of_the_book'", orgId);
-    valueOf(await stub.poke()); // sees that the book is not its own
+    valueOf(await stub.poke()); // detects another wallet's database rows
     valueOf(await stub.rebuild(orgId));
     valueOf(await settle(stub, request.id, 60));
     const { monthlySpendMicro } = valueOf(await stub.readEndUser("ann"));

@@ -67,7 +67,7 @@ async function makeBusy(stub: Stub): Promise<void> {
       VALUES ('model', '2031-01-10', 'm', 1, 0, 0, ${ROWS}, 0), ('key', '2031-01-10', 'k', 1, 0, 0, ${ROWS}, 0)`,
     );
   });
-  await evictDurableObject(stub); // it begins with what was written
+  await evictDurableObject(stub); // it starts from the stored state
 }
 
 it("never blocks a wallet of millions of rows for long, and charges meanwhile", async () => {
@@ -75,7 +75,7 @@ it("never blocks a wallet of millions of rows for long, and charges meanwhile", 
   valueOf(await credit(stub, 2 * ROWS));
   await makeBusy(stub);
   valueOf(await credit(stub, 1));
-  valueOf(await stub.poke()); // the book has it as well
+  valueOf(await stub.poke()); // the database has it as well
   await rowsOf(stub, "UPDATE requests SET charged = 2, cost = 2 WHERE seq = 3000000");
   const { turns, differences } = await inSlices(stub);
   expect(differences.map(({ what }) => what)).toEqual([
@@ -93,7 +93,7 @@ it("never blocks a wallet of millions of rows for long, and charges meanwhile", 
     is = await Promise.race([isDone, scheduler.wait(0).then(() => false)])
   ) {
     const began = performance.now();
-    await pay(stub, 1); // a customer that asks again and again
+    await pay(stub, 1); // a customer with continuous requests
     waits.push(performance.now() - began);
   }
   expect(valueOf(await whole).differences).toHaveLength(4);

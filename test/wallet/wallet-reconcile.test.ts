@@ -245,7 +245,7 @@ async function inTrade(): Promise<{ stub: Stub; trade: Trade }> {
   setClock(START - 40 * DAY_MS);
   const { stub } = await organization();
   setClock(START);
-  await runAlarm(stub); // what is older is in a rollup now
+  await runAlarm(stub); // older rows are rolled up now
   const trade = new Trade(stub);
   for (const what of ["pay", "hold", "late", "hold"]) await does(trade, what);
   await pay(stub, 100, "bob");
@@ -263,7 +263,7 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
     const { next, ...sliced } = valueOf(await stub.reconcile({ from, withinMs: 0, rowsMax }));
     const before = whole;
     if (from.run === null) whole = valueOf(await stub.reconcile());
-    if (from.run === null && JSON.stringify(before) !== JSON.stringify(whole)) continue; // its alarm came between
+    if (from.run === null && JSON.stringify(before) !== JSON.stringify(whole)) continue; // its alarm ran in between
     if (next === undefined) return { sliced, whole, turns: turn };
     from = next;
     await meanwhile(turn);

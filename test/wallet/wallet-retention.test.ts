@@ -68,7 +68,7 @@ it("rolls up 2,100 rows in batches, without a change in usage, balance and end u
   const late = holdOf(40, { externalId: "v" });
   valueOf(await stub.hold(late));
   setClock(start + 25 * 60_000);
-  const charge = valueOf(await settle(stub, late.id, 20_000)); // late, and more than there is
+  const charge = valueOf(await settle(stub, late.id, 20_000)); // late, and above the balance
   expect(charge).toMatchObject({ kind: "settled", charged: 10_000, shortfall: 10_000 });
   await credit(stub, 5000);
   const ids = await payMany(stub, 2100);

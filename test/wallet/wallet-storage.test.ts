@@ -143,7 +143,7 @@ describe("a wallet with a small storage limit", () => {
     valueOf(await settle(stub, young.id, 3));
     const limit = Math.round(((await sizeOf(stub)) - 300_000) / 0.7);
     bindings.WALLET_BYTES_MAX = String(limit);
-    // One batch an alarm, the next alarm at once.
+    // One batch per alarm, and the next alarm immediately.
     await runAlarm(stub);
     const rows = await rowsOf(stub, "SELECT count(*) AS n FROM requests");
     expect(rows[0]?.["n"]).toBeGreaterThanOrEqual(3000);

@@ -193,7 +193,7 @@ describe("an object's rows", () => {
         { type: "key.created", state: "pending", n: 50 },
         { type: "member.created", state: "pending", n: 50 },
       ]);
-      storage.sql.exec("DELETE FROM deliveries"); // or the tests after this one hear of them
+      storage.sql.exec("DELETE FROM deliveries"); // or later tests would see them
     });
   });
 });

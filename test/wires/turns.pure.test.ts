@@ -56,7 +56,7 @@ const WIRES: Readonly<Record<string, Turns>> = {
     write: cohereRequest,
     answer: (written) => {
       const { content, ...message } = assistant(written);
-      // sent as a text, answered in parts
+      // sent as text, returned in parts
       const parts = content === undefined ? [] : [{ type: "text", text: content }];
       return cohere.chatAnswer({
         message: { ...message, content: parts },
@@ -137,7 +137,7 @@ describe.each(Object.entries(WIRES))("the format %s", (_, wire) => {
         ];
         const names = new Set((message.tool_calls ?? []).map((one) => one.function?.name));
         const tools = [...names].map((name) => ({ type: "function", function: { name } }));
-        // who does not ask for thoughts sends none back
+        // without requested thoughts, none are sent back
         const asked = wire.signs === "thoughts" ? { reasoning_effort: "high" } : {};
         const body = { messages, ...asked, ...(tools.length > 0 && { tools }) };
         const call = callOf({ upstreamId: wire.model, cap: 20_000, body });

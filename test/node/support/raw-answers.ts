@@ -13,7 +13,7 @@ export async function answersTo(url: string, bytes: string | Buffer): Promise<Ra
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   const parts: Buffer[] = [];
   socket.on("data", (part: Buffer) => parts.push(part));
-  socket.on("error", () => undefined); // a server that refuses may reset what was still being sent
+  socket.on("error", () => undefined); // a server that rejects may reset the upload
   const closed = once(socket, "close");
   socket.write(bytes);
   await closed;

@@ -104,7 +104,7 @@ async function takeTurn(
 ): Promise<Seen> {
   const { world } = readRecorded();
   const now = await lookAt(place.url, world);
-  // Of two releases the older says less, and nothing else.
+  // The older of two releases reports fewer fields, and no others.
   const [older, newer] = isNewer ? [before, now] : [now, before];
   for (const what of Object.keys(before)) {
     expect({ [what]: newer[what] }).toMatchObject({ [what]: older[what] });

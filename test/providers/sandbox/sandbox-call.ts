@@ -28,7 +28,7 @@ export function ask(body: JsonObject, options: CallOptions = {}): Promise<Provid
   return sandbox.send({ ...call, ...options, body } as ProviderCall);
 }
 
-// The tests read OpenAI's shapes by path; what is not there fails their expectations.
+// The tests read OpenAI's formats by path; missing fields fail their expectations.
 export type Message = {
   role: string;
   content: string | null;

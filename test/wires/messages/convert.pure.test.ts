@@ -216,7 +216,7 @@ describe("conversion of a Messages request", () => {
     const name = long.map(([some, more]) => `${some}x${"-".repeat(more)}`);
     fc.assert(
       fc.property(fc.array(name, { minLength: 1 }), (names) => {
-        // one that is already called as another would be
+        // one whose name equals another's shortened name
         const all = [...names, ...names.map((one) => new ToolNames([one]).fitting(one))];
         const tools = new ToolNames(all);
         const sent = new Map(all.map((one) => [one, tools.fitting(one)]));
@@ -255,7 +255,7 @@ describe("conversion of a Messages request", () => {
     expect(refused({ tools: [tool], tool_choice })).toBe("tool_choice");
     expect(refused({ tool_choice })).toBe("tool_choice");
     const set = { type: "computer_toolset_20260801" };
-    expect(refused({ tools: [tool, set], tool_choice })).toBe("tools[1].type"); // and natively it is taken
+    expect(refused({ tools: [tool, set], tool_choice })).toBe("tools[1].type"); // accepted on a native route
   });
 
   test.each([

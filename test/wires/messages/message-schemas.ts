@@ -117,7 +117,7 @@ const saying = z.discriminatedUnion("type", [
       stop_reason: z.null(),
       stop_sequence: z.null(),
       stop_details: z.null(),
-      // Clients take 0 for "not known", and add this output to that of the end.
+      // Clients treat 0 as unknown, and add this output to the final count.
       usage: z.strictObject({
         ...counted,
         input_tokens: count.min(1),
