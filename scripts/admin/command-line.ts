@@ -5,6 +5,7 @@ import { REGION_NAMES } from "../region-names.ts";
 import packageFile from "../../package.json" with { type: "json" };
 import { addDerivedCommands } from "./derived-commands.ts";
 import { addHealthCommand } from "./health-command.ts";
+import { addCatalogCheck } from "./catalog-command.ts";
 import { addCostCommands } from "./cost-commands.ts";
 import { addPriceCommands } from "./price-commands.ts";
 import { addRepairCommands } from "./repair-commands.ts";
@@ -62,6 +63,7 @@ export function program(): Command {
     .configureHelp({ showGlobalOptions: true });
   addDerivedCommands(admin);
   addPriceCommands(admin);
+  addCatalogCheck(admin);
   addCostCommands(admin);
   addRepairCommands(admin);
   addHealthCommand(admin);

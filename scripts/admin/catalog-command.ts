@@ -1,0 +1,90 @@
+import type { Command } from "commander";
+import { CATALOG } from "../../src/models/catalog/models.ts";
+import { DAY_MS } from "../../src/shared/clock.ts";
+import { compareCatalog } from "../catalog-check/compare.ts";
+import type { Finding } from "../catalog-check/compare.ts";
+import { PROVIDER_LISTS, readList } from "../catalog-check/lists.ts";
+import { whole, WrongUsage } from "./arguments.ts";
+import { examples, fail, note, say } from "./session.ts";
+import { table } from "./words.ts";
+
+const DAYS = 60;
+const DAYS_MAX = 3650;
+
+type Options = { readonly provider?: string; readonly days: number; readonly json?: true };
+type Unread = { readonly provider: string; readonly reason: string };
+
+/** Adds `catalog check`: the built-in catalog against the providers' own model lists. */
+export function addCatalogCheck(program: Command): void {
+  const catalog = program.commands.find((one) => one.name() === "catalog");
+  if (catalog === undefined) throw new Error("the operations have no catalog");
+  const check = catalog
+    .command("check")
+    .description("compare the built-in models with the providers' own lists; calls no region")
+    .option("--provider <id>", "only this provider")
+    .option("--days <days>", "report ends within this number of days", whole(0, DAYS_MAX), DAYS)
+    .addHelpText(
+      "after",
+      `
+Reports models that are retired, end soon, are missing from the list or have another price.
+A missing model may be renamed, redirected or not enabled for your account.
+Environment: the providers' own keys (${PROVIDER_LISTS.map(({ secret }) => secret).join(", ")}).
+Providers without a key are not checked. Only Together and xAI list prices. Bedrock and others have no list here.
+
+Ends with 0; 1 when there is a finding or a list can't be read; 2 when it was called wrongly.`,
+    );
+  examples(check, "catalog check", "catalog check --provider openai --days 90 --json");
+  check.action(async () => {
+    const options = check.optsWithGlobals<Options>();
+    const chosen = PROVIDER_LISTS.filter(
+      ({ provider }) => options.provider === undefined || options.provider === provider,
+    );
+    if (chosen.length === 0) {
+      const known = PROVIDER_LISTS.map(({ provider }) => provider).join(", ");
+      throw new WrongUsage(`--provider must be one of ${known}.`);
+    }
+    const { checked, skipped, unread, findings } = await checkedLists(chosen, options.days);
+    if (checked.length + unread.length === 0) {
+      throw new WrongUsage(`No key is set: ${chosen.map(({ secret }) => secret).join(", ")}.`);
+    }
+    if (options.json === true) say(JSON.stringify({ checked, skipped, unread, findings }));
+    else say(wordsOf(checked, findings));
+    if (skipped.length > 0) note(`Not checked, without a key: ${skipped.join(", ")}.`);
+    for (const { provider, reason } of unread) note(`error: ${provider}: ${reason}`);
+    if (findings.length + unread.length > 0) fail();
+  });
+}
+
+async function checkedLists(lists: typeof PROVIDER_LISTS, days: number) {
+  const today = new Date().toISOString().slice(0, 10);
+  const until = new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
+  const checked: string[] = [];
+  const skipped: string[] = [];
+  const unread: Unread[] = [];
+  const findings: Finding[] = [];
+  for (const list of lists) {
+    const { provider, secret } = list;
+    const key = process.env[secret] ?? "";
+    if (key === "") {
+      skipped.push(provider);
+      continue;
+    }
+    const baseUrl = process.env[secret.replace("_API_KEY", "_BASE_URL")] ?? list.baseUrl;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one provider after the other
+      const listed = await readList({ ...list, baseUrl }, key);
+      findings.push(...compareCatalog(CATALOG, { provider, listed, today, until }));
+      checked.push(provider);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : "unreadable";
+      unread.push({ provider, reason: reason.replaceAll(key, "[key]").slice(0, 200) });
+    }
+  }
+  return { checked, skipped, unread, findings };
+}
+
+function wordsOf(checked: readonly string[], findings: readonly Finding[]): string {
+  const names = checked.join(", ") || "none";
+  if (findings.length === 0) return `Checked: ${names}. No differences.`;
+  return `${table(findings, "finding, provider, model, upstream_id, detail")}\n\nChecked: ${names}.`;
+}

@@ -1,0 +1,192 @@
+import { execFile } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compareCatalog } from "../../scripts/catalog-check/compare.ts";
+import { PROVIDER_LISTS, readList } from "../../scripts/catalog-check/lists.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
+
+const IDS = (provider: string): string[] => [
+  ...new Set(
+    CATALOG.flatMap(({ routes }) =>
+      routes.filter((route) => route.provider === provider).map(({ upstreamId }) => upstreamId),
+    ),
+  ),
+];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A provider's response with these models, in the format of its documentation. `more`: fields of the first. */
+const FORMATS: Readonly<Record<string, (ids: readonly string[], more?: Fields) => unknown>> = {
+  openai: data,
+  anthropic: data,
+  mistral: data,
+  groq: data,
+  deepseek: data,
+  together: (ids, more) => rows(ids, "id", more),
+  google: (ids, more) => ({
+    models: rows(
+      ids.map((id) => `models/${id}`),
+      "name",
+      more,
+    ),
+  }),
+  fireworks: (ids, more) => ({ models: rows(ids, "name", more), nextPageToken: "" }),
+  xai: (ids, more) => ({ models: rows(ids, "id", more) }),
+  cohere: (ids, more) => ({ models: rows(ids, "name", more) }),
+};
+
+function rows(ids: readonly string[], name: string, more: Fields = {}): object[] {
+  return ids.map((id, at) => (at === 0 ? { [name]: id, ...more } : { [name]: id }));
+}
+function data(ids: readonly string[], more?: Fields): object {
+  return { object: "list", data: rows(ids, "id", more) };
+}
+
+const TODAY = "2026-11-26";
+const UNTIL = "2027-01-25";
+
+async function findingsOf(provider: string, ids: readonly string[], more?: Fields) {
+  const list = PROVIDER_LISTS.find((one) => one.provider === provider);
+  const json = FORMATS[provider]?.(ids, more);
+  if (list === undefined) throw new Error(`no list of ${provider}`);
+  const listed = await readList(list, "key", async () => Response.json(json));
+  const found = compareCatalog(CATALOG, { provider, listed, today: TODAY, until: UNTIL });
+  return found.map(({ upstream_id: id, finding, detail }) => [id, finding, detail]);
+}
+
+describe("the catalog check", () => {
+  it.each(Object.keys(FORMATS))(
+    "finds nothing in a whole list of %s, and a missing model",
+    async (id) => {
+      const ids = IDS(id);
+      expect(ids.length).toBeGreaterThan(0);
+      expect(await findingsOf(id, ids)).toEqual([]);
+      const [first] = ids;
+      const found = await findingsOf(id, ids.slice(1));
+      expect(new Set(found.map(String))).toEqual(
+        new Set([`${first},missing,not in the provider's list`]),
+      );
+    },
+  );
+
+  it.each<[string, Fields, string, string]>([
+    ["openai", { shutdown_date: "2027-01-20" }, "ending", "2027-01-20"],
+    [
+      "anthropic",
+      { lifecycle: "retired", retires_at: "2026-10-01T00:00:00Z" },
+      "retired",
+      "2026-10-01",
+    ],
+    [
+      "anthropic",
+      { lifecycle: "deprecated", retires_at: "2026-10-01T00:00:00Z" },
+      "ending",
+      "2026-10-01",
+    ],
+    ["mistral", { deprecation: "2026-12-31T12:00:00.000000Z" }, "ending", "2026-12-31"],
+    ["groq", { active: false }, "retired", "now"],
+    ["fireworks", { deprecationDate: { year: 2027, month: 1, day: 2 } }, "ending", "2027-01-02"],
+    ["cohere", { is_deprecated: true }, "retired", "now"],
+  ])("reports an end of %s %j", async (provider, more, finding, detail) => {
+    const [first] = IDS(provider);
+    const found = await findingsOf(provider, IDS(provider), more);
+    expect(found.length).toBeGreaterThan(0);
+    for (const one of found) expect(one).toEqual([first, finding, detail]);
+  });
+
+  it("reports no end later than the given days", async () => {
+    expect(await findingsOf("openai", IDS("openai"), { shutdown_date: "2027-01-26" })).toEqual([]);
+  });
+
+  it.each<[string, (input: number, output: number) => Fields]>([
+    ["together", (input, output) => ({ pricing: { input, output, hourly: 0 } })],
+    [
+      "xai",
+      (input, output) => ({
+        prompt_text_token_price: input * 10_000,
+        completion_text_token_price: output * 10_000,
+      }),
+    ],
+  ])("reports a changed price of %s", async (provider, fieldsOf) => {
+    const [first = ""] = IDS(provider);
+    const route = CATALOG.flatMap(({ routes }) => routes).find(
+      (one) => one.provider === provider && one.upstreamId === first,
+    );
+    const { input = 0, output = 0 } =
+      route?.prices.findLast(({ from }) => from <= TODAY)?.price ?? {};
+    const [inDollars, outDollars] = [input / 1_000_000, output / 1_000_000];
+    expect(await findingsOf(provider, IDS(provider), fieldsOf(inDollars, outDollars))).toEqual([]);
+    const [found] = await findingsOf(provider, IDS(provider), fieldsOf(inDollars * 2, outDollars));
+    expect(found).toEqual([first, "price", `input $${inDollars * 2}, here $${inDollars}`]);
+  });
+
+  it("follows the pages of a list", async () => {
+    const list = PROVIDER_LISTS.find((one) => one.provider === "google");
+    if (list === undefined) throw new Error("no list of Google");
+    const asked: string[] = [];
+    const listed = await readList(list, "key", async (input) => {
+      const url = new URL(input instanceof Request ? input.url : input);
+      const page = url.searchParams.get("pageToken");
+      asked.push(page ?? "first");
+      const models = [{ name: `models/${page ?? "first"}` }];
+      return Response.json({ models, ...(page === null && { nextPageToken: "second" }) });
+    });
+    expect(asked).toEqual(["first", "second"]);
+    expect(listed.flatMap(({ names }) => names)).toEqual(["first", "second"]);
+  });
+});
+
+describe("admin catalog check", () => {
+  let ids: readonly string[] = IDS("openai");
+  let seenKey = "";
+  const server = createServer((request, response) => {
+    seenKey = request.headers.authorization ?? "";
+    const isOpenAi = request.url === "/v1/models" && seenKey === "Bearer sk-openai";
+    response.writeHead(isOpenAi ? 200 : 401, { "content-type": "application/json" });
+    response.end(JSON.stringify(isOpenAi ? data(ids) : {}));
+  });
+  let baseUrl = "";
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => void server.close());
+
+  const run = (given: readonly string[], key: string | null = "sk-openai") =>
+    new Promise<{ code: number; out: string; error: string }>((resolve) => {
+      const env = { PATH: process.env["PATH"] ?? "", OPENAI_BASE_URL: baseUrl };
+      const args = ["scripts/admin.ts", "catalog", "check", ...given];
+      execFile(
+        process.execPath,
+        args,
+        { env: key === null ? env : { ...env, OPENAI_API_KEY: key } },
+        (failure, out, error) =>
+          resolve({ code: failure === null ? 0 : Number(failure.code), out, error }),
+      );
+    });
+
+  it("ends with 0 without a finding, and says which providers it didn't check", async () => {
+    const { code, out, error } = await run([]);
+    expect([code, out]).toEqual([0, "Checked: openai. No differences.\n"]);
+    expect(error).toContain("Not checked, without a key: anthropic,");
+    expect(seenKey).toBe("Bearer sk-openai");
+  });
+
+  it("ends with 1 for a finding or an unreadable list, and with 2 without a key", async () => {
+    const all = ids;
+    ids = all.slice(1);
+    const found = await run(["--json"]);
+    ids = all;
+    expect(found.code).toBe(1);
+    expect(JSON.parse(found.out)).toMatchObject({
+      checked: ["openai"],
+      findings: [{ upstream_id: all[0], finding: "missing" }],
+    });
+    const unread = await run([], "sk-wrong");
+    expect([unread.code, unread.error.includes("openai: status 401")]).toEqual([1, true]);
+    expect(unread.error + unread.out).not.toContain("sk-wrong");
+    expect((await run([], null)).code).toBe(2);
+    expect((await run(["--provider", "nobody"])).code).toBe(2);
+  });
+});
