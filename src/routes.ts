@@ -71,6 +71,7 @@ import {
 import { exportsRoute, focusRoute } from "./money/wallet/exports/exports.route.ts";
 import { usageRoute } from "./money/wallet/routes/usage.route.ts";
 import { deliveriesRoute, deliveryRoute } from "./events/webhooks/deliveries.route.ts";
+import { replayRoute } from "./events/webhooks/replay.route.ts";
 import { resendRoute } from "./events/webhooks/resend.route.ts";
 import {
   createWebhookRoute,
@@ -78,7 +79,6 @@ import {
   listWebhooksRoute,
   patchWebhookRoute,
   readWebhookRoute,
-  replayRoute,
   rotateWebhookRoute,
   testWebhookRoute,
 } from "./events/webhooks/webhooks.route.ts";

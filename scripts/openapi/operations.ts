@@ -22,11 +22,11 @@ import {
 } from "../../src/money/payments/purchases.route.ts";
 import {
   newWebhookSchema,
-  replaySchema,
   webhookChangeSchema,
   webhookRotationSchema,
 } from "../../src/events/webhooks/webhooks.route.ts";
 import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
+import { replaySchema } from "../../src/events/webhooks/replay.route.ts";
 import { resendSchema } from "../../src/events/webhooks/resend.route.ts";
 import {
   changeBody,
@@ -279,8 +279,9 @@ const OTHERS: Readonly<Record<string, Description>> = {
     },
   ),
   "POST /v1/webhooks/{id}/replay": described(
-    "Send again what happened since a time, 1,000 events a call",
+    "Send events since a time again, 1,000 a call, or restart the usage stream",
     {
+      description: hooked.REPLAY,
       202: hooked.replayed,
       body: replaySchema,
       errors: ["webhook_disabled", "replay_in_progress"],

@@ -18,7 +18,7 @@ import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts
 import { forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
 import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
 import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
-import { replaySchema } from "../../src/events/webhooks/webhooks.route.ts";
+import { replaySchema } from "../../src/events/webhooks/replay.route.ts";
 import { closeOrganizationBody } from "../../src/operator/people.ts";
 import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
@@ -214,8 +214,9 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     errors: ["rate_limit_exceeded"],
   }),
   [`POST ${WEBHOOK}/replay`]: described(
-    "Send again what happened since a time, 1,000 events a call",
+    "Send events since a time again, 1,000 a call, or restart the usage stream",
     {
+      description: hooked.REPLAY,
       202: hooked.replayed,
       body: replaySchema,
       errors: ["webhook_disabled", "replay_in_progress"],

@@ -1,5 +1,5 @@
 import { WEBHOOK_FORMATS } from "../../src/events/webhooks/webhooks.store.ts";
-import { EVENT_TYPES } from "../../src/shared/event.ts";
+import { WEBHOOK_TYPES } from "../../src/shared/event.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
 
@@ -7,7 +7,10 @@ import { count, record, time } from "./fields.ts";
 const webhookFields = {
   id: z.string(),
   url: z.string(),
-  types: z.array(z.enum(EVENT_TYPES)).nullable().describe("Null: every type."),
+  types: z
+    .array(z.enum(WEBHOOK_TYPES))
+    .nullable()
+    .describe("Null: every type except `usage.settled`."),
   format: z
     .enum(WEBHOOK_FORMATS)
     .nullable()
@@ -77,4 +80,10 @@ export const deliveryDetail = record("DeliveryDetail", {
     .describe("At most ten, the newest first, also those before it was sent again."),
 });
 export const resent = record("Resent", { queued: count });
-export const replayed = record("Replay", { queued: count, next_since: time.nullable() });
+export const replayed = record("Replay", {
+  queued: count.describe("Events. 0 for the usage stream."),
+  next_since: time.nullable(),
+  after_seq: count.optional().describe("The usage stream continues after this ledger row."),
+});
+export const REPLAY =
+  "Send exactly one of `since` (events), `usage_since` (usage stream from a time) and `after_seq` (usage stream after a ledger row).";

@@ -1,11 +1,10 @@
-import { accepted } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
 import { readObject } from "../shared/reach-object.ts";
 import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
 import { deliveriesView, testView, webhooksView } from "../events/webhooks/webhook-views.ts";
-import { replay, replaySchema } from "../events/webhooks/webhooks.route.ts";
+import { replaySchema, startReplay } from "../events/webhooks/replay.route.ts";
 import { findWebhook, listWebhooks, noSuchWebhook } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
@@ -43,11 +42,12 @@ export async function postReplay(call: OperatorCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(call);
   if ((await findWebhook(call.db, { id, orgId })) === null) return noSuchWebhook();
-  const replayed = await replay({
-    since: (limit) => call.wallet(orgId).eventsSince(fields.value.since, limit),
+  return startReplay(fields.value, {
+    since: (sinceMs, limit) => call.wallet(orgId).eventsSince(sinceMs, limit),
     queue: (events, replayId) => call.deliveries(orgId).replay(orgId, id, { events, replayId }),
+    page: (query) => call.wallet(orgId).usageStream(query),
+    restart: (from) => call.deliveries(orgId).restartStream(orgId, id, from),
   });
-  return replayed.ok ? accepted(replayed.value) : replayed;
 }
 
 function namesOf({ params }: OperatorCall): { readonly id: string; readonly orgId: string } {

@@ -47,6 +47,11 @@ export const EVENT_TYPES = [
   "webhook.disabled",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+/** The webhook type of the usage stream. It isn't in the log of events, because the ledger has its rows. */
+export const USAGE_SETTLED = "usage.settled";
+/** The types that a webhook can select. */
+export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
+export type WebhookType = (typeof WEBHOOK_TYPES)[number];
 
 /** Partitions of the log: operators, and others by subject. */
 export const EVENT_PARTITIONS: readonly string[] = [

@@ -233,7 +233,8 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "shared/contracts/stored-responses.ts STORED_BODY_BYTES_MAX",
   ],
   "Pending messages per webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
-  "Replays per webhook; events per replay": ["events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  "Ledger rows in a message of `usage.settled`": ["events/webhooks/usage-batches.do.ts BATCH_ROWS"],
+  "Replays per webhook; events per replay": ["events/webhooks/replay.route.ts REPLAY_MAX"],
   "Hours per usage response": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
   "Days per usage response; groups": [
     "money/wallet/routes/usage.route.ts DAYS_MAX",

@@ -26,7 +26,7 @@ export const REPEATED_LIMITS: readonly (readonly [
     /The newest (\S+) finished messages/,
     "events/webhooks/delivery-rows.do.ts KEPT_MAX",
   ],
-  ["webhooks", /replays at most (\S+) events/, "events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  ["webhooks", /replays at most (\S+) events/, "events/webhooks/replay.route.ts REPLAY_MAX"],
   [
     "webhooks",
     /You can send (\S+) tests per minute/,

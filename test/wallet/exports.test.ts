@@ -8,9 +8,13 @@ import { SYSTEM } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import { success } from "../../src/shared/failure.ts";
+import { usageMessage } from "../../src/events/webhooks/usage-message.ts";
+import type { StreamStart } from "../../src/shared/contracts/usage-stream.ts";
 import type { Tags } from "../../src/shared/tags.ts";
 import { focusRowsOf, sumOf } from "../fixtures/focus.ts";
 import { brokenRules } from "../fixtures/focus-rules.ts";
+import { ReceivedLedger } from "../webhooks/received-ledger.ts";
+import type { UsageMessage } from "../webhooks/received-ledger.ts";
 import { credit, differences, GENERATION, holdOf, newWallet, setClock } from "./wallet-desk.ts";
 import { valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
@@ -106,6 +110,9 @@ class Month {
   clock = START;
   readonly #paid: { readonly id: string; readonly amount: number }[] = [];
   #reading = 1;
+  /** A receiver of the usage stream, and its position. */
+  readonly received = new ReceivedLedger();
+  #position: StreamStart = { afterSeq: 0 };
 
   constructor(stub: Stub) {
     this.stub = stub;
@@ -134,6 +141,11 @@ class Month {
       await stub.balance();
       await evictDurableObject(stub);
     }
+  }
+
+  /** Receives the stream up to the newest row. */
+  async receive(): Promise<void> {
+    this.#position = await streamTo(this.received, this.stub, this.#position);
   }
 
   async #charge({ tokens, price, tags, lateHours, user }: Extract<Command, { kind: "charge" }>) {
@@ -190,8 +202,24 @@ class Month {
   }
 }
 
+/** Adds everything after a position to a receiver's ledger and returns the new position. */
+async function streamTo(
+  received: ReceivedLedger,
+  stub: Stub,
+  start: StreamStart,
+): Promise<StreamStart> {
+  let from = start;
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- page by page
+    const page = valueOf(await stub.usageStream({ from, limit: 3 }));
+    received.add(JSON.parse(usageMessage("org", page).body) as UsageMessage);
+    if (page.next.seq === page.from.seq) return page.next;
+    from = page.next;
+  }
+}
+
 describe("the FOCUS export", () => {
-  it("adds up to the ledger and to usage, and never changes a closed day", async () => {
+  it("adds up to the ledger, to usage and to the usage stream, and never changes a closed day", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 50, size: "max" }), async (commands) => {
         setClock(START);
@@ -201,6 +229,7 @@ describe("the FOCUS export", () => {
         for (const one of commands) {
           // oxlint-disable no-await-in-loop -- one after the other
           await month.run(one);
+          if (one.kind === "publish") await month.receive();
           if (one.kind !== "tick" || one.hours === LONG) continue;
           const query = { day: "2031-01-01", after: null, limit: 1 };
           const { completeThrough } = valueOf(await stub.chargesOfDay(query));
@@ -219,6 +248,16 @@ describe("the FOCUS export", () => {
         const usage = valueOf(await stub.usage("2031-01-01", "2031-12-31", "day")).total;
         const used = rows.filter(({ SubAccountId: key }) => key !== undefined);
         expect(sumOf(used, "EffectiveCost")).toBe(BigInt(usage.costMicro) * 1_000_000n);
+        await month.receive();
+        const fresh = new ReceivedLedger();
+        await streamTo(fresh, stub, { afterSeq: 0 });
+        for (const received of [month.received, fresh]) {
+          expect(received.sum()).toBe(entered);
+          expect(received.sum("usage", "rollup") + usage.costMicro).toBe(0);
+          expect(received.sum("credit")).toBe(entered + usage.costMicro);
+        }
+        await streamTo(month.received, stub, { afterSeq: Math.floor(ledger.length / 2) });
+        expect(month.received.sum()).toBe(entered);
         for (const [day, before] of closed) {
           // oxlint-disable-next-line no-await-in-loop -- one after the other
           expect(await month.csv([day])).toBe(before);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { SYSTEM } from "../../src/shared/event.ts";
 import type { EventRecord } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
-import { replay } from "../../src/events/webhooks/webhooks.route.ts";
+import { replay } from "../../src/events/webhooks/replay.route.ts";
 
 /** So many events at each of these times, oldest first. */
 function logOf(counts: readonly (readonly [atMs: number, count: number])[]): EventRecord[] {

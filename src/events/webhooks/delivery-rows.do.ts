@@ -1,5 +1,7 @@
 import { timestamp } from "../../shared/clock.ts";
+import { USAGE_SETTLED } from "../../shared/event.ts";
 import type { EventRecord } from "../../shared/event.ts";
+import type { StreamStart } from "../../shared/contracts/usage-stream.ts";
 import { mintId } from "../../shared/id.ts";
 import type {
   DeliveryPage,
@@ -14,7 +16,7 @@ const PENDING_MAX = 10_000;
 const KEPT_MAX = 1000;
 export const DELETE_BATCH = 100;
 
-const DELIVERY_ID = "dlv_";
+export const DELIVERY_ID = "dlv_";
 
 /** A receiver's state for its deliveries. Times are Unix ms. */
 export type Receiver = {
@@ -25,12 +27,23 @@ export type Receiver = {
   readonly pausedUntil: number | null;
   /** The reason to disable it, until the database has it too. */
   readonly ending: string | null;
+  /** The position in the usage stream; null without `usage.settled`. */
+  readonly stream: StreamState | null;
+};
+
+/** A webhook's position in the usage stream. Times are Unix ms. */
+export type StreamState = {
+  readonly from: StreamStart;
+  /** The next read of the ledger. It waits longer while nothing is new. */
+  readonly nextAt: number;
+  readonly idleMs: number;
 };
 
 /** The next delivery to a webhook. */
 export type DueDelivery = {
   readonly number: number;
   readonly eventId: string;
+  readonly type: string;
   readonly body: string;
   readonly attempts: number;
 };
@@ -107,7 +120,8 @@ export function resendDeliveries(
     const resent = storage.sql
       .exec(
         `UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?2, last_at = NULL, status = NULL,
-          error = NULL, answer = NULL, duration_ms = NULL WHERE webhook_id = ?1 AND ${where} RETURNING number`,
+          error = NULL, answer = NULL, duration_ms = NULL
+        WHERE webhook_id = ?1 AND ${where} AND (state = 'pending' OR type <> '${USAGE_SETTLED}') RETURNING number`,
         webhookId,
         nowMs,
         value,
@@ -206,26 +220,29 @@ export function selectDue(
 ): DueDelivery | null {
   if (pausedUntil !== null && pausedUntil > nowMs) return null;
   const [row] = sql
-    .exec<{ number: number; event_id: string; body: string; attempts: number }>(
-      `SELECT number, event_id, body, attempts FROM deliveries
+    .exec<{ number: number; event_id: string; type: string; body: string; attempts: number }>(
+      `SELECT number, event_id, type, body, attempts FROM deliveries
       WHERE webhook_id = ? AND state = 'pending' AND next_at <= ? ORDER BY next_at, number LIMIT 1`,
       webhook.id,
       nowMs,
     )
     .toArray();
   if (row === undefined) return null;
-  return { number: row.number, eventId: row.event_id, body: row.body, attempts: row.attempts };
+  const { number, event_id: eventId, type, body, attempts } = row;
+  return { number, eventId, type, body, attempts };
 }
 
 /** Returns the next due time of a receiver after its pause, Unix ms; null without one. */
-export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): number | null {
+export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
+  const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql
     .exec<{ at: number | null }>(
       "SELECT min(next_at) AS at FROM deliveries WHERE webhook_id = ? AND state = 'pending'",
       webhook.id,
     )
     .one();
-  return at === null ? null : Math.max(at, pausedUntil ?? 0);
+  const next = Math.min(at ?? Infinity, stream?.nextAt ?? Infinity);
+  return next === Infinity ? null : Math.max(next, pausedUntil ?? 0);
 }
 
 /** Gives up a webhook's waiting deliveries. */

@@ -45,5 +45,10 @@ export const DELIVERY_TABLES: Tables = {
         "CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, number);",
       readableBy: 1,
     },
+    {
+      // JSON: the position in the usage stream; null: none
+      sql: "ALTER TABLE receivers ADD COLUMN stream TEXT",
+      readableBy: 1,
+    },
   ],
 };

@@ -1,6 +1,7 @@
 import { abandonDeliveries } from "./delivery-rows.do.ts";
-import type { Receiver } from "./delivery-rows.do.ts";
+import type { Receiver, StreamState } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
+import { USAGE_SETTLED } from "../../shared/event.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 type StoredReceiver = {
@@ -8,13 +9,14 @@ type StoredReceiver = {
   failing_since: number | null;
   paused_until: number | null;
   ending: string | null;
+  stream: string | null;
 };
 
 /** Returns all receivers by id. */
 export function selectReceivers(sql: SqlStorage): Receiver[] {
   return sql
     .exec<StoredReceiver>(
-      "SELECT webhook, failing_since, paused_until, ending FROM receivers ORDER BY id",
+      "SELECT webhook, failing_since, paused_until, ending, stream FROM receivers ORDER BY id",
     )
     .toArray()
     .map((row) => ({
@@ -22,6 +24,7 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
       failingSince: row.failing_since,
       pausedUntil: row.paused_until,
       ending: row.ending,
+      stream: row.stream === null ? null : storedJson<StreamState>(row.stream),
     }));
 }
 
@@ -46,6 +49,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
         webhook.id,
         JSON.stringify(webhook),
       );
+      writeStream(sql, webhook.id, streamAfter(before?.stream ?? null, webhook));
       if (before !== undefined && before.webhook.url !== webhook.url) forgetHealth(sql, webhook.id);
       if (webhook.disabledReason !== null) abandonDeliveries(sql, webhook.id, "webhook_disabled");
     }
@@ -54,6 +58,18 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
       sql.exec("DELETE FROM deliveries WHERE webhook_id = ?", id);
     }
   });
+}
+
+/** Returns the position after a change. A new stream starts with the rows after the change. */
+function streamAfter(before: StreamState | null, webhook: Webhook): StreamState | null {
+  if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
+  return { from: before?.from ?? { sinceMs: webhook.changedAt }, nextAt: 0, idleMs: 0 };
+}
+
+/** Stores the position of a webhook in the usage stream. */
+export function writeStream(sql: SqlStorage, webhookId: string, stream: StreamState | null): void {
+  const text = stream === null ? null : JSON.stringify(stream);
+  sql.exec("UPDATE receivers SET stream = ? WHERE id = ?", text, webhookId);
 }
 
 /** Forgets a webhook's health, because another address says nothing about this one. */

@@ -1,14 +1,15 @@
 import { DurableObject } from "cloudflare:workers";
 import { configOf, numberVar } from "../../shared/config/config.ts";
-import type { Config } from "../../shared/config/config.ts";
 import { elapsedMs, now } from "../../shared/clock.ts";
-import { mintEventId } from "../../shared/event.ts";
+import { mintEventId, USAGE_SETTLED } from "../../shared/event.ts";
 import type { Actor, EventRecord, EventType } from "../../shared/event.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
+import { readObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
+import type { StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
 import { within } from "../../shared/timers.ts";
 import type {
@@ -30,14 +31,22 @@ import {
   selectDeliveries,
   selectDue,
 } from "./delivery-rows.do.ts";
-import type { Receiver } from "./delivery-rows.do.ts";
+import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
 import { attemptDelivery, retryAt, disableReason } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
-import { countTest, endPause, syncReceivers, selectReceivers } from "./receiver-rows.do.ts";
-import { signatures, unsealSecret } from "./webhook-secrets.ts";
+import {
+  countTest,
+  endPause,
+  syncReceivers,
+  selectReceivers,
+  writeStream,
+} from "./receiver-rows.do.ts";
+import { isStreamDue, nextBatch, recordBatch } from "./usage-batches.do.ts";
+import type { Batch } from "./usage-batches.do.ts";
+import { openSecrets, signatures } from "./webhook-secrets.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -171,6 +180,18 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(queued);
   }
 
+  async restartStream(orgId: string, webhookId: string, from: StreamStart): Promise<Result<null>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    if (!isOn(found.value)) return switchedOff();
+    if (found.value.stream === null) {
+      return invalid(`This webhook's types don't include ${USAGE_SETTLED}.`, "types");
+    }
+    writeStream(this.ctx.storage.sql, webhookId, { from, nextAt: now(this.env), idleMs: 0 });
+    this.#move();
+    return success(null);
+  }
+
   async poke(): Promise<void> {
     this.#move();
   }
@@ -214,17 +235,50 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
     if (receiver === undefined || !isOn(receiver)) return false;
-    const due = selectDue(storage.sql, receiver, now(this.env));
-    if (due === null) return false;
-    const sending = await this.#send(receiver.webhook, due.eventId, due.body);
-    const { attempt } = sending;
-    const nowMs = now(this.env);
-    const failingSince = receiver.failingSince ?? nowMs;
-    const ending = attempt.error === null ? null : disableReason(attempt, { failingSince, nowMs });
-    const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
-    recordAttempt(storage, { webhookId, due, sending }, { nowMs, nextAt, ending });
+    const queued = selectDue(storage.sql, receiver, now(this.env));
+    const batch = await this.#nextBatch(receiver, queued);
+    const due = batch?.due ?? queued;
+    if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
+    const sending = await this.#send(receiver.webhook, due.eventId, batch?.body ?? due.body);
+    const ending = this.#record(receiver, { due, sending, batch });
     if (ending !== null) await this.#endAll();
     return true;
+  }
+
+  /** Records an attempt and returns the reason to disable the webhook, or null. */
+  #record(
+    { webhook, failingSince }: Receiver,
+    {
+      due,
+      sending,
+      batch,
+    }: {
+      readonly due: DueDelivery;
+      readonly sending: AttemptRecord;
+      readonly batch: Batch | null;
+    },
+  ): string | null {
+    const { attempt } = sending;
+    const nowMs = now(this.env);
+    const since = { failingSince: failingSince ?? nowMs, nowMs };
+    const ending = attempt.error === null ? null : disableReason(attempt, since);
+    const record = { webhookId: webhook.id, due, sending };
+    if (batch === null) {
+      const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
+      recordAttempt(this.ctx.storage, record, { nowMs, nextAt, ending });
+    } else recordBatch(this.ctx.storage, { ...record, batch }, { nowMs, ending });
+    return ending;
+  }
+
+  /** Returns the batch of the usage stream that is due, or null. */
+  async #nextBatch(receiver: Receiver, queued: DueDelivery | null): Promise<Batch | null> {
+    const nowMs = now(this.env);
+    const { stream, webhook } = receiver;
+    const isDue = queued === null ? isStreamDue(receiver, nowMs) : queued.type === USAGE_SETTLED;
+    if (stream === null || !isDue) return null;
+    const wallet = () => objectsOf(this.env).wallet(webhook.orgId);
+    const read = (query: StreamQuery) => readObject(() => wallet().usageStream(query));
+    return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 
   async #send(webhook: Webhook, eventId: string, body: string): Promise<AttemptRecord> {
@@ -252,24 +306,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return [];
-    const known = await this.#openedBy(webhook, parsed.config);
+    const { keySecrets } = parsed.config;
+    const known = await openSecrets(webhook, keySecrets, now(this.env));
     if (known.length > 0) return known;
     await this.#reload(webhook.orgId);
     const found = this.#receivers().find((one) => one.webhook.id === webhook.id);
-    return found === undefined ? [] : this.#openedBy(found.webhook, parsed.config);
-  }
-
-  /**
-   * Returns the signing secrets: the newest, and the one before during its overlap. None if the newest is
-   * unreadable.
-   */
-  async #openedBy({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
-    const nowMs = now(this.env);
-    const live = secrets.filter(({ until }) => until === null || until > nowMs);
-    const opened = await Promise.all(
-      live.map(({ sealed }) => unsealSecret(sealed, id, keySecrets)),
-    );
-    return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
+    return found === undefined ? [] : openSecrets(found.webhook, keySecrets, now(this.env));
   }
 
   /** Disables ended webhooks in the database, and lets the wallet record the event. */

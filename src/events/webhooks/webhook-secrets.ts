@@ -29,6 +29,22 @@ export function unsealSecret(
   return unseal(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
 }
 
+/**
+ * Returns the signing secrets: the newest, and the one before during its overlap. None if the newest is
+ * unreadable.
+ */
+export async function openSecrets(
+  { id, secrets }: { readonly id: string; readonly secrets: readonly SealedSecret[] },
+  keySecrets: readonly KeySecret[],
+  nowMs: number,
+): Promise<readonly string[]> {
+  const active = secrets.filter(({ until }) => until === null || until > nowMs);
+  const opened = await Promise.all(
+    active.map(({ sealed }) => unsealSecret(sealed, id, keySecrets)),
+  );
+  return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
+}
+
 /** Returns the secret sealed under the first of KEY_SECRETS, or null if it is unreadable. */
 export async function resealedSecret(
   secret: SealedSecret,

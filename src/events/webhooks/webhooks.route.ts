@@ -1,14 +1,13 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { accepted, created, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../shared/http/endpoint.ts";
-import { moment } from "../../shared/http/parse-body.ts";
+import { created, readFields } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
-import { now, timestamp } from "../../shared/clock.ts";
-import { EVENT_TYPES } from "../../shared/event.ts";
-import type { Actor, EventRecord } from "../../shared/event.ts";
-import { flattenResult, refuse, success } from "../../shared/failure.ts";
+import { now } from "../../shared/clock.ts";
+import { USAGE_SETTLED, WEBHOOK_TYPES } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { flattenResult, invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -36,13 +35,10 @@ import type { WebhookChangeActor, Webhook, WebhookChange } from "./webhooks.stor
 const WEBHOOK_ID = "whk_";
 const OVERLAP_DAY_S = 86_400;
 const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
-const REPLAY_MAX = 1000;
-/** More than an organization's changes in one millisecond: it has at most 1,000 active keys. */
-const MILLISECOND_MAX = 10_000;
 const ROUNDS_MAX = 5;
 
 const types = z.nullable(
-  z.array(z.enum(EVENT_TYPES)).check(z.minLength(1), z.maxLength(EVENT_TYPES.length)),
+  z.array(z.enum(WEBHOOK_TYPES)).check(z.minLength(1), z.maxLength(WEBHOOK_TYPES.length)),
 );
 const format = z.nullable(z.enum(WEBHOOK_FORMATS));
 export const newWebhookSchema = z.object({
@@ -59,7 +55,6 @@ export const webhookChangeSchema = z.object({
 export const webhookRotationSchema = z.object({
   overlap_seconds: z.optional(z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S))),
 });
-export const replaySchema = z.object({ since: moment });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
 /** Handles GET /v1/webhooks: all of them, without secrets. */
 export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
@@ -91,6 +86,8 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
     createdAt: by.nowMs,
     changedAt: by.nowMs,
   };
+  const fits = checked(webhook);
+  if (!fits.ok) return fits;
   const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
   // An answer without its secret would be useless. The next event updates the object too.
@@ -114,13 +111,15 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const wanted = each(fields.value.types);
   const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
   if (typeof url === "string") return invalidUrl(url);
-  const changed = await change(c, false, (before) => ({
-    url: url?.href ?? before.url,
-    types: wanted === undefined ? before.types : wanted,
-    secrets: before.secrets,
-    format: asked === undefined ? before.format : asked,
-    disabledReason: reasonAfter(before.disabledReason, enabled),
-  }));
+  const changed = await change(c, false, (before) =>
+    checked({
+      url: url?.href ?? before.url,
+      types: wanted === undefined ? before.types : wanted,
+      secrets: before.secrets,
+      format: asked === undefined ? before.format : asked,
+      disabledReason: reasonAfter(before.disabledReason, enabled),
+    }),
+  );
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
 }
 
@@ -133,13 +132,10 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   const fresh = await freshSecret(c, c.req.param("id") ?? "");
   if (!fresh.ok) return fresh;
   const until = now(c.env) + (fields.value.overlap_seconds ?? OVERLAP_DAY_S) * 1000;
-  const changed = await change(c, true, (before) => ({
-    ...before,
-    secrets: [
-      fresh.value.stored,
-      ...before.secrets.slice(0, 1).map(({ sealed }) => ({ sealed, until })),
-    ],
-  }));
+  const changed = await change(c, true, (before) => {
+    const old = before.secrets.slice(0, 1).map(({ sealed }) => ({ sealed, until }));
+    return success({ ...before, secrets: [fresh.value.stored, ...old] });
+  });
   if (!changed.ok) return changed;
   return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
@@ -179,63 +175,15 @@ async function sendTest(
   }
 }
 
-/**
- * Handles POST /v1/webhooks/{id}/replay { since }: sends logged events again, at most 1,000 per call;
- * `next_since` continues, null at the end.
- */
-export async function replayRoute(c: AppContext): Promise<Answer> {
-  const fields = await readFields(c, replaySchema, []);
-  if (!fields.ok) return fields;
-  const { orgId } = c.var.admitted.caller;
-  const { wallet } = objectsOf(c.env);
-  const id = c.req.param("id") ?? "";
-  const replayed = await replay({
-    since: (limit) => readObject(() => wallet(orgId).eventsSince(fields.value.since, limit)),
-    queue: (events, replayId) =>
-      deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
-  });
-  return replayed.ok ? accepted(replayed.value) : replayed;
-}
-
-/**
- * Queues a page of the log and returns the next start, always later. A millisecond with more events than a
- * page, for example a member with a thousand keys, is queued whole.
- */
-export async function replay(steps: {
-  readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
-  readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
-}): Promise<Result<View>> {
-  const replayId = crypto.randomUUID();
-  let events = await steps.since(REPLAY_MAX + 1);
-  if (!events.ok) return events;
-  const [first] = events.value;
-  let count = Math.min(events.value.length, REPLAY_MAX);
-  const isOf = ({ createdAt }: EventRecord): boolean => createdAt === first?.createdAt;
-  if (events.value.length > count && events.value.every(isOf)) {
-    events = await steps.since(MILLISECOND_MAX + 1);
-    if (!events.ok) return events;
-    count = events.value.filter(isOf).length;
-  }
-  let sent = 0;
-  // at least once: the queue knows whether the webhook exists
-  for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
-    // oxlint-disable-next-line no-await-in-loop -- a call has a size
-    const queued = await steps.queue(
-      events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
-      replayId,
-    );
-    if (!queued.ok) return queued;
-    sent += queued.value;
-  }
-  const rest = events.value[count];
-  return success({
-    queued: sent,
-    next_since: rest === undefined ? null : timestamp(rest.createdAt),
-  });
-}
-
 function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
   return list && [...new Set(list)];
+}
+
+/** Rejects a format that can't carry the types. */
+function checked<T extends Pick<Webhook, "types" | "format">>(webhook: T): Result<T> {
+  const isStream = webhook.types?.includes(USAGE_SETTLED) === true;
+  if (!isStream || webhook.format !== "slack") return success(webhook);
+  return invalid(`The format "slack" doesn't support the type "${USAGE_SETTLED}".`, "types");
 }
 
 /** Returns the reason of being disabled after `enabled`; null: enabled. */
@@ -267,7 +215,7 @@ export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
 async function change(
   c: AppContext,
   rotated: boolean,
-  decide: (before: Webhook) => WebhookChange,
+  decide: (before: Webhook) => Result<WebhookChange>,
 ): Promise<Result<Webhook>> {
   const by = { ...byOf(c), rotated };
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -275,7 +223,9 @@ async function change(
     const found = await webhookInPath(c);
     if (!found.ok) return found;
     const before = found.value;
-    const updated = await book(c, () => updateWebhook(c.env.DB, before, decide(before), by));
+    const decided = decide(before);
+    if (!decided.ok) return decided;
+    const updated = await book(c, () => updateWebhook(c.env.DB, before, decided.value, by));
     if (!updated.ok) return updated;
     if (updated.value === null) {
       const live = await book(c, () => isActive(c.env.DB, by.keyId));

@@ -1,6 +1,6 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { changesOf } from "../../shared/event.ts";
-import type { Actor, EventData, EventType } from "../../shared/event.ts";
+import type { Actor, EventData, EventType, WebhookType } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
@@ -16,12 +16,12 @@ const WEBHOOKS_MAX = 5;
 export const WEBHOOK_FORMATS = ["slack"] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** A row of `webhooks`; `types` null: every type. Times are Unix ms. */
+/** A row of `webhooks`; `types` null: every type of event. Times are Unix ms. */
 export type Webhook = {
   readonly id: string;
   readonly orgId: string;
   readonly url: string;
-  readonly types: readonly EventType[] | null;
+  readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly SealedSecret[];
   /** Absent in an object's copy of an earlier release: null. */
   readonly format: WebhookFormat | null;
@@ -273,7 +273,7 @@ function webhookOf(row: StoredWebhook): Webhook {
     id: row.id,
     orgId: row.org_id,
     url: row.url,
-    types: row.types === null ? null : storedJson<EventType[]>(row.types),
+    types: row.types === null ? null : storedJson<WebhookType[]>(row.types),
     secrets: storedJson<SealedSecret[]>(row.secrets),
     format: row.format,
     disabledReason: row.disabled_reason,

@@ -24,12 +24,14 @@ import type { Tx } from "./object/memory.do.ts";
 import { readCosts } from "./object/costs.do.ts";
 import { foldCharges, readCharges } from "./object/charges.do.ts";
 import * as reads from "./object/reads.do.ts";
+import { readUsageStream } from "./object/usage-stream.do.ts";
 import { readUsage } from "./object/usage.do.ts";
 import { readUsageOfRows } from "./object/usage-rows.do.ts";
 import { budgetsOf } from "./object/budget-status.do.ts";
 import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { ChargesPage, ChargesQuery } from "../../shared/contracts/exports.ts";
+import type { StreamPage, StreamQuery } from "../../shared/contracts/usage-stream.ts";
 import type * as Reports from "../../shared/contracts/reports.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
@@ -137,6 +139,10 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
 
   async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
     return this.deciding().decide((desk) => success(readKeptFailures(desk, asked)));
+  }
+
+  async usageStream(asked: StreamQuery): Promise<Result<StreamPage>> {
+    return this.deciding().decide((desk) => readUsageStream(desk, asked));
   }
 
   async chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>> {

@@ -1,5 +1,6 @@
 import type { Actor, EventRecord } from "../event.ts";
 import type { Result } from "../failure.ts";
+import type { StreamStart } from "./usage-stream.ts";
 
 /** The result of one attempt. `status` is null without a response. */
 export type Attempt = {
@@ -100,4 +101,6 @@ export type DeliveriesCalls = {
     webhookId: string,
     replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>>;
+  /** Sends the usage stream again from a position. Returns `conflict` for a disabled webhook. */
+  restartStream(orgId: string, webhookId: string, from: StreamStart): Promise<Result<null>>;
 };

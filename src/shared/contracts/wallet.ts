@@ -23,6 +23,7 @@ import type { Idempotency } from "../idempotency.ts";
 import type * as own from "./settings.ts";
 import type { Session } from "../session.ts";
 import type { Micros } from "../money.ts";
+import type { StreamPage, StreamQuery } from "./usage-stream.ts";
 import type * as reports from "./reports.ts";
 import type {
   EventPage,
@@ -364,6 +365,8 @@ export type WalletCalls = WalletPaymentCalls & {
     groupBy: reports.UsageGroupBy,
     page?: reports.UsagePage,
   ): Promise<Result<reports.UsageReport>>;
+  /** Returns ledger rows after a position, oldest first, with their requests. */
+  usageStream(asked: StreamQuery): Promise<Result<StreamPage>>;
   /** Returns a page of a day's charges and credits by ledger time. */
   chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>>;
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;

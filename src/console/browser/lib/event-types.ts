@@ -5,3 +5,7 @@ import type { EventType } from "./event-sentence.ts";
 export const EVENT_TYPES = Object.keys(SENTENCES).map(
   (type) => [type as EventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
 );
+
+/** The types that a webhook can select, including the usage stream. */
+export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
+export type WebhookType = (typeof WEBHOOK_TYPES)[number][0];

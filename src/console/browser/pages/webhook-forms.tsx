@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
-import { EVENT_TYPES } from "../lib/event-types.ts";
-import type { EventType } from "../lib/event-sentence.ts";
+import { WEBHOOK_TYPES } from "../lib/event-types.ts";
+import type { WebhookType } from "../lib/event-types.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, exactly, localMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
@@ -55,9 +55,9 @@ function useShape(before: Shape): {
   fields: ComponentChildren;
 } {
   const [url, setUrl] = useState(before.url);
-  const [types, setTypes] = useState<readonly EventType[]>(before.types ?? []);
+  const [types, setTypes] = useState<readonly WebhookType[]>(before.types ?? []);
   const [format, setFormat] = useState(before.format);
-  const choose = (type: EventType, on: boolean): void =>
+  const choose = (type: WebhookType, on: boolean): void =>
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
   return {
     shape: { url: url.trim(), types: types.length === 0 ? null : types, format },
@@ -86,7 +86,7 @@ function useShape(before: Shape): {
           <summary>Only some events{types.length > 0 && `: ${types.length}`}</summary>
           <fieldset class="choices">
             <legend class="small muted">Nothing chosen: every event, also of types to come</legend>
-            {EVENT_TYPES.map(([type, text]) => (
+            {WEBHOOK_TYPES.map(([type, text]) => (
               <label key={type} class="check">
                 <input
                   type="checkbox"

@@ -206,6 +206,21 @@ export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   return failed === null ? missing() : success(refusedOf(failed));
 }
 
+/** Returns the settled requests with these IDs. */
+export function generationsOf(
+  sql: SqlStorage,
+  ids: readonly string[],
+): Map<string, GenerationRecord> {
+  const rows = sql
+    .exec<StoredGeneration>(
+      `SELECT ${COLUMNS} FROM ${WITH_FAILED}
+      WHERE requests.id IN (SELECT value FROM json_each(?)) AND state = 'settled'`,
+      JSON.stringify(ids),
+    )
+    .toArray();
+  return new Map(rows.map((row) => [row.id, generationOf(row)]));
+}
+
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }

@@ -1,0 +1,110 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../shared/http/context.ts";
+import { accepted, readFields } from "../../shared/http/endpoint.ts";
+import type { Answer, View } from "../../shared/http/endpoint.ts";
+import { moment } from "../../shared/http/parse-body.ts";
+import { timestamp } from "../../shared/clock.ts";
+import type { StreamPage, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
+import type { EventRecord } from "../../shared/event.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { deliveriesOf } from "./webhooks.route.ts";
+
+const REPLAY_MAX = 1000;
+/** More than an organization's changes in one millisecond: it has at most 1,000 active keys. */
+const MILLISECOND_MAX = 10_000;
+
+/** The start of a replay: of events, or of the usage stream by time or ledger row. */
+export const replaySchema = z.object({
+  since: z.optional(moment),
+  usage_since: z.optional(moment),
+  after_seq: z.optional(z.int().check(z.minimum(0))),
+});
+
+type Steps = {
+  readonly since: (sinceMs: number, limit: number) => Promise<Result<readonly EventRecord[]>>;
+  readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
+  readonly page: (query: StreamQuery) => Promise<Result<StreamPage>>;
+  readonly restart: (from: StreamStart) => Promise<Result<null>>;
+};
+
+/**
+ * Handles POST /v1/webhooks/{id}/replay. { since } sends logged events again, at most 1,000 per call;
+ * `next_since` continues, null at the end. { after_seq } or { usage_since } restarts the usage stream.
+ */
+export async function replayRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, replaySchema, []);
+  if (!fields.ok) return fields;
+  const { orgId } = c.var.admitted.caller;
+  const { wallet } = objectsOf(c.env);
+  const id = c.req.param("id") ?? "";
+  return startReplay(fields.value, {
+    since: (sinceMs, limit) => readObject(() => wallet(orgId).eventsSince(sinceMs, limit)),
+    queue: (events, replayId) =>
+      deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
+    page: (query) => readObject(() => wallet(orgId).usageStream(query)),
+    restart: (from) => deliveriesOf(c, (object) => object.restartStream(orgId, id, from)),
+  });
+}
+
+/** Starts the replay that a body describes. */
+export async function startReplay(
+  { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
+  steps: Steps,
+): Promise<Answer> {
+  const given = [since, usageSince, afterSeq].filter((one) => one !== undefined);
+  if (given.length !== 1) {
+    return invalid('Send exactly one of "since", "usage_since" and "after_seq".', "since");
+  }
+  if (since !== undefined) {
+    const { queue } = steps;
+    const replayed = await replay({ since: (limit) => steps.since(since, limit), queue });
+    return replayed.ok ? accepted(replayed.value) : replayed;
+  }
+  const from = usageSince === undefined ? { afterSeq: afterSeq ?? 0 } : { sinceMs: usageSince };
+  const page = await steps.page({ from, limit: 1 });
+  if (!page.ok) return page;
+  const restarted = await steps.restart(page.value.from);
+  return restarted.ok
+    ? accepted({ queued: 0, next_since: null, after_seq: page.value.from.seq })
+    : restarted;
+}
+
+/**
+ * Queues a page of the log and returns the next start, always later. A millisecond with more events than a
+ * page, for example a member with a thousand keys, is queued whole.
+ */
+export async function replay(steps: {
+  readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
+  readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
+}): Promise<Result<View>> {
+  const replayId = crypto.randomUUID();
+  let events = await steps.since(REPLAY_MAX + 1);
+  if (!events.ok) return events;
+  const [first] = events.value;
+  let count = Math.min(events.value.length, REPLAY_MAX);
+  const isOf = ({ createdAt }: EventRecord): boolean => createdAt === first?.createdAt;
+  if (events.value.length > count && events.value.every(isOf)) {
+    events = await steps.since(MILLISECOND_MAX + 1);
+    if (!events.ok) return events;
+    count = events.value.filter(isOf).length;
+  }
+  let sent = 0;
+  // at least once: the queue knows whether the webhook exists
+  for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
+    // oxlint-disable-next-line no-await-in-loop -- a call has a size
+    const queued = await steps.queue(
+      events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
+      replayId,
+    );
+    if (!queued.ok) return queued;
+    sent += queued.value;
+  }
+  const rest = events.value[count];
+  return success({
+    queued: sent,
+    next_since: rest === undefined ? null : timestamp(rest.createdAt),
+  });
+}

@@ -1,0 +1,100 @@
+import { derivedEventId } from "../../../shared/event.ts";
+import { micros } from "../../../shared/money.ts";
+import { success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import type {
+  StreamCursor,
+  StreamedRow,
+  StreamPage,
+  StreamQuery,
+  StreamStart,
+} from "../../../shared/contracts/usage-stream.ts";
+import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
+import type { Tx } from "./memory.do.ts";
+import { generationsOf, readLedger, readNewestLedger } from "./reads.do.ts";
+
+/** Ledger rows read for one page, about 5 ms. Expired holds are among them and aren't streamed. */
+const ROWS_MAX = 500;
+const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
+
+/** Returns ledger rows after a position with their requests. Writes nothing. */
+export function readUsageStream(desk: Tx, { from, limit }: StreamQuery): Result<StreamPage> {
+  const start = startOf(desk, from);
+  const read = readLedger(desk, start.seq, ROWS_MAX);
+  if (!read.ok) return read;
+  const rows: StreamedRow[] = [];
+  let at = start;
+  for (const row of read.value.rows) {
+    if (rows.length >= limit) break;
+    rows.push(...streamed(desk, row, at));
+    at = { madeAt: start.madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
+  }
+  const ids = rows.flatMap(({ kind, id }) => (kind === "usage" ? [id] : []));
+  const requests = generationsOf(desk.sql, ids);
+  return success({
+    from: start,
+    rows: rows.map((row) => Object.assign(row, { request: requests.get(row.id) ?? null })),
+    next: at,
+  });
+}
+
+/** Returns the position of a start: in this wallet's ledger, with the balance there. */
+function startOf(desk: Tx, start: StreamStart): StreamCursor {
+  const { madeAt } = desk.memory.row;
+  if ("seq" in start && start.madeAt === madeAt) return start;
+  const after = "afterSeq" in start ? start.afterSeq : 0; // the rows of a rebuilt wallet are new
+  const seq = "sinceMs" in start ? seqBefore(desk, start.sinceMs) : after;
+  const newest = readNewestLedger(desk, seq + 1, 1);
+  const [row = FROM_ZERO] = newest.ok ? newest.value : [];
+  return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
+}
+
+/** Returns the last ledger row before a time. Rows are read from the newest mark before it. */
+function seqBefore(desk: Tx, sinceMs: number): number {
+  const [mark] = desk.sql
+    .exec<{ seq: number }>(
+      "SELECT seq FROM checkpoints WHERE clock < ? ORDER BY seq DESC LIMIT 1",
+      sinceMs,
+    )
+    .toArray();
+  let seq = mark?.seq ?? 0;
+  for (;;) {
+    const read = readLedger(desk, seq, ROWS_MAX);
+    const rows = read.ok ? read.value.rows : [];
+    const later = rows.findIndex(({ createdAt }) => createdAt >= sinceMs);
+    seq = (later === -1 ? rows.at(-1) : rows[later - 1])?.seq ?? seq;
+    if (later !== -1 || rows.length < ROWS_MAX) return seq;
+  }
+}
+
+/** Returns the events of a ledger row, and of the deleted rows before it. */
+function streamed({ memory }: Tx, row: LedgerRow, before: StreamCursor): StreamedRow[] {
+  const { orgId } = memory.row;
+  const { madeAt, seq: last, balanceMicro: balance } = before;
+  const { seq, kind, amountMicro, balanceMicro, createdAt, generationId, reference } = row;
+  const isRolledUp = kind === "rollup";
+  const events: StreamedRow[] = [];
+  const gap = { firstSeq: last + 1, seq: isRolledUp ? seq : seq - 1 };
+  if (gap.seq > last) {
+    const after = micros(isRolledUp ? balanceMicro : balanceMicro - amountMicro);
+    const missing = micros(after - balance);
+    const id = derivedEventId("usage.rollup", orgId, madeAt, gap.firstSeq, gap.seq, missing);
+    const money = { amountMicro: missing, balanceMicro: after };
+    events.push({ id, kind: "rollup", ...gap, ...money, createdAt, reference: null });
+  }
+  if (isRolledUp || kind === "expire" || kind === "shortfall") return events;
+  const id = kind === "usage" ? generationId : null;
+  return [
+    ...events,
+    {
+      id: id ?? derivedEventId("usage.credit", orgId, reference),
+      kind,
+      firstSeq: seq,
+      seq,
+      amountMicro,
+      balanceMicro,
+      createdAt,
+      reference,
+    },
+  ];
+}

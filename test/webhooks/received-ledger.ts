@@ -1,0 +1,48 @@
+/** A batch as receivers get it. */
+export type UsageMessage = {
+  readonly id: string;
+  readonly data: { readonly events: readonly UsageEvent[] };
+};
+type UsageEvent = {
+  readonly id: string;
+  readonly kind: "usage" | "credit" | "rollup";
+  readonly first_seq: number;
+  readonly seq: number;
+  readonly amount_micro: number;
+};
+
+/** A receiver's copy of the ledger, as docs/webhooks.md says how to keep one: by event ID, in any order. */
+export class ReceivedLedger {
+  readonly #events = new Map<string, UsageEvent>();
+
+  add({ data }: UsageMessage): void {
+    for (const event of data.events) this.#events.set(event.id, event);
+  }
+
+  /** Amounts by ledger row. Rows that a rollup replaces are left out. */
+  rows(): Map<number, number> {
+    return new Map(this.#kept().map(({ seq, amount_micro: amount }) => [seq, amount]));
+  }
+
+  ids(): string[] {
+    return this.#kept().map(({ id }) => id);
+  }
+
+  /** Sum of the events of some kinds, by default of all. */
+  sum(...kinds: readonly UsageEvent["kind"][]): number {
+    return this.#kept()
+      .filter(({ kind }) => kinds.length === 0 || kinds.includes(kind))
+      .reduce((sum, { amount_micro: amount }) => sum + amount, 0);
+  }
+
+  #kept(): UsageEvent[] {
+    const all = [...this.#events.values()];
+    const rollups = all.filter(({ kind }) => kind === "rollup");
+    const isReplaced = (one: UsageEvent): boolean =>
+      rollups.some(
+        (by) =>
+          by !== one && by.first_seq <= one.first_seq && one.seq <= by.seq && by.id !== one.id,
+      );
+    return all.filter((one) => !isReplaced(one)).toSorted((a, b) => a.seq - b.seq);
+  }
+}

@@ -1,0 +1,285 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import * as fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { Webhook } from "standardwebhooks";
+import type { Micros } from "../../src/shared/money.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
+import { nextDue } from "../../src/events/webhooks/delivery-rows.do.ts";
+import { selectReceivers } from "../../src/events/webhooks/receiver-rows.do.ts";
+import { admin, errorOf, openAccount } from "../contract/client.ts";
+import { effort } from "../effort.ts";
+import { credit, GENERATION, holdOf, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { account, alarm, ask, deliveriesOf, LONG, made, object } from "./receivers.ts";
+import { receivers, to, useReceivers } from "./receivers.ts";
+import { ReceivedLedger } from "./received-ledger.ts";
+import type { UsageMessage } from "./received-ledger.ts";
+
+useReceivers();
+
+const types = ["usage.settled"];
+const HOST = "usage.turnpike.dev";
+
+async function charge(stub: Stub, amount: number, more: object = {}): Promise<string> {
+  const request = holdOf(amount);
+  valueOf(await stub.hold(request));
+  const generation = { ...GENERATION, ...more };
+  valueOf(await stub.settle({ id: request.id, cost: amount as Micros, generation }));
+  return request.id;
+}
+
+/** Sends everything that is due at this time. */
+async function deliver(atMs: number): Promise<void> {
+  setClock(atMs);
+  await alarm();
+  await vi.waitFor(async () => {
+    const due = await runInDurableObject(object(), (_, { storage }) =>
+      selectReceivers(storage.sql)
+        .filter(({ webhook, ending }) => webhook.disabledReason === null && ending === null)
+        .map((one) => nextDue(storage.sql, one) ?? Infinity),
+    );
+    expect(Math.min(...due)).toBeGreaterThan(atMs);
+  }, LONG);
+}
+
+async function ledgerOf(stub: Stub): Promise<Map<number, number>> {
+  const { rows } = valueOf(await stub.ledger(0, 10_000));
+  const streamed = rows.filter(({ kind }) => kind === "usage" || kind === "credit");
+  return new Map(streamed.map(({ seq, amountMicro }) => [seq, amountMicro]));
+}
+
+type Fate = "accept" | "accept, but answer 500" | "refuse" | "break" | "process later";
+type Step =
+  | { readonly kind: "charge" | "credit"; readonly amount: number }
+  | { readonly kind: "wait"; readonly ms: number }
+  | { readonly kind: "replay"; readonly part: number }
+  | { readonly kind: "evict" };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: amountOf("charge") },
+  { weight: 1, arbitrary: amountOf("credit") },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("wait" as const),
+      ms: fc.constantFrom(MINUTE_MS, 20 * MINUTE_MS, DAY_MS),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("replay" as const),
+      part: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("evict" as const) }) },
+);
+const fate = fc.constantFrom<Fate>(
+  "accept",
+  "accept",
+  "accept, but answer 500",
+  "refuse",
+  "break",
+  "process later",
+);
+
+function amountOf<K extends "charge" | "credit">(kind: K) {
+  return fc.record({ kind: fc.constant(kind), amount: fc.integer({ min: 1, max: 900 }) });
+}
+
+describe("a receiver of usage.settled", () => {
+  it("ends with exactly the ledger after drops, repeats, reordering and stalls", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 30 }),
+        fc.infiniteStream(fate),
+        async (steps, fates) => {
+          const start = Date.now();
+          setClock(start);
+          const opened = await openAccount({ credits: 0 });
+          Object.assign(account, opened);
+          const stub = stubOf(account.orgId);
+          const books = new ReceivedLedger();
+          const postponed: UsageMessage[] = [];
+          let isSettling = true;
+          receivers[HOST] = ({ body }) => {
+            const message = JSON.parse(body) as UsageMessage;
+            const next = isSettling ? fates.next().value : "accept";
+            if (next === "refuse") return new Response("", { status: 503 });
+            if (next === "break") throw new Error("connection reset");
+            if (next === "process later") postponed.unshift(message);
+            else books.add(message);
+            return new Response("", { status: next === "accept, but answer 500" ? 500 : 200 });
+          };
+          await credit(stub, 1_000_000);
+          const hook = await made(HOST, { types });
+          await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+          let at = start;
+          for (const one of steps) {
+            /* oxlint-disable no-await-in-loop -- one after the other */
+            if ("amount" in one) {
+              await (one.kind === "charge" ? charge : credit)(stub, one.amount);
+            } else if (one.kind === "wait") await deliver((at += one.ms));
+            else if (one.kind === "evict") {
+              await object().health(); // only a running object can be evicted
+              await evictDurableObject(object());
+            } else {
+              const afterSeq = Math.floor(one.part * (await ledgerOf(stub)).size);
+              await ask("POST", `/${hook.id}/replay`, { after_seq: afterSeq });
+            }
+          }
+          isSettling = false;
+          for (let n = 0; n < 3; n++) await deliver((at += HOUR_MS));
+          /* oxlint-enable no-await-in-loop */
+          for (const message of postponed) books.add(message);
+          expect(books.rows()).toEqual(await ledgerOf(stub));
+          const ids = new Set(books.ids());
+          expect(ids.size).toBe(books.rows().size);
+          await ask("DELETE", `/${hook.id}`);
+        },
+      ),
+      { numRuns: effort(6, 60), endOnFailure: true },
+    );
+  });
+
+  it("gets signed batches whose requests have the tokens, tags and end user", async () => {
+    receivers[HOST] = () => new Response("ok");
+    const hook = await made(HOST, { types });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000, "first");
+    const id = await charge(stub, 7, { tags: { team: "search" } });
+    await deliver(Date.now() + HOUR_MS);
+    const [sent] = to(HOST);
+    const headers = Object.fromEntries(sent?.headers ?? []);
+    const message = JSON.parse(sent?.body ?? "") as UsageMessage;
+    expect(message).toMatchObject({ id: headers["webhook-id"], type: "usage.settled" });
+    expect(() => new Webhook(hook.secret).verify(sent?.body ?? "", headers)).not.toThrow("match");
+    expect(message.data).toMatchObject({
+      first_seq: 1,
+      last_seq: 2,
+      events: [
+        { kind: "credit", amount_micro: 1000, reference: "first", request: null },
+        {
+          id,
+          kind: "usage",
+          seq: 2,
+          amount_micro: -7,
+          balance_micro: 993,
+          request: {
+            model: "sandbox/echo",
+            prompt_tokens: 4,
+            completion_tokens: 5,
+            cost_micro: 7,
+            quota_micro: 0,
+            tags: { team: "search" },
+          },
+        },
+      ],
+    });
+    const [delivery] = await deliveriesOf(hook.id);
+    expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
+  });
+
+  it("starts with the rows after its creation, and with earlier ones after a replay", async () => {
+    receivers[HOST] = () => new Response("ok");
+    const stub = stubOf(account.orgId);
+    const start = Date.now();
+    setClock(start);
+    await credit(stub, 1000);
+    setClock(start + HOUR_MS);
+    const hook = await made(HOST, { types });
+    await charge(stub, 1);
+    await deliver(start + 2 * HOUR_MS);
+    const seqs = (): number[] =>
+      to(HOST).flatMap(({ body }) =>
+        (JSON.parse(body) as UsageMessage).data.events.map(({ seq }) => seq),
+      );
+    expect(seqs()).toEqual([2]);
+    const since = new Date(start - 1).toISOString();
+    const restarted = await ask("POST", `/${hook.id}/replay`, { usage_since: since });
+    expect(await restarted.json()).toEqual({ queued: 0, next_since: null, after_seq: 0 });
+    await deliver(start + 3 * HOUR_MS);
+    expect(seqs()).toEqual([2, 1, 2]);
+    const path = `/orgs/${account.orgId}/webhooks/${hook.id}/replay`;
+    expect(await (await admin("POST", path, { after_seq: 1 })).json()).toMatchObject({
+      after_seq: 1,
+    });
+    await deliver(start + 4 * HOUR_MS);
+    expect(seqs()).toEqual([2, 1, 2, 2]);
+  });
+
+  it("keeps one waiting message while it stalls, and delays no other webhook", async () => {
+    let isStalled = true;
+    receivers[HOST] = () => new Response("ok");
+    receivers["stalled.turnpike.dev"] = () => new Response("", { status: isStalled ? 503 : 200 });
+    const stub = stubOf(account.orgId);
+    const start = Date.now();
+    setClock(start);
+    const good = await made(HOST, { types });
+    const stalled = await made("stalled.turnpike.dev", { types });
+    await credit(stub, 10_000);
+    let at = start;
+    for (let hour = 0; hour < 24; hour++) {
+      /* oxlint-disable no-await-in-loop -- time passes */
+      await charge(stub, 1);
+      await deliver((at += HOUR_MS));
+      expect(to(HOST).length).toBe(hour + 1);
+      /* oxlint-enable no-await-in-loop */
+    }
+    const waiting = await deliveriesOf(stalled.id);
+    expect(waiting.filter(({ state }) => state === "pending")).toHaveLength(1);
+    expect(waiting).toHaveLength(1);
+    isStalled = false;
+    await deliver((at += HOUR_MS));
+    const books = new ReceivedLedger();
+    const last = to("stalled.turnpike.dev").at(-1);
+    books.add(JSON.parse(last?.body ?? "") as UsageMessage);
+    expect(books.rows()).toEqual(await ledgerOf(stub));
+    expect((await deliveriesOf(good.id)).every(({ state }) => state === "delivered")).toBe(true);
+  });
+
+  it("continues where it stopped after the webhook was off", async () => {
+    receivers[HOST] = () => new Response("ok");
+    const stub = stubOf(account.orgId);
+    const hook = await made(HOST, { types });
+    await credit(stub, 1000);
+    await deliver(Date.now() + HOUR_MS);
+    await ask("PATCH", `/${hook.id}`, { enabled: false });
+    await charge(stub, 1);
+    await deliver(Date.now() + 2 * HOUR_MS);
+    expect(to(HOST)).toHaveLength(1);
+    const refused = await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+    expect(await errorOf(refused, 409)).toMatchObject({ code: "webhook_disabled" });
+    await ask("PATCH", `/${hook.id}`, { enabled: true });
+    await deliver(Date.now() + 3 * HOUR_MS);
+    const books = new ReceivedLedger();
+    for (const { body } of to(HOST)) books.add(JSON.parse(body) as UsageMessage);
+    expect(books.rows()).toEqual(await ledgerOf(stub));
+  });
+});
+
+describe("usage.settled", () => {
+  it("isn't among the types of a webhook without types", async () => {
+    receivers[HOST] = () => new Response("ok");
+    const hook = await made(HOST);
+    await charge(stubOf(account.orgId), 0);
+    await deliver(Date.now() + HOUR_MS);
+    expect((await deliveriesOf(hook.id)).map(({ type }) => type)).not.toContain("usage.settled");
+    const refused = await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+    expect(await errorOf(refused, 400)).toMatchObject({ param: "types" });
+  });
+
+  it("rejects the format slack, and a replay with two starts or none", async () => {
+    const body = { url: `https://${HOST}/hook`, types, format: "slack" };
+    expect(await errorOf(await ask("POST", "", body), 400)).toMatchObject({ param: "types" });
+    const hook = await made(HOST, { types });
+    const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
+    expect(await errorOf(changed, 400)).toMatchObject({ param: "types" });
+    for (const start of [{}, { after_seq: 0, usage_since: "2026-01-01" }]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const refused = await ask("POST", `/${hook.id}/replay`, start);
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await errorOf(refused, 400)).toMatchObject({ param: "since" });
+    }
+  });
+});
