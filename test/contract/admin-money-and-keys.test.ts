@@ -133,6 +133,14 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect(pages).toEqual(rows.toReversed());
   });
 
+  it("returns only the newest row, also after a publish", async () => {
+    await addCredits(account.orgId, 1);
+    await addCredits(account.orgId, 2);
+    await env.WALLET.getByName(account.orgId).poke();
+    const { rows } = await ledger("?order=desc&limit=1");
+    expect(rows).toMatchObject([{ seq: 2, amount_micro: 2 }]);
+  });
+
   it.each([
     "order=up",
     "before_seq=0",

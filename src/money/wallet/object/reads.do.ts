@@ -51,7 +51,7 @@ export function readNewestLedger(
   const rows: LedgerRow[] = [];
   let before = Math.min(beforeSeq, desk.memory.books.seq + 1);
   while (rows.length < limit && before > 1) {
-    const from = markBefore(desk.sql, before - limit);
+    const from = markBefore(desk.sql, before - Math.max(limit, 2)); // before row before - 1
     const to = nextMark(desk.sql, before - 1);
     const part = ledgerRows(desk.sql, { from, to, upTo: before - 1, limit: before - from });
     rows.push(...part.toReversed());
