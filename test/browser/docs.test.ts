@@ -140,7 +140,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps the header on a phone, lists every page in its menu, and reaches the text in three stops", async () => {
+  it("keeps its header on a phone, with a menu of all pages, and reaches text in three stops", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");

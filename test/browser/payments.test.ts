@@ -57,7 +57,7 @@ async function ask(page: Page): Promise<void> {
   await press(page, "Run");
 }
 
-it("sells $10 in two clicks, keeps a card after a decline, and tops up until the card is lost", async () => {
+it("sells $10 in two clicks, saves a card, and tops up until the card is lost", async () => {
   const ann = await newcomer("Ann");
   await goTo(ann, "Credits");
   await expectAccessible(ann);

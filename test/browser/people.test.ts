@@ -62,7 +62,7 @@ async function invite(page: Page, email: string): Promise<string> {
   return link;
 }
 
-it("signs up, creates a key, invites, changes and removes members, logs in to the other region, and erases", async () => {
+it("covers sign-up, keys, members, the other region's login and erasure of a person", async () => {
   const ann = await started.open("/console/");
   await expectReadable(ann);
   await signUp(ann, "Ann");

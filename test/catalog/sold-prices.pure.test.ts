@@ -131,7 +131,7 @@ describe("sold prices", () => {
     }
   });
 
-  it("follow the list price on a global host in a relaxed EU, but a provider's own price there", () => {
+  it("follow the list price on a global host in a relaxed EU, or a provider's own", () => {
     const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
     expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);

@@ -57,7 +57,7 @@ const found = async (q: string): Promise<readonly string[]> => {
 };
 
 describe("GET /admin/v1/orgs?q", () => {
-  it("finds by part of a name, slug or member's address, by ID, and by key ID or prefix", async () => {
+  it("finds by part of name, slug or address, by ID, and by key ID or prefix", async () => {
     const body = newOrganization({ name: "Zebra % Works", owner_email: "quagga@example.com" });
     const made = await (
       await admin("POST", "/orgs", body)

@@ -132,7 +132,7 @@ const ENDPOINTS = OPERATOR_ENDPOINTS.map(({ method, path }) => `${method} ${path
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
-  "%s accepts the slug like the ID, and returns 404 for an unknown slug",
+  "accepts the slug like the ID at %s, and returns 404 for an unknown slug",
   async (endpoint) => {
     const asked = ASKED[endpoint];
     if (asked === undefined) throw new Error(`nothing is asked of ${endpoint}`);

@@ -113,7 +113,7 @@ describe("POST /v1/completions with several prompts", () => {
     ["the request's fault", 400, 400, true],
     ["the provider's fault", 500, 502, false],
   ])(
-    "charges according to the cause if one prompt fails by %s",
+    "charges the failure of one prompt according to its cause: %s",
     async (_, upstream, status, isCharged) => {
       const { bindings } = mockUpstream(({ body }) =>
         JSON.stringify(body).includes("words")

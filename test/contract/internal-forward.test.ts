@@ -9,14 +9,14 @@ beforeAll(async () => {
 
 const CALL = { method: "POST", path: "/v1/users", query: "", headers: {}, body: "e30=" };
 
-describe("a forwarded request that is invalid", () => {
+describe("an invalid forwarded request", () => {
   it.each<[string, object]>([
     ["an invalid header name", { headers: { "a b": "application/json" } }],
     ["an invalid header value", { headers: { "content-type": "a\r\nb: c" } }],
     ["a body that is not base64", { body: "%%%" }],
     ["a body with GET", { method: "GET" }],
     ["a path on another host", { path: "//[", query: "" }],
-  ])("is rejected as final, not as a 500: %s", async (_, change) => {
+  ])("returns a final rejection instead of a 500: %s", async (_, change) => {
     const message = { ...CALL, ...change, caller_key_hash: account.hash };
     expect(await sayAsPeer("forward", message)).toEqual({
       status: 200,

@@ -188,7 +188,7 @@ describe("an invalid POST /internal/v1/outcomes", () => {
     ["no items", {}],
     ["items that are not a list", { items: {} }],
     ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
-  ])("is rejected with 400: %s", async (_name, message) => {
+  ])("returns 400: %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("outcomes", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });

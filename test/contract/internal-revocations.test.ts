@@ -83,7 +83,7 @@ describe("an invalid POST /internal/v1/revocations", () => {
   it.each([
     ["no items", {}],
     ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
-  ])("is rejected with 400: %s", async (_name, message) => {
+  ])("returns 400: %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("revocations", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });

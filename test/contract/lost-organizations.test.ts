@@ -51,7 +51,7 @@ it("lists a lost organization, which can be created again with its ID and balanc
   expect((await chat(made.key.key)).status).toBe(200);
 });
 
-it("rejects the ID of an organization that isn't lost, and keeps the wallet if the slug is taken", async () => {
+it("rejects the ID of an organization that isn't lost, and changes nothing for a taken slug", async () => {
   for (const restore_id of [account.orgId, crypto.randomUUID()]) {
     const error = await errorOf(await restore({ restore_id }), 409);
     expect(error.param).toBe("restore_id");

@@ -33,7 +33,7 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
 const ofRequests = (): readonly Line[] =>
   lines.filter(({ event }) => event === "request" || event === "requests_refused");
 
-it("logs twenty 401s and 404s of a second in two lines: the first, and the number of others", async () => {
+it("logs twenty 401s and 404s of a second in two lines, with their number", async () => {
   const { key } = await openAccount();
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const forged = await storm(() => send("/v1/models", { key: "x".repeat(50), bindings }));

@@ -72,7 +72,7 @@ describe("a stream to Codex", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("is not started for %o, which gets an error status", async (fields, status) => {
+  ])("gives way to an error status for %o", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });

@@ -226,7 +226,7 @@ describe("a session wider than its key", () => {
     ["origins", ["*"], "origins[0]"],
     ["origins", []],
     ["scope", "global"],
-  ])("is rejected with 400 and its param: %s: %j", async (name, value, param = name) => {
+  ])("returns 400 with the param: %s: %j", async (name, value, param = name) => {
     const key = await createKey(account.key, {
       budget_dollars: 1,
       end_user: "ann",

@@ -82,7 +82,7 @@ it.each([
   "A region away",
   "A leaked operator's token",
   "A leaked KEY_SECRET",
-])("has a runbook for %s", (title) => {
+])("includes a runbook for %s", (title) => {
   const runbooks = readPage("docs/runbooks.md");
   const section = runbooks.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
   const parts = ["**Symptoms**", "\n1. ", "**Resolved when**"];

@@ -184,7 +184,7 @@ describe("a paid request", () => {
 
 describe("a body of another protocol", () => {
   it(
-    `rejects a Messages body with 400, or makes it a chat at the same price, in ${runsOf("Messages bodies")} inputs`,
+    `rejects a Messages body with 400 or prices it like a chat, in ${runsOf("Messages bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
@@ -193,7 +193,7 @@ describe("a body of another protocol", () => {
   );
 
   it(
-    `rejects a Responses body with 400, or makes it a chat at the same price, in ${runsOf("Responses bodies")} inputs`,
+    `rejects a Responses body with 400 or prices it like a chat, in ${runsOf("Responses bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);

@@ -181,7 +181,7 @@ function sameEvents(one: Input): Met {
 
 describe("an upstream's stream", () => {
   it(
-    `gives the same events or an error, split anywhere with noise and broken payloads, in ${runsOf("upstream streams")} inputs`,
+    `gives the same events or an error, however it is split or damaged, in ${runsOf("upstream streams")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: textOf, check: sameEvents };

@@ -172,7 +172,7 @@ function parsedBy(door: EndpointAdapter, body: object): ParsedRequest | null {
 }
 
 describe.each(DOOR_BODIES)("the prompt sent for a body of $door.name", ({ door, bodies, kind }) => {
-  it("stays within the bound, a token a byte, and the estimate, a token per four, on every protocol", async () => {
+  it("stays within the bound (a token per byte) and the estimate (one per four) in every format", async () => {
     const sent = new Map<string, number>();
     const network = taken();
     const wires = WIRES.filter((wire) => wire.kind === kind);

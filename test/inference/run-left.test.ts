@@ -75,7 +75,7 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("closes the upstream at once if its end is far, otherwise within the drain, and charges what arrived", async () => {
+it("closes the upstream at once or within the drain, and charges the output until then", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);

@@ -29,7 +29,7 @@ function worstMinute(times: readonly number[]): number {
   );
 }
 
-it("never exceeds the limit in any 60 s, whatever the steps and restarts, and admits all it can", () => {
+it("never exceeds the limit in any 60 s, across restarts, and admits all it can", () => {
   const step = fc.record({
     afterMs: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(61_000)),
     burst: fc.integer({ min: 1, max: 15 }),
@@ -127,7 +127,7 @@ it("restores a full ring of any rotation in order, also with equal times", () =>
   );
 });
 
-it("stays at the last admission while the clock lags, and keeps nothing in the future after a clamp", () => {
+it("stays at the last admission while the clock lags, and keeps no future times after a clamp", () => {
   const stored = new Stored();
   for (let i = 0; i < 3; i++) stored.request(3, 100_000);
   expect(stored.window.lagMs(70_000)).toBe(30_000);

@@ -126,7 +126,7 @@ it.each([
   [`change ${ORG} tag_1 --weight none`, "PATCH", "/tag_1", { weight: null }],
   [`remove ${ORG} tag_1`, "DELETE", "/tag_1", null],
   [`paint ${ORG} tag_1`, "POST", "/tag_1/paint", null],
-])("has a command for each documented operation: tags %s", async (words, method, at, body) => {
+])("contains a command for each documented operation: tags %s", async (words, method, at, body) => {
   const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
   const asked: unknown[] = [];
   const server = createServer((request, response) => {

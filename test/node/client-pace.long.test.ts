@@ -63,7 +63,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
-it("charges a client that disconnects at any byte of a stream in small pieces like a complete one", async () => {
+it("charges a client that disconnects at any byte of small pieces like a complete one", async () => {
   // So few that they end soon on a busy machine too: only a near end is drained.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 16, stream: true };
   const cuts = { atOnce: 24, every: 1 };

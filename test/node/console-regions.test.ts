@@ -19,7 +19,7 @@ function page(region: TestRegion, path: string, body?: object, cookie = ""): Pro
   });
 }
 
-it("logs a global key in at home only, shows its remote spend, and ends after a remote revocation", async () => {
+it("logs a global key in at home only, shows remote spend, and ends after a remote revocation", async () => {
   const owner = await Account.open(() => regions.eu, { keyScope: "global" });
   const away = await page(regions.us, "/login", { key: owner.key });
   expect(away.status).toBe(400);

@@ -62,7 +62,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 }
 
 it.each([false, true])(
-  "calls two objects here, two at home and a key object once in 15 s, no D1 (stream %s)",
+  "calls two objects here, two at home, a key object every 15 s, and no D1 (stream %s)",
   async (stream) => {
     const { key } = await openFar(regions);
     const { us, eu, tookMs } = await costOf(key, stream);
@@ -94,7 +94,7 @@ async function countsAtHome(key: string): Promise<Counts> {
   return countsOf(regions.us);
 }
 
-it("costs no more calls for a key with budget and token limit, and at most one more row", async () => {
+it("costs no call and at most one row more for a key with budget and token limit", async () => {
   const { key } = await Account.open(() => regions.us);
   const terms = { budget_dollars: 1, budget_period: "day", tpm_limit: 100_000 };
   const made = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });

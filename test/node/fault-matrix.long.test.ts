@@ -99,7 +99,7 @@ describe.each(FAULTS)("%s", (fault) => {
     },
   );
 
-  it(`DELETE key x ${fault}: ${CALLS["DELETE key"][fault]}; dead at home at once, never admitted by the peer, dead in the end`, async () => {
+  it(`DELETE key x ${fault}: ${CALLS["DELETE key"][fault]}, rejected at home at once and at the peer in the end`, async () => {
     expect(under["DELETE key"]).toBe(CALLS["DELETE key"][fault]);
     expect(under.home).toBe(401);
     expect([401, 503]).toContain(under.peer);

@@ -107,7 +107,7 @@ it.each([
   expect(code).toBe(1);
 });
 
-it("names the variable to set without a key, and lists known providers and models for an unknown one", async () => {
+it("names the variable of a missing key, and lists known providers and models", async () => {
   expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
     code: 1,
     said: "error: openai needs OPENAI_API_KEY in the environment, as the region has it.\n",

@@ -105,7 +105,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("delivers the US outbox to the EU once in effect, over a line that loses 30 %, doubles 20 % and reorders", async () => {
+it("delivers the US outbox to the EU once over a link that loses 30 %, doubles 20 % and reorders", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),

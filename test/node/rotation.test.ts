@@ -26,7 +26,7 @@ const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =
   Promise.all(keys.map((one) => chat(region, one)));
 
 describe("a retired secret of a global key", () => {
-  it("gets 401 at home and 503 at the peer while the link is cut, then 401 after the notice", async () => {
+  it("gets 401 at home and 503 at the peer until the link is back, then 401", async () => {
     const keys = await keysInUse(world.regions, world.owner, 3);
     await cut();
     const fresh = await Promise.all(
@@ -45,7 +45,7 @@ describe("a retired secret of a global key", () => {
     expect(await chats(world.regions.eu, fresh)).toEqual([200, 200, 200]);
   });
 
-  it("stays rejected after a lost notice: home returns 401 for the peer, for paid calls, reads and writes", async () => {
+  it("gets home's 401 at the peer after a lost notice, for paid calls, reads and writes", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     await world.regions.toUs.set("refuse");

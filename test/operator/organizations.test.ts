@@ -98,7 +98,7 @@ it("gives a slug to one of several concurrent organizations, and leaves no other
   expect([...wallets.values()].filter((wallet) => wallet.epoch !== null)).toHaveLength(1);
 });
 
-it("writes nothing without a wallet, keeps the wallet while the database is down, and returns 503 to both", async () => {
+it("writes nothing without a wallet, keeps the wallet without the database, and returns 503 to both", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const down = vi.spyOn(FakeWallet.prototype, "create").mockImplementation(() => {
     throw Object.assign(new Error("lost"), { remote: true });

@@ -225,7 +225,7 @@ describe("a hostile company identity provider", () => {
 });
 
 describe("a required company login", () => {
-  it("starts with an owner who used it, limits people but not keys, and can be lifted by an operator", async () => {
+  it("starts with an owner who used it, limits people but not keys, and operators can lift it", async () => {
     const ann = await company();
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
     const { key: machine } = await key.json<{ key: string }>();

@@ -98,7 +98,7 @@ const CASES = WIRES.flatMap(([name, build, models]) =>
 );
 
 it.each(CASES)(
-  "%s, %s: sends or reports each requested field, never neither or both",
+  "sends or reports each requested field, never neither or both: %s, %s",
   async (_, model, build) => {
     for (const [field, value, beside = {}] of FIELDS) {
       // oxlint-disable-next-line no-await-in-loop -- one field after the other

@@ -153,7 +153,7 @@ function mayBeSent(profile: Profile): ReadonlySet<string> {
 }
 
 it.each([...PROFILES])(
-  "%s: converts or rejects any accepted request, and sends nothing else",
+  "converts or rejects any accepted request, and sends nothing else: %s",
   (name, profile) => {
     const allowed = mayBeSent(profile);
     let converted = 0;

@@ -131,7 +131,7 @@ it.each([
   ["openai", "gpt-5.4", { content: null }],
   ["vllm", "any", { content: null, reasoning_content: "Look it up.", reasoning_details: DETAILS }],
   ["ollama", "any", { content: null, reasoning: "Look it up." }],
-])("%s %s receives earlier reasoning as %j", (profile, model, want) => {
+])("sends %s %s earlier reasoning as %j", (profile, model, want) => {
   const message = sent(profile, { messages: FOREIGN }, model).messages[1] ?? {};
   const { tool_calls: _calls, ...rest } = message;
   expect(rest).toEqual({ role: "assistant", content: "", ...want });

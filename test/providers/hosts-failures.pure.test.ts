@@ -33,7 +33,7 @@ const callFor = (name: string) => {
 };
 
 it.each(HOST_FAILURES)(
-  "$profile: maps $status $body",
+  "maps the failure of $profile: $status $body",
   async ({ profile, status, headers, body, want }) => {
     const reply = { status, headers: { "content-type": "application/json", ...headers }, body };
     for (const stream of embeds(profile) ? [false] : [false, true]) {
@@ -59,7 +59,7 @@ it("covers every profile with recorded failures", () => {
 });
 
 it.each(HOSTS_WIRE)(
-  "$dialect.profile: reports a first error, a mid-stream error and a cut as errors",
+  "reports a first error, a mid-stream error and a cut as errors: $dialect.profile",
   async (wire) => {
     const provider = providerOf(wire.dialect.profile);
     const first = await eventsOf(provider, {}, wire.errorFirst);
@@ -84,7 +84,7 @@ it.each([
     "overloaded",
   ],
   ["xai", { code: "The service is unavailable", error: CANARY_TEXT }, "retry"],
-])("%s: reports a 200 with the error %j", async (name, body, kind) => {
+])("reports for %s a 200 with the error %j", async (name, body, kind) => {
   const provider = providerOf(name);
   const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   const streamed: WireReply = {

@@ -193,6 +193,6 @@ it.each([
       max_tokens: 256,
     },
   ],
-])("%s: sends exactly the supported fields", (profile, model, want) => {
+])("sends %s exactly the supported fields", (profile, model, want) => {
   expect(sent(profile, model, FULL, true)).toEqual({ model, ...want });
 });

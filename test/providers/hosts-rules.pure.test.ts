@@ -119,13 +119,16 @@ it.each([
   ["ollama", "llama3.3", ["none", "low", "low", "medium", "high", "high", "high"]],
   ["generic", "any", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
   ["openai", "gpt-6.1-sol", ["none", "low", "low", "medium", "high", "xhigh", "max"]],
-])("%s %s: maps none, minimal, low, medium, high, xhigh and max to %j", (profile, model, want) => {
-  const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-  const said = efforts.map(
-    (reasoning_effort) => sent(profile, model, { reasoning_effort })["reasoning_effort"],
-  );
-  expect(said).toEqual([...(want as unknown[])]);
-});
+])(
+  "maps for %s %s none, minimal, low, medium, high, xhigh and max to %j",
+  (profile, model, want) => {
+    const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+    const said = efforts.map(
+      (reasoning_effort) => sent(profile, model, { reasoning_effort })["reasoning_effort"],
+    );
+    expect(said).toEqual([...(want as unknown[])]);
+  },
+);
 
 it("disables default thinking in each provider's own way", () => {
   const none = { reasoning_effort: "none" };

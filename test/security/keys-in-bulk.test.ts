@@ -35,7 +35,7 @@ async function listed(query = ""): Promise<Listed> {
   return response.json<Listed>();
 }
 
-it(`lists every active key and the newest 100 revoked, and the rest of ${REVOKED} in pages of 100`, async () => {
+it(`lists every active key and the newest 100 of ${REVOKED} revoked, and the rest in pages`, async () => {
   await fillKeys(account, 500, { createdAt: 1 });
   await fillKeys(account, REVOKED - 4000, { createdAt: 2, revokedAt: 3 });
   await fillKeys(account, 3999, { createdAt: 4, revokedAt: 5 });

@@ -93,7 +93,7 @@ it.each([
   },
 );
 
-it("publishes a busy organization at most every 90 seconds, with as much work as a quiet one every 180", async () => {
+it("publishes a busy organization every 90 seconds at most, a quiet one every 180", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
@@ -107,7 +107,7 @@ it.each([
   [1, 400],
   [1000, 600],
 ])(
-  "keeps 10,000 with three keys and %i requests a minute under 40 %% of a database and %i rows a second",
+  "uses under 40 %% of a database for 10,000 organizations with %i requests a minute, below %i rows a second",
   (requestsPerMinute, rowsMax) => {
     const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
     expect(statements).toBeLessThan(400);

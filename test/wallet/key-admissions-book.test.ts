@@ -248,7 +248,7 @@ it("returns 503 to a first use with the database down, never 401, and recovers w
 });
 
 it.each(["book", "register"])(
-  "serves a known key with the %s down, also when its use is due and after an eviction",
+  "serves a known key with the %s down, also after an eviction",
   async (what) => {
     const key = await gatedKey({ rpmLimit: 10 });
     await asked(key);

@@ -33,7 +33,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("admits at most 10 in 60 s from the moment a limit is lowered from 60 to 10", async () => {
+it("admits at most 10 in 60 s once a limit is lowered from 60 to 10", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);

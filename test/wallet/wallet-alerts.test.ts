@@ -74,7 +74,7 @@ describe("an alert", () => {
     expect(await count()).toBe(3);
   });
 
-  it("occurs at most 32 times in 24 hours per kind and end user, however often a limit changes", async () => {
+  it("occurs at most 32 times in 24 hours per kind and end user", async () => {
     const { stub } = await newWallet(1000);
     for (const name of ["u", "other"]) {
       valueOf(await stub.putEndUser(name, {}));

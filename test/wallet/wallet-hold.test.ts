@@ -91,7 +91,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(home)).granted).toBe(10);
   });
 
-  it("fails with overloaded for an ID over two minutes off, and as a bug for an invalid ID", async () => {
+  it("fails as overloaded for an ID over two minutes off, and throws for an invalid one", async () => {
     const { stub } = await newWallet(100);
     const old = idFloor("req_", Date.now() - 121_000);
     const ahead = idFloor("req_", Date.now() + 125_000);

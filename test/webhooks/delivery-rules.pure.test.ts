@@ -99,7 +99,7 @@ describe("a receiver's retry-after", () => {
     [503, "soon", null],
     [503, "-5", null],
     [200, "120", null],
-  ])("of %i means: %s", async (status, value, retryAfterMs) => {
+  ])("leads with status %i and %s to the expected pause", async (status, value, retryAfterMs) => {
     const headers = { "retry-after": value };
     expect(await answered(new Response("", { status, headers }))).toMatchObject({ retryAfterMs });
   });

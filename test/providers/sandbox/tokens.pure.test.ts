@@ -46,7 +46,7 @@ it("restores the text from its tokens, words and fragments", () => {
   );
 });
 
-it("counts at least one token per text, at most one per UTF-8 byte, and 0 for an empty one", () => {
+it("counts one token at least and one per UTF-8 byte at most, or 0 for an empty text", () => {
   expect(countTokens("")).toBe(0);
   fc.assert(
     fc.property(texts, (text) => {
