@@ -241,7 +241,7 @@ describe("the value of an Idempotency-Key", () => {
     expect((await chat(account.key, {}, { headers })).status).toBe(409);
   });
 
-  it("needs no check if the API key is invalid", async () => {
+  it("gets checked after the API key", async () => {
     const refused = await chat("svc_sk_eu_live_x", {}, { headers: { "Idempotency-Key": "" } });
     expect(refused.status).toBe(401);
   });

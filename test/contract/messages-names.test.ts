@@ -132,7 +132,7 @@ describe("a tool name of 65 to 128 characters", () => {
     },
   );
 
-  it("counts as a name up to 128 characters, and returns 400 with its param at 129", async () => {
+  it("passes count_tokens, and returns 400 with its param at 129 characters", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

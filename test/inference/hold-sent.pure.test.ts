@@ -231,7 +231,7 @@ describe("a PDF in the prompt", () => {
   );
 });
 
-it("applies no long-prompt price to separate prompts that only together exceed it", () => {
+it("rejects separate prompts that only together reach the long-prompt price", () => {
   const [wire] = WIRES;
   const [route] = MODEL.routes;
   if (wire === undefined || route === undefined) throw new Error("none");

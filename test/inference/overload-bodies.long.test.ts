@@ -67,7 +67,7 @@ describe("a body beyond an isolate's byte limit", () => {
     },
   );
 
-  it("counts as shed if shed, but not if its key is rejected first", async () => {
+  it("counts in the shed metric, but not if its key is rejected first", async () => {
     const region = apart();
     const world = new BusyWorld({
       ISOLATE_MEMORY_MIB_MAX: "84",

@@ -45,7 +45,7 @@ it("calls the key objects again after a rebuild, and admits no revoked key", asy
   expect(registers.count("identify")).toBe(2);
 });
 
-it("drops a restored wallet's key data in its rebuild, but not their minutes or revocations", async () => {
+it("reloads a restored wallet's keys after its rebuild, and keeps minutes and revocations", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
   const { stub, booked } = key;
   const dead = await besides(key);

@@ -107,7 +107,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.hold({ ...named("2"), least: micros(1) })).granted).toBe(5);
   });
 
-  it("becomes free after an expiry, and a repeat prevents the late charge", async () => {
+  it("becomes free after an expiry, and its reuse prevents the late charge", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
