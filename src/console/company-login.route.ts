@@ -21,8 +21,8 @@ export const COMPANY = "company";
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's issuer: that of a session's organization to link it or make the session fresh, else by what was typed, a
- * domain or a slug. Unknown, and without one, is the same answer, paced as a forged key is.
+ * Finds a company's issuer: that of a session's organization to link it or make the session fresh, else by the typed
+ * domain. An unknown domain and one without an issuer get the same answer, paced as a forged key is.
  */
 export async function startCompanyLogin(
   c: AppContext,

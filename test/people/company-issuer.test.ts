@@ -87,6 +87,12 @@ describe("a company's own identity provider", () => {
       "https://issuer.internal",
       "https://accounts.google.com",
       "https://login.microsoftonline.com/common/v2.0",
+      "https://gitlab.com",
+      "https://api.login.yahoo.com",
+      "https://www.linkedin.com/oauth",
+      "https://id.twitch.tv/oauth2",
+      "https://slack.com",
+      "https://GitHub.com:443/login/oauth?x",
     ]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([url, (await set(url, browser)).status]).toEqual([url, 400]);
@@ -135,9 +141,11 @@ describe("a company's own identity provider", () => {
       organization: { id: ann.orgId },
       member: { email: ben.email },
     });
-    const slug = ann.view.organization.slug;
-    expect((await comes(own, ben, { purpose: "log_in", company: slug })).end).toBe(IN);
-    const stranger = await comes(own, someone(), { purpose: "log_in", company: slug });
+    const byDomain = { purpose: "log_in", company: ann.domain };
+    expect((await comes(own, ben, byDomain)).end).toBe(IN);
+    const bySlug = { purpose: "log_in", company: ann.view.organization.slug };
+    await expect(comes(own, ben, bySlug)).rejects.toThrow("403"); // anyone can choose a slug
+    const stranger = await comes(own, someone(), byDomain);
     expect(stranger.end).toMatch(UNKNOWN); // joining needs a request
     await vi.waitFor(async () => {
       const read = await admin("GET", `/orgs/${ann.orgId}/events?type=organization.changed`);

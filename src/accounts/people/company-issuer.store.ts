@@ -30,8 +30,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 }
 
 /**
- * Returns the issuer for a domain or for the slug of an organization with a proven domain, or null.
- * `wantsYes` requires an operator's approval.
+ * Returns the issuer for a proven domain, or null. Slugs don't count, because anyone can choose another
+ * company's name as a slug. `wantsYes` requires an operator's approval.
  */
 export function findIssuerByDomain(
   db: D1Database,
@@ -42,9 +42,8 @@ export function findIssuerByDomain(
     .prepare(
       `SELECT ${COLUMNS} FROM company_issuers
        JOIN company_domains ON company_domains.org_id = company_issuers.org_id
-       JOIN organizations ON organizations.id = company_issuers.org_id
        WHERE tried_at IS NOT NULL AND proven_at IS NOT NULL AND (?2 = 0 OR approved_at IS NOT NULL)
-         AND (domain = ?1 OR slug = ?1) ORDER BY domain LIMIT 1`,
+         AND domain = ?1`,
     )
     .bind(typed, wantsYes ? 1 : 0)
     .first<CompanyIssuer>();

@@ -34,8 +34,23 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-const ANYBODYS =
-  /^(?:accounts\.google\.com|appleid\.apple\.com|github\.com|(?:login\.microsoftonline\.com\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)\/.*))$/;
+/** Hosts whose identity provider gives an account to everyone, below any path. */
+const PUBLIC_HOSTS =
+  /^(?:accounts\.google|appleid\.apple|github|gitlab|bitbucket|id\.atlassian|api\.login\.yahoo|login\.yahoo|(?:www\.)?linkedin|id\.twitch|(?:[\w-]+\.)?slack|discord|(?:www\.)?facebook|access\.line|(?:www\.)?paypal)\.(?:com|org|me|tv)$/;
+/** The paths of Microsoft's issuer that any account can use. Other paths are tenants of companies. */
+const MICROSOFT_PUBLIC =
+  /^\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/;
+
+/** Reports whether everyone can get an account at this issuer. */
+function isPublicIssuer(address: string): boolean {
+  const url = URL.parse(address);
+  if (url === null) return false;
+  const host = url.hostname.replace(/\.$/, "");
+  return (
+    PUBLIC_HOSTS.test(host) ||
+    (host === "login.microsoftonline.com" && MICROSOFT_PUBLIC.test(url.pathname.toLowerCase()))
+  );
+}
 
 /** Returns why an address can't be a company's issuer, or null. With the sandbox, this machine is allowed. */
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
@@ -79,7 +94,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   const { issuer, client_id: clientId, client_secret: secret } = fields.value;
   const problem = issuerProblem(issuer, isSandbox);
   if (problem !== null) return invalid(`issuer ${problem}`, "issuer");
-  if (ANYBODYS.test(issuer.replace(/^https:\/\//, "").replace(/\/$/, ""))) {
+  if (isPublicIssuer(issuer)) {
     return invalid("issuer is a public login provider", "issuer");
   }
   const [first] = keySecrets;
