@@ -3,7 +3,7 @@ import type { IssuerEntry, OperatorLogin } from "../shared/config/config.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import type { Claims } from "../accounts/identity-providers/claims.ts";
 import type { Ticket } from "../accounts/identity-providers/ticket.ts";
-import { timestamp } from "../shared/clock.ts";
+import { now, timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { ensureConsoleKey } from "../accounts/keys/console-key.store.ts";
@@ -51,24 +51,35 @@ type Answered = {
   /** The company's own issuer that answered; null: one of the operator's. */
   readonly connection: CompanyIssuer | null;
 };
+/** The freshness of a login without the required proof. */
+const STALE = { freshAt: 0, freshBy: "auth_time" } as const;
+
 type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
 type LastPlace = { readonly memberId: string; readonly orgId: string } | null;
 
 /** Completes a login's purpose: a session, or a change of the current one. */
 export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
-  const { ticket, logins, entry, claims } = answered;
-  const issuer = entry.id;
+  const { ticket, logins, claims } = answered;
+  const issuer = answered.entry.id;
   const services = peopleServices(c);
   if (ticket.purpose === "link" || ticket.purpose === "step_up") {
     return withStorageFailures(c, () => ofLiveSession(c, services, answered));
   }
   const named = { issuer, subject: claims.account };
   if (answered.connection === null && operatorOfLogin(named, logins) !== null) {
-    const identity = { kind: "operator_login", ...named } as const;
-    const opened = await openSession(c, identity);
-    return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
+    return openOperator(c, answered, freshness(answered, services.now) ?? STALE);
   }
   return ofPerson(c, services, answered);
+}
+
+async function openOperator(
+  c: AppContext,
+  { ticket, entry, claims }: Answered,
+  proof: NonNullable<ReturnType<typeof freshnessOf>>,
+): Promise<Finished> {
+  const named = { issuer: entry.id, subject: claims.account };
+  const opened = await openSession(c, { kind: "operator_login", ...named, ...proof });
+  return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }
 
 async function ofPerson(
@@ -90,7 +101,7 @@ async function ofPerson(
     ...(claims.company.tenant !== null && { tenant: claims.company.tenant }),
     openedAt: services.now,
     browser: browserOf(c.req.header("user-agent") ?? ""),
-    ...(freshness(answered, services.now) ?? { freshAt: 0, freshBy: "auth_time" }),
+    ...(freshness(answered, services.now) ?? STALE),
   };
   const opened = await openSession(c, identity);
   if (!opened.ok) return opened;
@@ -299,6 +310,9 @@ async function ofLiveSession(
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
+  if (identity.kind === "operator" && ticket.purpose === "step_up") {
+    return confirmOperator(c, answered, identity.operator.name);
+  }
   if (identity.kind !== "person" || identity.session.personId !== ticket.personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
@@ -328,6 +342,18 @@ async function ofLiveSession(
   // Another cookie, never the old one made fresh: who has a copy of that has nothing more.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
+}
+
+/** Makes an operator's session fresh by a login of the same operator. */
+async function confirmOperator(c: AppContext, answered: Answered, name: string): Promise<Finished> {
+  const { entry, claims, logins, connection } = answered;
+  const other = operatorOfLogin({ issuer: entry.id, subject: claims.account }, logins);
+  if (connection !== null || other?.name !== name) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  const fresh = freshness(answered, now(c.env));
+  if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
+  return openOperator(c, answered, fresh);
 }
 
 function browserOf(agent: string): string {

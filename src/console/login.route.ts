@@ -118,7 +118,7 @@ function begin(c: AppContext, issuer: string): Result<StartedLogin> {
     : success({ at, connection: null });
 }
 
-/** Returns the session to link or confirm; null for other purposes. */
+/** Returns the person to link or confirm; null for operators and other purposes. */
 async function personOf(
   c: AppContext,
   purpose: Ticket["purpose"],
@@ -128,6 +128,7 @@ async function personOf(
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
+  if (identity.kind === "operator" && purpose === "step_up") return success(null);
   if (identity.kind !== "person") return refuse({ kind: "no_console_session" });
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });

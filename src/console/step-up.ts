@@ -23,8 +23,10 @@ export function hasFreshLogIn(
   nowMs: number,
   stepUp: StepUp,
 ): boolean {
-  if (identity.kind !== "person") return isFresh(expiresAt - SESSION_S * 1000, nowMs);
-  const { freshAt, freshBy } = identity.session;
+  const pastedAt = expiresAt - SESSION_S * 1000;
+  if (identity.kind === "key") return isFresh(pastedAt, nowMs);
+  if (identity.session.kind === "operator") return isFresh(pastedAt, nowMs);
+  const { freshAt = pastedAt, freshBy = "exchange" } = identity.session;
   return isFresh(freshAt, nowMs) && (stepUp === "any" || freshBy === "auth_time");
 }
 

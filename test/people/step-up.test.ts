@@ -158,6 +158,36 @@ describe("the freshness of a login", () => {
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
+  it("starts at the issuer's time for an operator with STEP_UP=auth_time", async () => {
+    const olga = someone();
+    issuer.accounts.push(olga);
+    const strict = {
+      STEP_UP: "auth_time",
+      OPERATOR_LOGINS: JSON.stringify([
+        { name: "olga", role: "all", issuer: "local", subject: olga.id },
+      ]),
+      ...withReauth,
+    };
+    const { orgId } = await openAccount({ credits: 0 });
+    const credit = (browser: Browser) => {
+      const body = { amount_micro: 1, reference: crypto.randomUUID() };
+      return browser.ask("POST", `/console/api/admin/v1/orgs/${orgId}/credits`, body);
+    };
+    issuer.bend = loggedInAgo(15);
+    const browser = new Browser(strict);
+    expect(await browser.logIn(olga)).toBe("/console/#/");
+    expect(await codeOf(await credit(browser))).toEqual(TOO_OLD);
+    issuer.bend = {};
+    const asked = await browser.start({ purpose: "step_up" });
+    expect(asked.searchParams.get("max_age")).toBe("600");
+    expect(await browser.land(await browser.click(asked, olga))).toBe("/console/#/");
+    expect((await credit(browser)).status).toBe(200);
+    expect(await codeOf(await credit(laterOn(browser, 11, strict)))).toEqual(TOO_OLD);
+    const other = someone();
+    issuer.accounts.push(other);
+    expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
+  });
+
   it("starts at the issuer's time if it can be renewed and is valid", async () => {
     const { browser, account } = await signUp(issuer, someone(), withReauth);
     const later = laterOn(browser, 11, withReauth);

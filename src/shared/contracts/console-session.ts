@@ -36,7 +36,14 @@ export type ConsoleIdentity =
 /** An operator by token or by an entry of OPERATOR_LOGINS. */
 export type OperatorIdentity = (
   | { readonly kind: "operator"; readonly tokenHash: string }
-  | { readonly kind: "operator_login"; readonly issuer: string; readonly subject: string }
+  | {
+      readonly kind: "operator_login";
+      readonly issuer: string;
+      readonly subject: string;
+      /** When and how the login proved the operator's presence; absent in sessions of the previous release. */
+      readonly freshAt?: number;
+      readonly freshBy?: "auth_time" | "exchange";
+    }
 ) & {
   /** The organization viewed as its owner; absent for none. */
   readonly as?: string;

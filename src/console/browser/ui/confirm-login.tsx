@@ -46,7 +46,6 @@ function ConfirmDialog({ change, finish }: Confirming) {
 
 /** Logs in at an identity provider in a new tab, so that this page keeps its forms. */
 function Providers({ onDone }: { onDone: (now: Session) => void }) {
-  const { kind } = useSession();
   const [ways, setWays] = useState<LogIns>();
   const [why, setWhy] = useState<string>();
   const [failure, setFailure] = useState<CallFailure>();
@@ -65,8 +64,7 @@ function Providers({ onDone }: { onDone: (now: Session) => void }) {
   const go = async (issuer: string): Promise<void> => {
     const tab = open("", "_blank"); // while the click allows it
     if (tab === null) return setWhy("The browser blocked the new tab. Allow it and try again.");
-    const purpose = kind === "person" ? "step_up" : "log_in";
-    const started = await startLogIn(purpose, { issuer, go: `#/confirmed?flow=${flow}` }, tab);
+    const started = await startLogIn("step_up", { issuer, go: `#/confirmed?flow=${flow}` }, tab);
     if (started.ok) return;
     tab.close();
     setFailure(started.failure);
