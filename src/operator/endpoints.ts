@@ -142,7 +142,9 @@ function endpoint(
 
 function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
-  return isChange && /^\/orgs\/:id(?:\/(?:members|keys|invitations)(?:\/.+)?)?$/.test(path);
+  return (
+    isChange && /^\/orgs\/:id(?:\/(?:credits|(?:members|keys|invitations)(?:\/.+)?))?$/.test(path)
+  );
 }
 
 /** Replaces a slug in the path with the organization's id. No id looks like a slug. */

@@ -15,6 +15,7 @@ import {
   memberRecord,
   roleSchema,
 } from "../accounts/organizations/organization.ts";
+import { personalOrganization } from "../accounts/people/invitation-handlers.ts";
 import { removeMemberEverywhere } from "../accounts/people/removal.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
@@ -39,6 +40,7 @@ export async function postMember(call: OperatorCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;
+  if (found.value.isPersonal === 1) return personalOrganization();
   const member = {
     id: crypto.randomUUID(),
     orgId: found.value.id,

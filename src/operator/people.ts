@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
-import { parseQuery } from "../shared/http/parse-body.ts";
+import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
 import { endOrganization } from "../accounts/people/close-organization.ts";
 import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
@@ -9,7 +9,12 @@ import { mailSettings } from "../accounts/people/company-issuer.ts";
 import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
-import { createInvitation, sendInvitation } from "../accounts/people/invitation-handlers.ts";
+import {
+  createInvitation,
+  newInvitationBody,
+  personalOrganization,
+  sendInvitation,
+} from "../accounts/people/invitation-handlers.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
@@ -19,6 +24,7 @@ import { organizationOf } from "./organizations.ts";
 export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
+  if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganization();
   const origin = new URL(call.url).origin;
   const made = await createInvitation({ ...call, origin }, found.value.id, {
     by: null,
@@ -27,6 +33,12 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   if (!made.ok) return made;
   const by = { organization: found.value.name, inviter: null };
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
+}
+
+/** Reports whether an invitation adds no member. A wrong body is found later. */
+function isForMember(body: unknown): boolean {
+  const fields = parseFields(newInvitationBody, [], body);
+  return !fields.ok || (fields.value.member_id ?? null) !== null;
 }
 
 /** Handles `DELETE /orgs/{id}/invitations/{invitation_id}`. */

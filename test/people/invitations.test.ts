@@ -150,6 +150,22 @@ describe("an invitation", () => {
     const key = await admin("POST", `${at}/members/${view.member.id}/keys`, { name: "x" });
     expect(await codeOf(key)).toEqual(closed);
     expect(await codeOf(await admin("PATCH", at, { status: "active" }))).toEqual(closed);
+    const credit = { amount_micro: 1, reference: crypto.randomUUID() };
+    expect(await codeOf(await admin("POST", `${at}/credits`, credit))).toEqual(closed);
+  });
+
+  it("refuses operators another member of a personal organization", async () => {
+    const { view } = await signUp(issuer);
+    const at = `/orgs/${view.organization.id}`;
+    const personal = [409, "personal_organization"];
+    const asked = { email: "new@example.test", role: "member" };
+    expect(await codeOf(await admin("POST", `${at}/invitations`, asked))).toEqual(personal);
+    expect(await codeOf(await admin("POST", `${at}/members`, asked))).toEqual(personal);
+    const ofMember = { member_id: view.member.id };
+    expect(await codeOf(await admin("POST", `${at}/invitations`, ofMember))).toEqual([
+      409,
+      "has_log_in",
+    ]);
   });
 
   it("stops at 20 an hour per inviter", async () => {

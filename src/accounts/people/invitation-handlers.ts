@@ -48,16 +48,19 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
  */
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
-  if (call.as.isPersonal === 1) {
-    const message = "This is a personal organization. Turn it into a team first.";
-    return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
-  }
+  if (call.as.isPersonal === 1) return personalOrganization();
   const { as, person } = call;
   const services = { ...call, actor: memberActor(as.memberId) };
   const made = await createInvitation(services, as.orgId, { by: as.memberId, body: call.body });
   if (!made.ok) return made;
   const by = { organization: as.name, inviter: person.name };
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
+}
+
+/** Returns the refusal of another member in a personal organization. */
+export function personalOrganization(): Refusal {
+  const message = "This is a personal organization. Turn it into a team first.";
+  return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
 }
 
 /** Emails the link. Returns false without mail or address. */
