@@ -100,6 +100,16 @@ describe("the record of a rejected request", () => {
     }
   });
 
+  it("keeps no name of an end user deleted since", async () => {
+    const name = `user-${crypto.randomUUID()}`;
+    await send("/v1/users", { key: account.key, body: { external_id: name } });
+    const id = idOf(await chat(account.key, { model: "nope/none", user: name }));
+    expect(await found(id, account.key)).toMatchObject({ external_id: name });
+    const path = `/v1/users/${name}`;
+    expect((await send(path, { method: "DELETE", key: account.key })).status).toBe(200);
+    expect(JSON.stringify(await found(id, account.key))).not.toContain(name);
+  });
+
   it("counts for a key revoked since, but doesn't exist for a forged key", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await chat(second.key);

@@ -19,6 +19,7 @@ import {
   updateDeparted,
 } from "../tables/end-user-rows.do.ts";
 import { eraseName } from "./event-rows.do.ts";
+import { renameFailed } from "../tables/failed-rows.do.ts";
 import type {
   EndUserChange,
   EndUserPage,
@@ -236,6 +237,7 @@ function depart(desk: Tx, user: EndUser): void {
     }
     updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(desk) });
     eraseName(desk, user);
+    renameFailed(sql, user);
     setBudgets(desk, ownerOf(user), []);
     return before;
   });

@@ -60,6 +60,19 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
   );
 }
 
+/** Replaces an end user's name in stored failures by its ID. */
+export function renameFailed(
+  sql: SqlStorage,
+  { id, externalId }: { readonly id: string; readonly externalId: string },
+): void {
+  sql.exec(
+    `UPDATE failed_requests SET external_id = ?1, detail = json_set(detail, '$.externalId', ?1)
+    WHERE external_id = ?2`,
+    id,
+    externalId,
+  );
+}
+
 function addCount(sql: SqlStorage, one: FailureCount): void {
   sql.exec(
     `INSERT INTO failure_counts (hour, key_id, code, status, requests, last_at, last_id)
