@@ -17,7 +17,16 @@ type Group = {
   readonly unknown_requests: number;
   readonly billed_micro: number | null;
 };
-type Margin = { readonly data: readonly Group[]; readonly next_after?: string };
+type Margin = {
+  readonly data: readonly Group[];
+  readonly missing: readonly string[];
+  readonly next_after?: string;
+};
+type WholeMargin = {
+  readonly groups: readonly Group[];
+  readonly missing: readonly string[];
+  readonly isPaged: boolean;
+};
 type Days = { readonly from: string; readonly to: string; readonly by?: string };
 type Bill = { readonly provider: string; readonly day: string; readonly dollars: number };
 
@@ -40,11 +49,19 @@ function addMargin(program: Command): void {
     .option("--by <what>", "provider, model or organization", "provider");
   examples(margin, "margin --local eu --from 2026-11-01 --to 2026-11-30 --by model");
   does(margin, async (session, _: [], options: Days) => {
-    const { groups } = await wholeMargin(session, options);
-    show(session, { data: groups }, () =>
+    const { groups, missing } = await wholeMargin(session, options);
+    show(session, { data: groups, missing }, () =>
       table(groups.map(withMargin), `day, group ${options.by ?? "provider"}, ${FIGURES}`),
     );
+    noteMissing(missing);
   });
+}
+
+/** Names the organizations that the sums lack, and makes the command exit with 1. */
+function noteMissing(missing: readonly string[]): void {
+  if (missing.length === 0) return;
+  note(`Incomplete: the wallets of these organizations can't be read: ${missing.join(", ")}`);
+  fail();
 }
 
 function withMargin(group: Group): Answer {
@@ -52,11 +69,9 @@ function withMargin(group: Group): Answer {
 }
 
 /** The pages of organizations added up, and whether there were several. */
-async function wholeMargin(
-  { admin }: Session,
-  { from, to, by }: Days,
-): Promise<{ readonly groups: readonly Group[]; readonly isPaged: boolean }> {
+async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<WholeMargin> {
   const sums = new Map<string, Group>();
+  const missing: string[] = [];
   let isPaged = false;
   for (let after: string | undefined; ;) {
     const query = {
@@ -72,8 +87,9 @@ async function wholeMargin(
       const sum = sums.get(name);
       sums.set(name, sum === undefined ? one : added(sum, one));
     }
+    missing.push(...page.missing);
     after = page.next_after;
-    if (after === undefined) return { groups: [...sums.values()], isPaged };
+    if (after === undefined) return { groups: [...sums.values()], missing, isPaged };
     isPaged = true;
   }
 }
@@ -109,18 +125,19 @@ function addImport(program: Command): void {
     await ask(session.admin, { method: "POST", path: "/costs", body: { rows } });
     const days = rows.map(({ day: of }) => of).toSorted();
     const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
-    const { groups, isPaged } = await wholeMargin(session, span);
+    const { groups, missing, isPaged } = await wholeMargin(session, span);
     const compared = rows.map((bill) => comparedWith(bill, groups));
     // Only the sum of all pages is complete, so the region gets it from here.
     const summed = rows.map((bill, at) =>
       Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
     );
-    if (isPaged) {
+    if (isPaged && missing.length === 0) {
       await ask(session.admin, { method: "POST", path: "/costs", body: { rows: summed } });
     }
     show(session, { costs: compared }, () =>
       table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
     );
+    noteMissing(missing);
     if (compared.some((one) => isFarOff(one.billed_micro, one.bought_micro))) fail();
   });
 }

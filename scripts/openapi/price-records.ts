@@ -83,6 +83,9 @@ export const margin = record("Margin", {
   by: z.enum(["provider", "model", "organization"]),
   data: z.array(z.strictObject(sums)),
   complete_from: time.describe("What was admitted before it is not in the sums."),
+  missing: z
+    .array(z.string())
+    .describe("Slugs of organizations whose wallets can't be read. The sums lack them."),
   next_after: z.string().optional(),
 });
 export const imported = record("ImportedCosts", { imported: z.int() });

@@ -4,9 +4,10 @@ import type { Answer, View } from "../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { DAY_MS, timestamp } from "../shared/clock.ts";
 import { invalid, success } from "../shared/failure.ts";
-import type { Result } from "../shared/failure.ts";
+import type { Failure, Result } from "../shared/failure.ts";
 import { logAlert } from "../shared/log.ts";
 import { microsOfDollars } from "../shared/money.ts";
+import { readObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { isFarOff } from "./bill-difference.ts";
 import { organizationIds, putBills, readBills } from "./bills.store.ts";
@@ -39,6 +40,7 @@ export const newBills = z.object({
 /**
  * Handles `GET /margin?from&to&by&after`: charges and purchase costs by day and provider, model or
  * organization, from the wallets of one page of organizations. Callers follow `next_after` and add the pages.
+ * `missing` names the organizations whose wallets can't be read. Bills are compared only without such.
  */
 export async function getMargin(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(marginQuery, call.url);
@@ -53,14 +55,14 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
     price: null,
   };
   const page = await costsOf(call, query, after);
-  if (!page.ok) return page;
-  const { reports, nextAfter } = page.value;
+  const { reports, missing, nextAfter } = page;
   const groups = summed(
     reports.flatMap(({ slug, report }) =>
       report.data.map((one) => (by === "organization" ? { ...one, group: slug } : one)),
     ),
   );
-  const isWhole = after === "" && nextAfter === null && by === "provider";
+  const isComplete = after === "" && nextAfter === null && missing.length === 0;
+  const isWhole = isComplete && by === "provider";
   const bills = isWhole ? await readBills(call.db, { from, to }) : [];
   for (const one of differingBills(groups, bills)) logAlert("provider_bill_differs", one);
   const completeFrom = Math.max(
@@ -73,6 +75,7 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
     by,
     data: groups.map((group) => groupView(group, bills)),
     complete_from: timestamp(completeFrom),
+    missing: missing.map(({ slug }) => slug),
     ...(nextAfter !== null && { next_after: nextAfter }),
   });
 }
@@ -107,23 +110,31 @@ function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: nu
 
 type OrgCosts = { readonly id: string; readonly slug: string; readonly report: CostReport };
 
+type CostsPage = {
+  readonly reports: readonly OrgCosts[];
+  /** Organizations whose wallets can't be read, with the first failure. */
+  readonly missing: readonly { readonly slug: string; readonly failure: Failure }[];
+  readonly nextAfter: string | null;
+};
+
 /** Returns the costs of a page of organizations; `nextAfter` null: no more. */
 export async function costsOf(
   { db, wallet }: OperatorCall,
   query: CostQuery,
   after: string,
-): Promise<Result<{ reports: readonly OrgCosts[]; nextAfter: string | null }>> {
+): Promise<CostsPage> {
   const page = await organizationIds(db, { after, limit: WALLETS_MAX + 1 });
   const shown = page.slice(0, WALLETS_MAX);
   const reports: OrgCosts[] = [];
+  const missing: CostsPage["missing"][number][] = [];
   for (const { id, slug } of shown) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other: each may read many rows
-    const report = await wallet(id).costs(query);
-    if (!report.ok) return report;
-    reports.push({ id, slug, report: report.value });
+    const report = await readObject(() => wallet(id).costs(query), { attemptsMax: 2 });
+    if (report.ok) reports.push({ id, slug, report: report.value });
+    else missing.push({ slug, failure: report.failure });
   }
   const nextAfter = page.length > WALLETS_MAX ? (shown.at(-1)?.id ?? null) : null;
-  return success({ reports, nextAfter });
+  return { reports, missing, nextAfter };
 }
 
 function summed(groups: readonly CostGroup[]): readonly CostGroup[] {

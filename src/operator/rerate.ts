@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { Answer, View } from "../shared/http/endpoint.ts";
 import { moment, parseFields } from "../shared/http/parse-body.ts";
-import { invalid, success } from "../shared/failure.ts";
+import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
@@ -85,7 +85,11 @@ async function reportsOf(
   { organization }: Fields,
   after: string,
 ): Promise<Result<{ reports: readonly Owed[]; nextAfter: string | null }>> {
-  if (organization === undefined) return costsOf(call, query, after);
+  if (organization === undefined) {
+    const page = await costsOf(call, query, after);
+    const [first] = page.missing; // a correction must leave nobody out silently
+    return first === undefined ? success(page) : refuse(first.failure);
+  }
   const named = (await findIdOfSlug(call.db, organization)) ?? organization;
   const found = await organizationOf({ ...call, params: { id: named } });
   if (!found.ok) return found;

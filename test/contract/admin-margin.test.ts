@@ -98,6 +98,32 @@ describe("GET /admin/v1/margin", () => {
     expect(text).not.toContain("bought"); // no customer is shown it
   });
 
+  it("sums the readable wallets and names the organization whose wallet is lost", async () => {
+    const account = await openAccount();
+    await (await chat(account.key)).text();
+    const lost = { id: crypto.randomUUID(), slug: `lost-${crypto.randomUUID().slice(0, 8)}` };
+    await env.DB.prepare(
+      "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?, 'Lost', ?, 'eu', 1)",
+    )
+      .bind(lost.id, lost.slug)
+      .run();
+    const both = replaced(env.DB, (name) => {
+      if (name !== "prepare") return undefined;
+      const ids = `'${account.orgId}', '${lost.id}'`;
+      return (sql: string) =>
+        env.DB.prepare(sql.replace("WHERE id > ?", `WHERE id IN (${ids}) AND ? = ''`));
+    });
+    const response = await send(`/admin/v1/margin?from=${today}&to=${today}&by=organization`, {
+      key: ADMIN_TOKEN,
+      bindings: bindingsWith({ DB: both }),
+    });
+    expect(response.status).toBe(200);
+    const page = await response.json<{ data: readonly Group[]; missing: readonly string[] }>();
+    expect(page.missing).toEqual([lost.slug]);
+    expect(page.data).toMatchObject([{ group: await slugOf(account), requests: 1 }]);
+    await env.DB.prepare("DELETE FROM organizations WHERE id = ?").bind(lost.id).run();
+  });
+
   it.each(["from=2026-13-40&to=2026-11-01", "from=2026-11-02&to=2026-11-01", "from=x&to=y", ""])(
     "returns 400 for ?%s",
     async (query) => {

@@ -75,11 +75,14 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
       </Head>
       {tabs}
       <ReadResult read={read} height={480}>
-        {({ data, complete_from }) => (
+        {({ data, complete_from, missing }) => (
           <>
             <Sum rows={data} />
             {Date.parse(complete_from) > Date.parse(range.from) && (
               <p class="notice">▲ Requests before {exactly(complete_from)} are not included.</p>
+            )}
+            {missing.length > 0 && (
+              <p class="notice">▲ These customers are missing: {missing.join(", ")}.</p>
             )}
             <Table
               name="Margin"
@@ -106,10 +109,11 @@ async function wholeMargin(query: {
   readonly from: string;
   readonly to: string;
   readonly by: By;
-}): Promise<Outcome<Pick<Margin, "data" | "complete_from">>> {
+}): Promise<Outcome<Pick<Margin, "data" | "complete_from" | "missing">>> {
   const sums = new Map<string, Row>();
   let after: string | undefined;
   let complete_from = "";
+  const missing: string[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {
     // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
     const outcome = await readOnce("GET /admin/v1/margin", {
@@ -121,10 +125,11 @@ async function wholeMargin(query: {
       sums.set(name, added(sums.get(name), row));
     }
     if (outcome.value.complete_from > complete_from) ({ complete_from } = outcome.value);
+    missing.push(...outcome.value.missing);
     after = outcome.value.next_after;
     if (after === undefined) break;
   }
-  return { ok: true, value: { data: [...sums.values()], complete_from } };
+  return { ok: true, value: { data: [...sums.values()], complete_from, missing } };
 }
 
 function added(sum: Row | undefined, row: Row): Row {
