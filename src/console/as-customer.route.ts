@@ -4,6 +4,7 @@ import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
+import { readAnonymous } from "../shared/http/request-slots.ts";
 import { queryDatabase } from "../shared/query-database.ts";
 import type { Admitted } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
@@ -29,7 +30,7 @@ const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(10
  * the new session.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
-  const body = await readJson(c.req.raw, LIMITS);
+  const body = await readAnonymous(c, readJson, LIMITS);
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
   const entered = await operatorSession(c);

@@ -5,6 +5,7 @@ import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
+import { readAnonymous } from "../shared/http/request-slots.ts";
 import type { Claims } from "../accounts/identity-providers/claims.ts";
 import { randomTicket } from "../accounts/identity-providers/issuer-cache.ts";
 import {
@@ -67,7 +68,7 @@ const startSchema = z.object({
  * that knows what its callback must bring. Nothing is stored. 503 `issuer_unreachable`.
  */
 export async function startRoute(c: AppContext): Promise<Response> {
-  const body = await readJson(c.req.raw, LOGIN_LIMITS);
+  const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(startSchema, [], body.value) : body;
   const started = fields.ok ? await start(c, fields.value) : fields;
   if (!started.ok) return fail(c, started.failure);

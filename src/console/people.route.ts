@@ -7,6 +7,7 @@ import { readBody, respond } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { refuseOtherMethods } from "../shared/http/not-found.ts";
 import { readJson } from "../shared/http/read-json.ts";
+import { readAnonymous } from "../shared/http/request-slots.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
@@ -51,7 +52,7 @@ export function peopleRoutes(): HonoBase<AppEnv> {
 }
 
 async function previewRoute(c: AppContext): Promise<Response> {
-  const body = await readJson(c.req.raw, LOGIN_LIMITS);
+  const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   if (!body.ok) return fail(c, body.failure);
   const json = body.value;
   const shown = await limitFailedLogins(c, async () => {

@@ -149,6 +149,21 @@ function jsonOf(text: string | null): unknown {
 const TOLERANCE_S = 300;
 const SIGNATURES_MAX = 8;
 
+/** The time and the signatures of a `stripe-signature` header. */
+type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
+
+/** Returns a signature header of the last five minutes, or null. It costs no body. */
+export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
+  const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
+  const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
+  const tags = parts.filter(([name]) => name === "v1").slice(0, SIGNATURES_MAX);
+  const [time = ""] = times;
+  if (times.length !== 1 || !/^\d{1,12}$/.test(time)) return null;
+  if (Math.abs(Math.floor(nowMs / 1000) - Number(time)) > TOLERANCE_S) return null;
+  const shaped = tags.map(([, tag = ""]) => tag).filter((tag) => /^[0-9a-f]{64}$/.test(tag));
+  return shaped.length === 0 ? null : { time, tags: shaped };
+}
+
 /**
  * Reports whether a secret signed these bytes within five minutes of now. The secret includes its `whsec_`
  * prefix.
@@ -158,20 +173,16 @@ export async function isSigned(
   header: string | null,
   { secrets, nowMs }: { readonly secrets: readonly string[]; readonly nowMs: number },
 ): Promise<boolean> {
-  const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
-  const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
-  const tags = parts.filter(([name]) => name === "v1").slice(0, SIGNATURES_MAX);
-  const [time = ""] = times;
-  if (times.length !== 1 || !/^\d{1,12}$/.test(time)) return false;
-  if (Math.abs(Math.floor(nowMs / 1000) - Number(time)) > TOLERANCE_S) return false;
+  const signature = signatureHeader(header, nowMs);
+  if (signature === null) return false;
+  const { time, tags } = signature;
   const prefix = new TextEncoder().encode(`${time}.`);
   const message = new Uint8Array(prefix.length + bytes.length);
   message.set(prefix);
   message.set(bytes, prefix.length);
   const keys = await Promise.all(secrets.map((secret) => hmacKey(secret)));
-  const verdicts = tags.flatMap(([, tag = ""]) => {
-    if (!/^[0-9a-f]{64}$/.test(tag)) return [];
-    return keys.map((key) => verifyHmac(key, Uint8Array.fromHex(tag), message));
-  });
+  const verdicts = tags.flatMap((tag) =>
+    keys.map((key) => verifyHmac(key, Uint8Array.fromHex(tag), message)),
+  );
   return (await Promise.all(verdicts)).some(Boolean);
 }

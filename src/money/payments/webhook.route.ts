@@ -1,6 +1,7 @@
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { readBytes } from "../../shared/http/read-json.ts";
+import { readAnonymous } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -10,7 +11,7 @@ import { dispatchEvent } from "./stripe-events.ts";
 import type { Dispatched } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { isSigned, stripeOf } from "./stripe.ts";
+import { isSigned, signatureHeader, stripeOf } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Stripe sends an event at once, and anyone can make up a signature header. */
@@ -19,7 +20,7 @@ const EVENT_LIMITS = { bytesMax: EVENT_BYTES_MAX, timeoutMs: 5000 };
 const ANSWER_MS = 8000;
 
 /**
- * POST /payments/stripe: receives Stripe events. A body without a signature header isn't read. Returns 2xx once the
+ * POST /payments/stripe: receives Stripe events. A body without a recent, well-formed signature header isn't read. Returns 2xx once the
  * organization stored the event or none is concerned, 400 for a bad signature, and 503 for our own fault.
  */
 export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
@@ -27,10 +28,11 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const { payments } = config;
   if (payments === null) return fail(c, { kind: "payments_off" });
   const header = c.req.header("stripe-signature") ?? null;
-  if (header === null) return unsigned(c);
-  const bytes = await readBytes(c.req.raw, EVENT_LIMITS);
+  const nowMs = now(c.env);
+  if (signatureHeader(header, nowMs) === null) return unsigned(c);
+  const bytes = await readAnonymous(c, readBytes, EVENT_LIMITS, "stripe");
   if (!bytes.ok) return fail(c, bytes.failure);
-  const by = { secrets: payments.webhookSecrets, nowMs: now(c.env) };
+  const by = { secrets: payments.webhookSecrets, nowMs };
   if (!(await isSigned(bytes.value, header, by))) return unsigned(c);
   const event = eventOf(bytes.value);
   if (event === null) return c.json({ received: true });

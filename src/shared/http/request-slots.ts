@@ -1,4 +1,5 @@
 import type { Config } from "../config/config.ts";
+import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
 import { InFlight } from "../in-flight.ts";
 import type { ShedReason } from "../in-flight.ts";
@@ -39,6 +40,43 @@ export function bodyLength(c: AppContext): number {
 
 /** The share of body room of a caller without a key: all operators, all merchants, or one person. */
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
+
+/** The memory of an isolate for bodies from anyone: those before authentication, and Stripe's. */
+const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
+const OPEN_LEASE_MS = 10_000;
+
+function makeOpenRooms(): Record<"anonymous" | "stripe", InFlight> {
+  const limits = {
+    memoryMax: OPEN_ROOM_BYTES,
+    organizationMax: Infinity,
+    waitMs: 0,
+    leaseMs: OPEN_LEASE_MS,
+  };
+  return { anonymous: new InFlight(limits), stripe: new InFlight(limits) };
+}
+
+/**
+ * Reads a small body of a caller who isn't authenticated, in a room that no other requests use. Each address has a
+ * share. Returns 503 above it.
+ */
+export async function readAnonymous<T>(
+  c: AppContext,
+  read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
+  limits: BodyLimits,
+  room: keyof ReturnType<typeof makeOpenRooms> = "anonymous",
+): Promise<Result<T>> {
+  const length = bodyLength(c);
+  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // rejected unread
+  const address = c.req.header("cf-connecting-ip") ?? "";
+  const rooms = Isolate.of(c.var.config).get(makeOpenRooms);
+  const slot = rooms[room].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);
+  if (typeof slot === "string") return refuse({ kind: "overloaded" });
+  try {
+    return await read(c.req.raw, { ...limits, hasRoom: (more) => slot.grow(more) === null });
+  } finally {
+    slot.release();
+  }
+}
 
 type Shed = { readonly ok: false; readonly shed: ShedReason };
 
