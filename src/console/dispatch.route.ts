@@ -110,9 +110,14 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
   if (identity.kind === "operator") {
     const { as, operator } = identity;
-    if (isAdmin) vouchForOperator(request, operator);
-    else if (as !== null) vouchFor(request, viewerOf(as, rate, c.var.config.region));
-    return isAdmin || as !== null;
+    if (isAdmin) {
+      vouchForOperator(request, operator);
+      return true;
+    }
+    // Prompts and outputs belong to the customer, so no operator reads them.
+    if (as === null || /^\/v1\/responses(?:\/|$)/.test(called.path)) return false;
+    vouchFor(request, viewerOf(as, rate, c.var.config.region));
+    return true;
   }
   if (isAdmin) return false;
   const key = keyOf(identity);

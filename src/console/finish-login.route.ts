@@ -37,6 +37,7 @@ import { creditPromotion, signUp } from "../accounts/people/sign-up.ts";
 import { COMPANY, canStartLogin } from "./company-login.route.ts";
 import { knownBrowser } from "./known-browser.ts";
 import { enterSession, openSession } from "./own-session.route.ts";
+import type { ActivePerson } from "./own-session.route.ts";
 import { peopleServices, withStorageFailures } from "./people.route.ts";
 import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { freshnessOf } from "./step-up.ts";
@@ -305,7 +306,6 @@ async function ofLiveSession(
   services: PeopleServices,
   answered: Answered,
 ): Promise<Finished> {
-  const { db, now: nowMs } = services;
   const { ticket } = answered;
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
@@ -316,32 +316,38 @@ async function ofLiveSession(
   if (identity.kind !== "person" || identity.session.personId !== ticket.personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  const { personId } = identity.session;
-  const own = identityOf(answered);
   if (!canStartLogin(identity, ticket.purpose, answered.connection)) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  if (ticket.purpose === "link") {
-    if (!(await linkIdentity(db, own, personId, nowMs))) {
-      return refuse({ kind: "login_refused", why: "other_person" });
-    }
-    notifyLoginMethods(services, identity.acting.person, "added");
-    const { connection } = answered;
-    const { memberId } = identity.session;
-    if (connection !== null && memberId !== null) {
-      await markIssuerTried(db, connection, { memberId, actor: memberActor(memberId), nowMs });
-      services.takeEvents(connection.orgId);
-    }
-    return success({ go: ticket.go, cookies: [] });
-  }
-  if ((await findPersonId(db, own)) !== personId) {
+  if (ticket.purpose === "link") return link(services, answered, identity);
+  if ((await findPersonId(services.db, identityOf(answered))) !== identity.session.personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
+  const nowMs = services.now;
   const fresh = freshness(answered, nowMs);
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
   // Another cookie, never the old one made fresh: who has a copy of that has nothing more.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
+}
+
+async function link(
+  services: PeopleServices,
+  answered: Answered,
+  { session, acting }: ActivePerson,
+): Promise<Finished> {
+  const { db, now: nowMs } = services;
+  const { connection, ticket } = answered;
+  const { personId, memberId } = session;
+  if (!(await linkIdentity(db, identityOf(answered), personId, nowMs))) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  notifyLoginMethods(services, acting.person, "added");
+  if (connection !== null && memberId !== null) {
+    await markIssuerTried(db, connection, { memberId, actor: memberActor(memberId), nowMs });
+    services.takeEvents(connection.orgId);
+  }
+  return success({ go: ticket.go, cookies: [] });
 }
 
 /** Makes an operator's session fresh by a login of the same operator. */

@@ -61,6 +61,16 @@ describe("POST /console/api/as", () => {
     }
   });
 
+  it("rejects stored responses with 403, because no operator reads their prompts", async () => {
+    await look(account.orgId);
+    for (const path of ["/v1/responses/resp_1", "/v1//responses/resp_1/input_items"]) {
+      const answer = await page(path, cookie);
+      expect([path, (await errorOf(answer, 403)).code]).toEqual([path, "role_required"]);
+      const own = await page(path, await login(account.key));
+      expect([path, own.status]).toEqual([path, 404]);
+    }
+  });
+
   it("records the view in the organization's events hourly with the operator's name", async () => {
     await look(account.orgId);
     await look(account.orgId);
