@@ -40,6 +40,26 @@ it("returns an error event for a deeply nested error code, without an exception"
   }
 });
 
+it("blames the request for a 5xx that says so, and the route for any other", () => {
+  const wrong = [
+    { message: "litellm.BadRequestError: no", code: "400" },
+    { message: "no", code: 422 },
+    { message: "no", type: "BadRequestError" },
+    { message: "no", status: "INVALID_ARGUMENT", code: 400 },
+    { message: "Failed to parse tools: unknown type" },
+    { message: "the request exceeds the available context size" },
+  ];
+  for (const status of [424, 500, 501, 502, 504, 520]) {
+    expect(wrong.map((error) => failure(status, error).kind)).toEqual(wrong.map(() => "refused"));
+    const model = { message: "Model 'x' not found", type: "BadRequestError" };
+    expect(failure(status, model).kind).toBe("disabled");
+    for (const error of [{ message: "no" }, { code: 500 }, { type: "invalid_request_error" }]) {
+      expect([status, failure(status, error).kind]).toEqual([status, "retry"]);
+    }
+  }
+  expect(failure(503, { message: "no", code: 400 }).kind).toBe("overloaded");
+});
+
 it("disables the route for an exhausted quota, but not for a flagged prompt", () => {
   expect(failure(429, { code: "insufficient_quota" }).kind).toBe("disabled");
   expect(failure(403, { message: "Your input was flagged by moderation" }).kind).toBe("refused");

@@ -8,6 +8,8 @@ type Complaint = {
   readonly code: string;
   readonly type: string;
   readonly param: string;
+  /** The error's own HTTP status, or NaN. Proxies return it inside another status. */
+  readonly status: number;
 };
 
 /**
@@ -87,17 +89,30 @@ function contentRefusal(
 
 function meantStatus(status: number, complaint: Complaint): number {
   if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
-  const isBroken = status === 500;
+  const isBroken = status === 424 || (status >= 500 && !OVERLOADED.has(status));
   if ((REFUSED.has(status) || isBroken) && isAboutUs(complaint)) return 404;
   return isBroken && isAboutRequest(complaint) ? 400 : status;
 }
 
-/** What servers such as llama.cpp say with a 500 of a request that they can't serve. */
+/**
+ * Error types and codes of a wrong request, which servers and proxies return with any status. Some servers give
+ * every error the type `invalid_request_error`, so it proves nothing.
+ */
+const REQUEST_CODES: ReadonlySet<string> = new Set([
+  "bad_request",
+  "BadRequestError",
+  "ContextWindowExceededError",
+  "INVALID_ARGUMENT",
+  "ValidationException",
+]);
+/** What servers such as llama.cpp say with a 5xx of a request that they can't serve. */
 const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
-/** Reports whether a 500 is about the request: another attempt, or another server of that kind, would say the same. */
+/** Reports whether a 5xx is about the request: another attempt, or another server of that kind, would say the same. */
 function isAboutRequest(complaint: Complaint): boolean {
+  const { code, type, status } = complaint;
+  if (REFUSED.has(status) || REQUEST_CODES.has(code) || REQUEST_CODES.has(type)) return true;
   return ABOUT_REQUEST.test(complaint.message) || isAboutContext(complaint);
 }
 
@@ -178,6 +193,7 @@ function complaintOf(raw: Complained | null): Complaint {
     code: word(inner.code),
     type: word(inner.type),
     param: word(inner.param) || detail.param,
+    status: ownStatus(inner),
   };
 }
 
@@ -193,14 +209,19 @@ function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
 /** Returns the status of an error event: its numeric code, or that of its type. */
 function statusInside(raw: Complained, complaint: Complaint): number {
   const inner: Complained = isObject(raw.error) ? raw.error : raw;
-  const given = inner.code ?? inner.status;
-  // Converting a deeply nested list would overflow the stack.
-  const code = typeof given === "object" ? Number.NaN : Number(given);
-  if (Number.isSafeInteger(code) && code >= 400 && code <= 599) return code;
+  const code = ownStatus(inner);
+  if (code >= 400 && code <= 599) return code;
   if (/rate_limit|too_many_requests/.test(`${complaint.type} ${complaint.code}`)) return 429;
   if (/overloaded/.test(`${complaint.type} ${complaint.code}`)) return 503;
   if (complaint.code === CONTEXT_CODE || complaint.type === "invalid_request_error") return 400;
   return 500;
+}
+
+function ownStatus({ code, status }: Named<"code" | "status">): number {
+  const given = code ?? status;
+  // Converting a deeply nested list would overflow the stack.
+  const own = typeof given === "object" ? Number.NaN : Number(given);
+  return Number.isSafeInteger(own) ? own : Number.NaN;
 }
 
 function word(value: unknown): string {
