@@ -211,6 +211,7 @@ function addRerate(program: Command): void {
       ...(organization !== undefined && { organization }),
     };
     const preview = await rerated(session, { ...asked, dry_run: true });
+    await noteEarlier(session, asked, preview.organizations);
     const isCredited = options.yes === true;
     if (isCredited) mustBeAtMost(preview.total_micro, options.atMost);
     const answer = isCredited ? await rerated(session, { ...asked, dry_run: false }) : preview;
@@ -221,6 +222,34 @@ function addRerate(program: Command): void {
     const total = dollarText(preview.total_micro);
     note(`Nothing was credited: --yes --at-most ${total} does it.`);
   });
+}
+
+type Credited = {
+  readonly events: readonly { readonly data: { readonly reference?: string } }[];
+};
+/** Maximum organizations whose earlier corrections are looked up. */
+const EARLIER_MAX = 100;
+
+/** Warns about other corrections since the period began, because the same requests could be credited twice. */
+async function noteEarlier(
+  { admin }: Session,
+  { id, from }: { readonly id: string; readonly from: string },
+  organizations: readonly Answer[],
+): Promise<void> {
+  for (const { organization } of organizations.slice(0, EARLIER_MAX)) {
+    const query = { type: "balance.credited", from, limit: "100" };
+    const path = `/orgs/${String(organization)}/events`;
+    // oxlint-disable-next-line no-await-in-loop -- one after the other: few have any
+    const { events } = await ask<Credited>(admin, { method: "GET", path, query });
+    const others = events
+      .map(({ data: { reference = "" } }) => reference)
+      .filter((reference) => reference.startsWith("rerate:") && reference !== `rerate:${id}`);
+    if (others.length === 0) continue;
+    const named = [...new Set(others)].map((reference) => reference.slice("rerate:".length));
+    note(
+      `Warning: ${String(organization)} has corrections since then: ${named.join(", ")}. If they cover the same requests, this credits them twice.`,
+    );
+  }
 }
 
 /** Throws `WrongUsage` unless the operator confirmed a total of at least this one. */

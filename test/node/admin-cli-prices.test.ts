@@ -206,4 +206,7 @@ it("shows the credits of rerate, and adds them once with --yes and a confirmed t
   expect(total).toBeGreaterThan(0);
   expect(await operator.prints(credit)).toMatch(/ credited$/m);
   expect(await account.balance()).toBe(before + total);
+  const again = await operator.runs(slip.replace("slip-1", "slip-2"));
+  expect(again.err).toMatch(/^Warning: \S+ has corrections since then: slip-1\. /m);
+  expect((await operator.runs(slip)).err).not.toContain("Warning");
 });
