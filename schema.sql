@@ -384,3 +384,11 @@ CREATE TABLE alerts ( -- one row each time that a threshold is crossed
   created_at INTEGER NOT NULL,
   PRIMARY KEY (org_id, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rules (
+  org_id TEXT NOT NULL,
+  name TEXT NOT NULL, -- of a policy: operator, organization or a member's id
+  rule TEXT CHECK (json_valid(rule)), -- null: removed
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (org_id, name)
+) STRICT, WITHOUT ROWID;

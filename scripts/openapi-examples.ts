@@ -192,6 +192,12 @@ async function askOrganization(org: string): Promise<string> {
   await ask("GET /v1/orgs/{org_id}", { fill: [org] });
   await ask("PATCH /v1/orgs/{org_id}", { fill: [org], body: { name: "Example Ltd" } });
   await ask("GET /v1/orgs/{org_id}/settings", { fill: [org] });
+  const [first] = (await ask("GET /v1/keys"))["keys"] as { member_id: string }[];
+  const fill = [first?.member_id ?? ""];
+  const policy = { allowed_models: ["sandbox/*"], allowed_data_regions: ["eu"] };
+  await ask("PATCH /v1/members/{id}", { fill, body: { policy } });
+  await ask("GET /v1/members/{id}", { fill });
+  await ask("PATCH /v1/members/{id}", { fill, body: { policy: null } });
   await ask("GET /v1/events", { query: "?limit=2" });
   await askWebhooks(org);
   return minted["id"] as string;

@@ -35,6 +35,7 @@ import {
   patchOrganizationRoute,
   readOrganizationRoute,
 } from "./accounts/organizations/organizations.route.ts";
+import { patchMemberRoute, readMemberRoute } from "./accounts/organizations/members.route.ts";
 import {
   buyRoute,
   cancelPurchaseRoute,
@@ -185,6 +186,8 @@ export const ROUTES: readonly RouteRow[] = [
     patchKeyRoute(c, namesOf(c)),
   ),
   endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  endpoint("GET /v1/members/:id", "managed", MANAGERS, readMemberRoute),
+  endpoint("PATCH /v1/members/:id", "managed", MANAGERS, patchMemberRoute),
   endpoint("GET /v1/users", "managed", ANY, listEndUsersRoute),
   endpoint("POST /v1/users", "managed", ANY, putEndUserRoute),
   endpoint("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),

@@ -34,6 +34,8 @@ export const HELP: Readonly<Record<string, string>> = {
   budget_dollars: "what it may spend",
   budget_period: "the period, in UTC, that the budget is for",
   allowed_models: "the models that it may ask for",
+  policy: "the allowed models, providers and data regions, as JSON",
+  operator_policy: "the allowed models, providers and data regions, as JSON",
   end_user: "the end user that pays its requests",
   expires_at: "when it ends, as 2027-01-31T00:00:00Z",
   purchase_id: "the purchase's id, or Stripe's of its session, invoice or payment",

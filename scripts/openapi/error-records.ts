@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { BUDGET_SCOPES } from "../../src/shared/budgets.ts";
+import { POLICY_FIELDS, POLICY_SCOPES } from "../../src/shared/policy.ts";
 import { micros, record, time } from "./fields.ts";
 
 const count = z.int().optional();
@@ -13,7 +14,10 @@ const numbers = {
   left_micro: micros.optional(),
   quota_micro: micros.optional(),
   budget_micro: micros.optional(),
-  scope: z.enum(BUDGET_SCOPES).optional().describe("The owner of the budget."),
+  scope: z
+    .enum([...BUDGET_SCOPES, ...POLICY_SCOPES.slice(0, 1)])
+    .optional()
+    .describe("The owner of the budget or policy."),
   budget_id: z.string().optional(),
   window: z.string().optional().describe("The budget's time."),
   limit_micro: micros.optional(),
@@ -28,6 +32,7 @@ const numbers = {
   resets_at: time.optional(),
   generation_id: z.string().optional(),
   key_id: z.string().optional(),
+  policy_field: z.enum(POLICY_FIELDS).optional().describe("The list that allows no route."),
   cost_micro: micros.optional().describe("What was charged all the same."),
 };
 export const errorObject = record("ErrorObject", {

@@ -58,6 +58,9 @@ const SAMPLES: Samples = {
   ],
   model_not_allowed: [{ kind: "model_not_allowed", model: "m" }],
   hold_not_allowed: [{ kind: "hold_not_allowed" }],
+  route_not_allowed: [
+    { kind: "route_not_allowed", model: "m", scope: "organization", field: "allowed_providers" },
+  ],
   region_mismatch: [{ kind: "region_mismatch", home: "eu" }],
   role_required: [{ kind: "role_required", roles: ["owner"] }],
   organization_suspended: [{ kind: "organization_suspended" }],
@@ -119,6 +122,7 @@ const SAMPLES: Samples = {
   storage_unavailable: [{ kind: "storage_unavailable" }],
   prices_unavailable: [{ kind: "prices_unavailable" }],
   price_list_differs: [{ kind: "price_list_differs", list: null }],
+  candidates_required: [{ kind: "candidates_required" }],
   misconfigured: [{ kind: "misconfigured" }],
 };
 
@@ -130,6 +134,7 @@ export const PAID = [
   "budget_exceeded",
   "organization_suspended",
   "model_not_allowed",
+  "route_not_allowed",
   "model_not_found",
   "context_length_exceeded",
   "content_filter",

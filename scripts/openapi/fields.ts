@@ -8,6 +8,16 @@ export const time = z.iso.datetime().describe("UTC, ISO 8601 with milliseconds."
 export const day = z.iso.date().describe("UTC.");
 export const uuid = z.uuid();
 
+const names = z.array(z.string()).nullable();
+export const policy = z
+  .strictObject({
+    allowed_models: names.describe("Model IDs and `author/*`. Null allows everything, [] nothing."),
+    allowed_providers: names,
+    allowed_data_regions: names.describe("Of `eu`, `us` and `global`."),
+  })
+  .nullable()
+  .describe("The allowed models, providers and data regions. Null allows everything.");
+
 export function record<T extends z.ZodRawShape>(id: string, shape: T) {
   return z.strictObject(shape).meta({ id });
 }

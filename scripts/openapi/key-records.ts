@@ -2,13 +2,14 @@ import * as z from "zod";
 import { TERMS } from "../../src/shared/key-terms.ts";
 import { keyData } from "./openrouter-records.ts";
 import { budget, budgetStatus, effectiveBudget } from "./budget-records.ts";
-import { dollars, record, time, uuid } from "./fields.ts";
+import { dollars, policy, record, time, uuid } from "./fields.ts";
 
 /** Descriptions of limits beyond their schemas. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
   budget_dollars: dollars.nullable().describe("What it may spend; null for no budget."),
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
   allowed_models: z.array(z.string()).nullable(),
+  policy,
   expires_at: time.nullable(),
   budgets: z.array(budget).nullable().describe("Further budgets; null for none."),
   may_hold: z.boolean().nullable().describe("Whether it may place holds and charges; null if not."),
@@ -61,6 +62,7 @@ const sessionFields = {
   held_dollars: dollars,
   allowed_models: z.array(z.string()).nullable(),
   budgets: z.array(budget).describe("Further budgets of the session."),
+  policy,
   rpm_limit: z.int().nullable(),
   origins: z.array(z.string()).nullable(),
   may_hold: z.boolean().describe("Whether it may place holds and charges."),

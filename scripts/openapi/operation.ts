@@ -75,7 +75,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/events/, "Events"],
   [/^\/v1\/webhooks/, "Webhooks"],
   [/^\/v1\/users/, "End users"],
-  [/^\/v1\/orgs/, "Organization"],
+  [/^\/v1\/(?:orgs|members)/, "Organization"],
 ];
 
 /** The facts of a row in the document's format. */

@@ -55,6 +55,7 @@ import * as paid from "./payment-records.ts";
 import * as listed from "./model-records.ts";
 import * as keyed from "./key-records.ts";
 import { MEDIA_OPERATIONS } from "./media-operations.ts";
+import { LIMIT_OPERATIONS } from "./limit-operations.ts";
 import * as record from "./records.ts";
 import { oneGeneration } from "./openrouter-records.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
@@ -345,6 +346,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
       errors: ["key_is_limited", "too_many_secrets", "idempotency_mismatch"],
     },
   ),
+  ...LIMIT_OPERATIONS,
   "GET /v1/users": described("End users with their spend of now, in the order of creation", {
     200: record.endUsers,
     query: endUsersQuery,

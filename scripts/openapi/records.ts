@@ -4,7 +4,7 @@ import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { freshMemberKey } from "./key-records.ts";
 import { autoTopUp } from "./payment-records.ts";
 
-import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
+import { micros, dollars, count, policy, time, uuid, record, paged } from "./fields.ts";
 
 /**
  * The gateway's answers, record by record: the schemas of the OpenAPI document, which contract tests check.
@@ -171,6 +171,8 @@ export const settings = record("Settings", {
     .max(4)
     .describe("The tag keys whose daily sums `GET /v1/usage` returns."),
   budgets: z.array(budgetStatus).describe("Budgets of the organization."),
+  policy,
+  operator_policy: policy.describe("The operator's policy. Both must allow a route."),
 });
 
 const alert = record("Alert", {
@@ -226,12 +228,13 @@ const operatorsOrganization = {
 export const heldOrganization = record("OrganizationAndMoney", {
   ...operatorsOrganization,
   ...standing,
+  operator_policy: policy,
 });
 export const heldOrganizations = record("Organizations", {
   organizations: z.array(
     record("ListedOrganization", {
       ...operatorsOrganization,
-      ...z.object(standing).partial().shape,
+      ...z.object({ ...standing, operator_policy: policy }).partial().shape,
       owner_email: z.string().nullable(),
       balance_micro: micros.nullable().describe("As the database has it: no wallet is asked."),
       spend_30d_micro: micros.describe("Of this UTC day and the 29 before it."),

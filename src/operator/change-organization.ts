@@ -10,6 +10,7 @@ import {
   findOrganization,
   updateOrganization,
 } from "../accounts/organizations/organizations.store.ts";
+import { policySchema } from "../shared/policy.ts";
 import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
@@ -20,24 +21,26 @@ export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
   price_list: z.optional(z.nullable(listName)),
+  operator_policy: z.optional(z.nullable(policySchema)),
 });
 
 /**
  * Handles `PATCH /orgs/{id}`: the database first, so that a taken slug changes nothing, then the wallet,
- * which rejects paid requests while `status` is suspended and charges by `rpm_limit` and `price_list` from
- * this answer on. Prices need the finance role, the rest support.
+ * which rejects paid requests while `status` is suspended and applies `rpm_limit`, `price_list` and
+ * `operator_policy` from this answer on. Prices need the finance role, the rest support.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);
   if (!fields.ok) return fields;
   const id = call.params["id"] ?? "";
-  const { rpm_limit: rpmLimit, price_list: priceList, ...named } = fields.value;
+  const { rpm_limit: rpmLimit, price_list: priceList, operator_policy: policy } = fields.value;
+  const { name, slug, status } = fields.value;
   const refused = refuseRole(call, fields.value) ?? (await refuseList(call, priceList));
   if (refused !== null) return refused;
   const changed = await updateOrganization(
     call.db,
     id,
-    { ...named, rpmLimit, priceList },
+    { name, slug, status, rpmLimit, priceList },
     {
       keyId: null,
       actor: call.actor,
@@ -58,7 +61,10 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
       one.rpmLimit === other.rpmLimit &&
       one.priceList === other.priceList,
   });
-  return followed.ok ? success(await withBalance(call, followed.value)) : followed;
+  if (!followed.ok) return followed;
+  const set =
+    policy === undefined ? null : await call.wallet(id).setOperatorPolicy(policy, call.actor);
+  return set?.ok === false ? set : success(await withBalance(call, followed.value));
 }
 
 function refuseRole(

@@ -213,6 +213,7 @@ export async function withBalance(call: OperatorCall, row: StoredOrganization): 
     credits_micro: known?.creditsMicro ?? null,
     held_micro: known?.heldMicro ?? null,
     open_holds: known?.openHolds ?? null,
+    operator_policy: known?.operatorPolicy ?? null,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Actor } from "./event.ts";
 import type { RateState } from "./key-terms.ts";
 import type { Key, Scope } from "./key.ts";
+import type { PolicyLayer } from "./policy.ts";
 import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
@@ -73,4 +74,6 @@ export type Admitted = {
   readonly isLimited?: boolean;
   /** The organization's price list; absent without one. */
   readonly priceList?: string;
+  /** The policies that apply; absent without any. */
+  readonly policies?: readonly PolicyLayer[];
 };

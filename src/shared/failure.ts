@@ -5,6 +5,8 @@ import { BUDGET_PERIODS } from "./key-terms.ts";
 import type { BudgetPeriod } from "./key-terms.ts";
 import { micros } from "./money.ts";
 import type { Micros } from "./money.ts";
+import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
+import type { PolicyField, PolicyScope } from "./policy.ts";
 
 /**
  * Everything that can go wrong and is not a bug, as plain values that cross a Durable Object call.
@@ -76,6 +78,13 @@ type Kinds =
   | { readonly kind: "model_not_allowed"; readonly model: string }
   /** `owner`: only this party may do so. Without it, the key or session lacks `may_hold`. */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
+  /** The policy of this scope allows none of the model's routes. */
+  | {
+      readonly kind: "route_not_allowed";
+      readonly model: string;
+      readonly scope: PolicyScope;
+      readonly field: PolicyField;
+    }
   | { readonly kind: "region_mismatch"; readonly home: string }
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
   | { readonly kind: "organization_suspended" }
@@ -185,6 +194,8 @@ type Kinds =
   | { readonly kind: "prices_unavailable" }
   /** The hold used another price list than the organization's (null: it has none). */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
+  /** A policy applies and the hold named no routes. */
+  | { readonly kind: "candidates_required" }
   | { readonly kind: "misconfigured" };
 
 /** The minimum a request needs and the current holds. `onlyHolds`: only holds are in the way. */
@@ -268,6 +279,11 @@ const SHAPES = {
     onlyHolds: flag,
   }),
   model_not_allowed: of("model_not_allowed", { model: z.string() }),
+  route_not_allowed: of("route_not_allowed", {
+    model: z.string(),
+    scope: z.enum(POLICY_SCOPES),
+    field: z.enum(POLICY_FIELDS),
+  }),
   organization_suspended: of("organization_suspended", {}),
   conflict: of("conflict", {
     message: z.string(),
@@ -307,6 +323,7 @@ const SHAPES = {
   hold_not_allowed: of("hold_not_allowed", {
     owner: z.exactOptional(z.enum(["merchant", "key"])),
   }),
+  candidates_required: of("candidates_required", {}),
   region_mismatch: null,
   role_required: null,
   key_is_limited: null,

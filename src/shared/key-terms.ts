@@ -6,6 +6,8 @@ import { externalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 import type { Micros } from "./money.ts";
 import type { Period } from "./period.ts";
+import { policySchema } from "./policy.ts";
+import type { Policy, PolicyLayer } from "./policy.ts";
 import { storedJson } from "./stored-json.ts";
 
 /** Period of a key's budget, in UTC. Weeks start on Monday. */
@@ -21,6 +23,8 @@ type Limits = {
   readonly tpmLimit: number;
   /** Model IDs, aliases and `author/*`. An alias matches only the name sent. */
   readonly allowedModels: readonly string[];
+  /** Models, providers and data regions. Its models are IDs and `author/*`, no aliases. */
+  readonly policy: Policy;
   /** External ID of the end user of all its requests. */
   readonly endUser: string;
   /** Unix ms by the home region's clock. The key is invalid from then on. */
@@ -43,6 +47,7 @@ export const NO_TERMS: KeyTerms = {
   budgetPeriod: null,
   tpmLimit: null,
   allowedModels: null,
+  policy: null,
   endUser: null,
   expiresAt: null,
   budgets: null,
@@ -133,6 +138,13 @@ export const TERMS = {
     show: same,
     store: (list) => JSON.stringify(list),
     recall: (stored) => z.array(z.string()).parse(JSON.parse(String(stored))),
+  }),
+  policy: term("policy", "policy", {
+    said: policySchema,
+    read: same<Policy>,
+    show: same,
+    store: (policy) => JSON.stringify(policy),
+    recall: (stored) => storedJson<Policy>(String(stored)),
   }),
   endUser: term("end_user", "end_user", alike<string>(externalId, String)),
   expiresAt: term("expires_at", "expires_at", {
@@ -262,16 +274,6 @@ export function termsOfText(text: string | null): KeyTerms {
   return text === null ? NO_TERMS : { ...NO_TERMS, ...storedJson<Partial<KeyTerms>>(text) };
 }
 
-/** Reports whether a model is allowed by the name sent or the resolved ID. */
-export function allowsModel(
-  { allowedModels }: Pick<KeyTerms, "allowedModels">,
-  model: { readonly sent: string; readonly id: string },
-): boolean {
-  if (allowedModels === null) return true;
-  const maker = `${model.id.slice(0, model.id.indexOf("/"))}/*`;
-  return allowedModels.some((entry) => [model.sent, model.id, maker].includes(entry));
-}
-
 /** What is left of a limit that counts over 60 s: `resetMs` until more is. */
 export type RateState = {
   readonly limit: number;
@@ -304,6 +306,8 @@ export type KeyStatus = {
   readonly priceList?: string;
   /** The key's spend in all and in the current UTC day, week and month, if requested. */
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
+  /** The policies that apply; absent without any. */
+  readonly policies?: readonly PolicyLayer[];
   /** A session's spend and holds, if a session asked. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

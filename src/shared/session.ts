@@ -1,5 +1,6 @@
 import type { Budget } from "./budgets.ts";
 import type { Micros } from "./money.ts";
+import type { Policy } from "./policy.ts";
 
 /** A session's limits, all contained in its token. Null means no own limit. Times are Unix ms. */
 export type Session = {
@@ -17,6 +18,8 @@ export type Session = {
   /** Further budgets; absent without any. */
   readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
+  /** Its own policy besides its key's. Absent in tokens without one. */
+  readonly policy?: Policy;
   /** Requests in any 60 s, in all regions together. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;

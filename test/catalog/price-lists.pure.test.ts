@@ -59,6 +59,7 @@ function modelOf(id: string, list: Price, isConfigured: boolean): Model {
       {
         provider: "up",
         upstreamId: "m",
+        dataRegion: "global",
         price: at(20),
         longPrompt: { ...long, price: plus(dearer, 20) },
         origin: { from: 7, list: null },

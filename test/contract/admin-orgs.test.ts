@@ -38,6 +38,7 @@ describe("POST /admin/v1/orgs", () => {
         credits_micro: 0,
         held_micro: 0,
         open_holds: 0,
+        operator_policy: null,
       },
       member: {
         id: expect.stringMatching(UUID),

@@ -46,6 +46,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/credits/portal": [{}],
   "POST /v1/users": [{ external_id: "there already" }],
   "PATCH /v1/users/:external_id{.+}": [{ daily_quota_dollars: 5 }],
+  "PATCH /v1/members/:id": [{ policy: null }],
   "PATCH /v1/orgs/:org_id": [{ name: "renamed by a test" }],
   "PATCH /v1/orgs/:org_id/settings": [{ default_alert_threshold: 0.5 }],
 };
@@ -90,6 +91,7 @@ const TARGETS: Readonly<Record<string, Target>> = {
   },
   users: { of: endUserOf, unknown: () => crypto.randomUUID() },
   webhooks: { of: webhookOf, unknown: () => mintId("whk_", Date.now()) },
+  members: { of: async ({ memberId }) => memberId, unknown: () => crypto.randomUUID() },
   orgs: { of: async ({ orgId }) => orgId, unknown: () => crypto.randomUUID() },
 };
 

@@ -110,6 +110,27 @@ describe("an organization's budgets", () => {
 });
 
 describe("a budget of another owner", () => {
+  it("counts all keys of a member together", async () => {
+    const { key: other } = await createKey(account.key, {});
+    expect((await chat(account.key)).status).toBe(200);
+    const member = `/v1/members/${account.memberId}`;
+    const budgets = [{ limit_requests: 3, window: "day", alert_at: 0.5 }];
+    const changed = await bodyOf(await patch(member, { budgets }));
+    expect(changed).toMatchObject({ policy: null, budgets: [{ scope: "member", usage: 1 }] });
+    const policy = { allowed_models: null, allowed_providers: null, allowed_data_regions: ["eu"] };
+    expect(await bodyOf(await patch(member, { policy }))).toEqual({ ...changed, policy });
+    expect(await bodyOf(await patch(member, { policy: null }))).toEqual(changed);
+    expect((await chat(account.key)).status).toBe(200);
+    expect((await chat(other)).status).toBe(200);
+    expect(await errorOf(await chat(account.key), 402)).toMatchObject({
+      code: "budget_exceeded",
+      scope: "member",
+    });
+    expect((await ownKey(other))["budgets"]).toMatchObject([{ scope: "member", usage: 3 }]);
+    expect(await bodyOf(await patch(member, { budgets: [] }))).toMatchObject({ budgets: [] });
+    expect((await chat(other)).status).toBe(200);
+  });
+
   it("rejects an end user with 429 like its quotas, and ends when the end user is deleted", async () => {
     const made = await send("/v1/users", {
       method: "POST",

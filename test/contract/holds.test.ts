@@ -48,6 +48,14 @@ async function balanceOf(orgId: string): Promise<readonly [number, number]> {
 }
 
 describe("a hold that the balance pays", () => {
+  it("needs no model, so policies don't apply to it", async () => {
+    const { key } = await payer({ policy: { allowed_models: [], allowed_providers: [] } });
+    const { name } = await makeMerchant();
+    const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
+    expect(hold).toMatchObject({ status: "held" });
+    expect((await chat(key)).status).toBe(403);
+  });
+
   it("reserves the amount, and its merchant charges part of it once", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });

@@ -20,6 +20,8 @@ const AT_FIRST = {
   auto_top_up: null,
   tag_keys: [],
   budgets: [],
+  policy: null,
+  operator_policy: null,
 };
 /** The settings that are dollars, and their columns. */
 const MONEY = [
@@ -79,11 +81,17 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
       auto_top_up: { below_dollars: 2.5, amount_dollars: 10, most_per_month_dollars: 30 },
       tag_keys: ["team", "run"],
       budgets: [],
+      policy: {
+        allowed_models: ["acme/*"],
+        allowed_providers: [],
+        allowed_data_regions: ["eu", "global"],
+      },
     };
-    expect(await (await patch(own, all)).json()).toEqual(all);
+    const shown = { ...all, operator_policy: null };
+    expect(await (await patch(own, all)).json()).toEqual(shown);
     const one = { default_user_daily_quota_dollars: null };
-    expect(await (await patch(own, one)).json()).toEqual({ ...all, ...one });
-    expect(await read(own)).toEqual({ ...all, ...one });
+    expect(await (await patch(own, one)).json()).toEqual({ ...shown, ...one });
+    expect(await read(own)).toEqual({ ...shown, ...one });
   });
 
   it.each([

@@ -214,6 +214,7 @@ export const errorBody = z.strictObject({
     generation_id: z.string().optional(),
     cost_micro: z.int().optional(),
     key_id: z.string().optional(),
+    policy_field: z.string().optional(),
   }),
 });
 export type ErrorObject = z.infer<typeof errorBody>["error"];

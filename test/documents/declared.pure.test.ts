@@ -227,6 +227,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
   ],
+  "Entries of each list of a policy": ["shared/policy.ts ENTRIES_MAX"],
   "Webhook URL": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
   "Hours that responses are stored; body of their request": [
     "shared/contracts/settings.ts KEEP_HOURS_MAX",

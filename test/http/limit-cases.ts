@@ -1,6 +1,7 @@
 import { micros } from "../../src/shared/money.ts";
 import { BUDGET_CASES } from "./budget-cases.ts";
 import type { Cases } from "./failure-cases.ts";
+import { POLICY_CASES } from "./policy-cases.ts";
 
 const nulls = { param: null, code: null };
 const api = { type: "api_error", ...nulls };
@@ -33,6 +34,7 @@ export const LIMIT_CASES = {
       },
     ],
   ],
+  ...POLICY_CASES,
   balance_too_low: [
     [
       {

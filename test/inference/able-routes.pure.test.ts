@@ -23,11 +23,11 @@ const TOOLS_BEFORE: ChatBody = {
 /** A model with a route for each of these limits, named a, b, c ... */
 function modelOf(...limits: (RouteLimits | undefined)[]): Model {
   const routes = limits.map((each, at): Route => {
-    const { provider, price } = ROUTE;
+    const { provider, price, dataRegion } = ROUTE;
     const upstreamId = "abcdef".charAt(at);
     return each === undefined
-      ? { provider, price, upstreamId }
-      : { provider, price, upstreamId, limits: each };
+      ? { provider, price, dataRegion, upstreamId }
+      : { provider, price, dataRegion, upstreamId, limits: each };
   });
   return { ...MODEL, context: 1000, routes };
 }

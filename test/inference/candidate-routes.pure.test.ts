@@ -20,12 +20,12 @@ const route: fc.Arbitrary<Route> = fc
   .record({ provider: fc.constantFrom("a", "b", "c"), price, long: fc.option(price) })
   .map(({ long, ...usual }) => {
     const longPrompt = long === null ? {} : { longPrompt: { aboveTokens: 100, price: long } };
-    return Object.assign(usual, { upstreamId: "m" }, longPrompt);
+    return Object.assign(usual, { upstreamId: "m", dataRegion: "eu" }, longPrompt);
   });
 
 function routeOf(provider: string, each: number): Route {
   const same = { input: each, cached: each, cacheWrite: each, output: each };
-  return { provider, upstreamId: "m", price: same };
+  return { provider, upstreamId: "m", dataRegion: "eu", price: same };
 }
 
 const MODEL = { id: "test/model" };

@@ -36,7 +36,12 @@ const model: fc.Arbitrary<Model> = fc
     context,
     maxOutput,
     minOutput,
-    routes: prices.map((each, i) => ({ provider: `p${i}`, upstreamId: "m", price: each })),
+    routes: prices.map((each, i) => ({
+      provider: `p${i}`,
+      upstreamId: "m",
+      dataRegion: "global" as const,
+      price: each,
+    })),
   }));
 const asked = fc.record({
   cap: fc.option(fc.integer({ min: 1, max: 200_000 })),

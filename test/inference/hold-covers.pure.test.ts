@@ -41,6 +41,7 @@ const route: fc.Arbitrary<Route> = fc
     const known = {
       provider: "up",
       upstreamId: "m",
+      dataRegion: "global" as const,
       price: own,
       limits: Object.fromEntries(given),
     };

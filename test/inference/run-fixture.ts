@@ -27,6 +27,7 @@ export const USAGE: Usage = { input: 8, cacheRead: 4, cacheWrite: 0, output: 30,
 export const ROUTE: Route = {
   provider: "up",
   upstreamId: "m",
+  dataRegion: "global",
   price: { input: 1_000_000, cached: 500_000, cacheWrite: 1_000_000, output: 2_000_000 },
 };
 export const SERVING: ServingRoute = {

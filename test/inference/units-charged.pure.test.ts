@@ -65,7 +65,7 @@ function boundOf(
 ): PaidRequest | null {
   const asked = door.parse({ ...body, model: "m" }, REFUSES);
   if (!asked.ok) return null;
-  const route: Route = { provider: "up", upstreamId: "m", price };
+  const route: Route = { provider: "up", upstreamId: "m", dataRegion: "global", price };
   const model: Model = { ...MODEL, id: "m", kind, routes: [route] };
   const catalog: Catalog = {
     span: { from: -Infinity, until: Infinity },

@@ -1,11 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  allowsModel,
-  isLimited,
-  NO_TERMS,
-  termsOfText,
-  termsText,
-} from "../../src/shared/key-terms.ts";
+import { isLimited, NO_TERMS, termsOfText, termsText } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/shared/key-term-rows.ts";
 import { readBudgets } from "../../src/shared/budgets.ts";
@@ -16,6 +10,7 @@ const FULL: KeyTerms = {
   budgetPeriod: "week",
   tpmLimit: 1,
   allowedModels: [],
+  policy: { allowed_models: ["a/*"], allowed_providers: [], allowed_data_regions: null },
   endUser: "u",
   expiresAt: 5,
   budgets: readBudgets([{ limit_dollars: 1, window: "60m" }]),
@@ -46,26 +41,12 @@ describe("a key's terms", () => {
       budgetMicro: micros(0),
       tpmLimit: 1,
       allowedModels: [],
+      policy: { allowed_models: [], allowed_providers: null, allowed_data_regions: null },
       endUser: "u",
       expiresAt: 0,
     };
     for (const [name, value] of Object.entries(one)) {
       expect([name, isLimited({ ...NO_TERMS, [name]: value })]).toEqual([name, true]);
     }
-  });
-
-  it.each([
-    [null, "smart", "acme/one", true],
-    [[], "smart", "acme/one", false],
-    [["acme/one"], "smart", "acme/one", true],
-    [["acme/one"], "acme/one", "acme/one", true],
-    [["acme/*"], "smart", "acme/one", true],
-    [["acme/*"], "acmex/one", "acmex/one", false],
-    [["acme"], "acme/one", "acme/one", false],
-    [["smart"], "smart", "acme/one", true],
-    [["smart"], "acme/one", "acme/one", false], // an alias allows its model only when the alias is sent
-    [["*"], "acme/one", "acme/one", false],
-  ])("allow the name %j with %s, which is %s: %s", (allowedModels, sent, id, passes) => {
-    expect(allowsModel({ allowedModels }, { sent, id })).toBe(passes);
   });
 });

@@ -32,7 +32,8 @@ it("calls wallets for a list only for balances", async () => {
   expect(wallets.size).toBe(0);
   const [full] = await listed("balance=true");
   expect(wallets.size).toBeGreaterThanOrEqual(made.length);
-  expect(full).toEqual({ ...plain, credits_micro: 0, held_micro: 0, open_holds: 0 });
+  const standing = { credits_micro: 0, held_micro: 0, open_holds: 0, operator_policy: null };
+  expect(full).toEqual({ ...plain, ...standing });
 });
 
 it("creates an organization with an owner, a balance of 0 and a key that works", async () => {
@@ -58,6 +59,7 @@ it("creates an organization with an owner, a balance of 0 and a key that works",
     credits_micro: 0,
     held_micro: 0,
     open_holds: 0,
+    operator_policy: null,
   });
   expect(member).toMatchObject({ email: "o@example.com", role: "owner" });
   expect(key).toMatchObject({ scope: "global", rpm_limit: 9, region: "eu", revoked: false });

@@ -141,7 +141,8 @@ function admittedFor(
     resetMs,
     isLimited,
     priceList,
-  }: RateState & Pick<Admitted, "isLimited" | "priceList">,
+    policies,
+  }: RateState & Pick<Admitted, "isLimited" | "priceList" | "policies">,
 ): Admitted {
   const rate = { limit, remaining, resetMs };
   return {
@@ -149,6 +150,7 @@ function admittedFor(
     rate,
     ...(isLimited === true && { isLimited }),
     ...(priceList !== undefined && { priceList }),
+    ...(policies !== undefined && { policies }),
   };
 }
 

@@ -7,6 +7,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import type { Budget } from "../../shared/budgets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 import { micros } from "../../shared/money.ts";
+import { policySchema } from "../../shared/policy.ts";
 import { regionNamed, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
 import { toBase62, hmacOf, isSameSecret, sign } from "./api-key.ts";
@@ -35,6 +36,7 @@ const wire = z.object({
   user: z.nullable(z.string()),
   budget: z.nullable(at),
   models: texts,
+  policy: z.optional(policySchema),
   rpm: z.nullable(at),
   /** Further budgets as one text; absent without any. */
   budgets: z.optional(z.string()),
@@ -56,6 +58,7 @@ function sessionToWire(session: Session): z.infer<typeof wire> {
     user: endUser,
     budget: budgetMicro,
     models: session.allowedModels === null ? null : [...session.allowedModels],
+    ...(session.policy !== undefined && { policy: session.policy }),
     rpm: rpmLimit,
     ...(session.budgets !== undefined && { budgets: JSON.stringify(session.budgets) }),
     origins: session.origins === null ? null : [...session.origins],
@@ -73,6 +76,7 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
     endUser: said.user,
     budgetMicro: said.budget === null ? null : micros(said.budget),
     allowedModels: said.models,
+    ...(said.policy !== undefined && { policy: said.policy }),
     rpmLimit: said.rpm,
     ...(said.budgets !== undefined && { budgets: storedJson<readonly Budget[]>(said.budgets) }),
     origins: said.origins,

@@ -43,6 +43,7 @@ export const newSessionSchema = z.object({
   expires_in: z._default(z.int().check(z.minimum(1), z.maximum(SESSION_MAX_S)), 3600),
   allowed_models: termFields.allowed_models,
   budgets: z.nullish(budgetsSchema(SESSION_BUDGETS_MAX)),
+  policy: termFields.policy,
   rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
   origins: z.nullish(
     z
@@ -124,6 +125,7 @@ function termsOf(
     endUser: fields.end_user ?? null,
     budgetMicro: typeof dollars === "number" ? microsOfDollars(dollars) : null,
     allowedModels: fields.allowed_models ?? null,
+    ...(fields.policy && { policy: fields.policy }),
     rpmLimit: fields.rpm_limit ?? null,
     origins: fields.origins ?? null,
     ...((fields.budgets ?? []).length > 0 && { budgets: readBudgets(fields.budgets ?? []) }),
@@ -273,6 +275,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
     held_dollars: dollarsOf(heldMicro),
     allowed_models: session.allowedModels,
     budgets: budgetsView(session.budgets ?? []),
+    policy: session.policy ?? null,
     rpm_limit: session.rpmLimit,
     origins: session.origins,
     may_hold: session.mayHold === true,

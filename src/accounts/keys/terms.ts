@@ -12,6 +12,7 @@ import type {
 } from "../../shared/key-terms.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
+import { isNarrower } from "../../shared/policy.ts";
 
 /**
  * The model names sold here. `entryOf` normalizes an entry of allowed models: aliases and `author/*` stay,
@@ -91,14 +92,15 @@ const IS_NO_WIDER: {
     before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod,
   tpmLimit: (before, after) => atMost(before.tpmLimit, after.tpmLimit),
   allowedModels: (before, after, names) =>
-    isNarrower(before.allowedModels, after.allowedModels, names),
+    hasFewerModels(before.allowedModels, after.allowedModels, names),
   endUser: (before, after) => before.endUser === null || after.endUser === before.endUser,
   expiresAt: (before, after) => atMost(before.expiresAt, after.expiresAt),
   budgets: (before, after) => areTighter(before.budgets ?? [], after.budgets ?? []),
+  policy: (before, after) => isNarrower(before.policy, after.policy),
   mayHold: (before, after) => before.mayHold === true || after.mayHold === null,
 };
 
-function isNarrower(
+function hasFewerModels(
   known: KeyTerms["allowedModels"],
   given: KeyTerms["allowedModels"],
   names: ModelNames,

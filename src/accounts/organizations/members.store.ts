@@ -58,6 +58,17 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
   return { id: row.id, role: row.role, suspended: row.status === "suspended" };
 }
 
+/** Returns an active member of an organization, or null. */
+export function findMemberById(
+  db: D1Database,
+  { id, orgId }: MemberName,
+): Promise<StoredMember | null> {
+  return db
+    .prepare(`SELECT ${COLUMNS} FROM members WHERE id = ? AND org_id = ? AND removed_at IS NULL`)
+    .bind(id, orgId)
+    .first<StoredMember>();
+}
+
 /** Returns active members in order of joining. */
 export async function listMembers(db: D1Database, orgId: string): Promise<readonly StoredMember[]> {
   const { results } = await db

@@ -2,6 +2,8 @@ import type { Config } from "../../shared/config/config.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { rowOf } from "../../shared/regions.ts";
+import type { PolicyLayer } from "../../shared/policy.ts";
+import { allowedModel } from "./allowed-model.ts";
 import { aliasesOf } from "./aliases.ts";
 import { dayOf, spanAround } from "./dated-prices.ts";
 import type { Span } from "./dated-prices.ts";
@@ -37,6 +39,8 @@ export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
   readonly later: readonly UpcomingCatalog[];
+  /** The policies that apply to the caller; absent without any. */
+  readonly policies?: readonly PolicyLayer[];
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
 
@@ -65,7 +69,7 @@ export function buildCatalog(options: {
   const { region, sellEnded } = config;
   const terms = { region, markupPercent: config.numbers.MARKUP_PERCENT, day: dayOf(at), sellEnded };
   const candidates = [
-    ...config.models.map((entry) => operatorModel(entry, hosts, profiles)),
+    ...config.models.map((entry) => operatorModel(entry, hosts, { profiles, region })),
     ...builtIn
       .filter((entry) => !own.has(entry.id))
       .map((entry) => builtInModel(entry, hosts, terms)),
@@ -154,25 +158,36 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
-/** Returns every active model and alias, sorted by id. */
+/** Returns the active models and aliases that the caller may use, sorted by id. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];
   const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
   for (const model of models.values()) {
-    const shown = listedModel(model.id, pricedNow(model, sold), region);
+    const priced = pricedNow(model, model.id, sold);
+    if (priced === null) continue;
+    const shown = listedModel(model.id, priced, region);
     listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
   }
   for (const [alias, id] of aliases) {
     const model = models.get(id);
-    if (model === undefined) continue;
-    const shown = listedModel(alias, pricedNow(model, sold), region);
+    const priced = model === undefined ? null : pricedNow(model, alias, sold);
+    if (priced === null) continue;
+    const shown = listedModel(alias, priced, region);
     listed.push({ ...shown, owned_by: "turnpike", alias_of: id });
   }
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel {
+/** Returns a model with its allowed routes at the caller's prices; null if policies allow none. */
+function pricedNow(
+  whole: Model,
+  name: string,
+  { later, pricing, policies }: CallerCatalog,
+): PricedModel | null {
+  const allowed = allowedModel(whole, name, policies);
+  if (!allowed.ok) return null;
+  const model = allowed.value;
   const now = pricedModel(model, pricing);
   const shown = JSON.stringify(listedPrice(now));
   const changes = upcomingChanges(model, pricing);
@@ -180,8 +195,9 @@ function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
-    if (sold === undefined) break; // no longer sold then
-    const next = pricedModel(sold, { ...pricing, at: from });
+    const left = sold === undefined ? null : allowedModel(sold, name, policies);
+    if (left?.ok !== true) break; // no longer sold then
+    const next = pricedModel(left.value, { ...pricing, at: from });
     if (JSON.stringify(listedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };
     }

@@ -59,15 +59,15 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 export function operatorModel(
   entry: ModelEntry,
   hosts: Hosts,
-  profiles: ReadonlyMap<string, string>,
+  { profiles, region }: { readonly profiles: ReadonlyMap<string, string>; readonly region: Region },
 ): Model | null {
   const price = priceOfFields(entry.price);
-  const routes = entry.routes
-    .filter((route) => (hosts.get(route.provider) ?? []).length > 0)
-    .map((route) => {
-      const like = profiles.get(route.provider) ?? route.provider;
-      return routeOfOperator(route, price, { kind: entry.kind, like });
-    });
+  const routes = entry.routes.flatMap((route) => {
+    const like = profiles.get(route.provider) ?? route.provider;
+    const dataRegion = ownOf(hosts.get(route.provider) ?? [], region);
+    if (dataRegion === undefined) return [];
+    return { ...routeOfOperator(route, price, { kind: entry.kind, like }), dataRegion };
+  });
   if (routes.length === 0) return null;
   // Most chat models can call tools. One that cannot says so itself.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
@@ -92,7 +92,7 @@ function routeOfOperator(
   { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
   price: Price,
   { kind, like }: { readonly kind: Kind; readonly like: string },
-): Route {
+): Omit<Route, "dataRegion"> {
   return {
     provider,
     upstreamId,
@@ -102,8 +102,14 @@ function routeOfOperator(
 }
 
 function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): HostTag | undefined {
-  const possible = tags.filter((tag) => route.regions.includes(tag));
-  return possible.includes(region) ? region : possible[0];
+  return ownOf(
+    tags.filter((tag) => route.regions.includes(tag)),
+    region,
+  );
+}
+
+function ownOf(tags: readonly HostTag[], region: Region): HostTag | undefined {
+  return tags.includes(region) ? region : tags[0];
 }
 
 type Best = Pick<Model, "context" | "maxOutput" | "abilities">;
@@ -130,6 +136,7 @@ function routeSold(
   return {
     provider,
     upstreamId,
+    dataRegion: tag,
     ...raisedPrices(bought, markupPercent),
     ...limitsIfAny({
       ...limitsOfProvider(provider, { kind, upstreamId }),

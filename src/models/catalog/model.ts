@@ -39,6 +39,8 @@ export type Route = {
   readonly provider: string;
   readonly upstreamId: string;
   readonly price: Price;
+  /** The region that the provider promises to process data in; `global` without a promise. */
+  readonly dataRegion: string;
   /** Its limits below the model's; absent without any. */
   readonly limits?: RouteLimits;
   /** Absent if the price doesn't depend on the prompt's length; see `priceAt`. */

@@ -3,20 +3,18 @@ import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { parseQuery } from "../../shared/http/parse-body.ts";
 import type { Result } from "../../shared/failure.ts";
-import { allowsModel } from "../../shared/key-terms.ts";
 import { findModel, listModels } from "./catalog.ts";
-import type { Catalog, CallerCatalog } from "./catalog.ts";
+import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
  * Handles GET /v1/models: active models and aliases in this region at the caller's prices, also at zero
- * balance; for a session, only its models. Clients of the Messages API get their own paged list.
+ * balance, as far as policies allow them. Clients of the Messages API get their own paged list.
  */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
-  const { catalog } = sold.value;
-  const models = listModels(sold.value).filter(({ id }) => mayUse(c, catalog, id));
+  const models = listModels(sold.value);
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!isMessagesClient(c.req)) return c.json(openList(models));
@@ -37,25 +35,17 @@ export function isMessagesClient(request: Asking): boolean {
 
 type Asking = { header(name: string): string | undefined };
 
-function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean {
-  const { session } = c.get("admitted").caller.shown ?? {};
-  return (
-    session === undefined || allowsModel(session, { sent: name, id: aliases.get(name) ?? name })
-  );
-}
-
 /**
  * Handles GET /v1/models/{id} by any name of a model, with an encoded or raw slash: 404 model_not_found, 403
  * model_not_allowed.
  */
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
-  const { catalog } = sold.value;
   const name = c.req.param("id") ?? "";
   const model = findModel(sold.value, name);
   if (model === undefined) {
-    return fail(c, { kind: "model_not_found", model: name });
+    const isSold = findModel({ ...sold.value, policies: [] }, name) !== undefined;
+    return fail(c, { kind: isSold ? "model_not_allowed" : "model_not_found", model: name });
   }
-  if (!mayUse(c, catalog, model.id)) return fail(c, { kind: "model_not_allowed", model: name });
   return c.json(isMessagesClient(c.req) ? messagesModel(model) : model);
 }

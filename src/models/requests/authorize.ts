@@ -8,6 +8,7 @@ import {
 import { keyHashSchema as hash } from "../../shared/key.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
 import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import { layerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import { isStorageFailure } from "../../shared/storage-failure.ts";
@@ -25,7 +26,18 @@ export type AuthorizeRequest = RequestCredential & {
 export type Authorized = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
+const cost = z.pipe(amount, z.transform(micros));
 const word = z.string().check(z.minLength(1), z.maxLength(256));
+
+const candidate = z.object({
+  sent: z.string(),
+  model: z.string(),
+  provider: z.string(),
+  region: z.string(),
+  least: cost,
+  sure: cost,
+  most: cost,
+});
 
 const requestSchema = z.object({
   key_hash: hash,
@@ -43,6 +55,7 @@ const requestSchema = z.object({
       idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
       price_list: z._default(z.nullable(word), null),
       affinity: z._default(z.nullable(word), null),
+      candidates: z.optional(z.array(candidate)),
     }),
   ),
 });
@@ -64,6 +77,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
     idempotency,
     price_list: hold.priceList ?? null,
     affinity: hold.affinity ?? null,
+    ...(hold.candidates !== undefined && { candidates: hold.candidates }),
   };
   return { ...shown, hold: asked };
 }
@@ -79,6 +93,7 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
     user: externalId,
     has_cap: hasCap,
     price_list: priceList,
+    candidates,
     least,
     sure,
     most,
@@ -86,7 +101,8 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   } = hold;
   if (least > sure || sure > most) return null;
   const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
-  return { ...called, hold: { ...rest, ...bounds, hasCap, externalId, priceList } };
+  const asked = { ...rest, ...bounds, hasCap, externalId, priceList };
+  return { ...called, hold: { ...asked, ...(candidates !== undefined && { candidates }) } };
 }
 
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
@@ -95,9 +111,12 @@ const answerSchema = z.discriminatedUnion("ok", [
     ok: z.literal(true),
     granted: amount,
     tokens: z.optional(tokens),
+    tokensGranted: z.optional(amount),
     keepHours: z.optional(amount),
     priceList: z.optional(word),
     warmRoute: z.optional(z.string()),
+    policies: z.optional(z.array(layerSchema)),
+    routes: z.optional(z.array(amount)),
   }),
   z.object({
     ok: z.literal(false),
@@ -116,13 +135,17 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const answer = parsed.data;
   if (answer.ok) {
     const granted = micros(answer.granted);
-    const { tokens: ofLimit, keepHours, priceList, warmRoute } = answer;
+    const { tokens: ofLimit, tokensGranted, keepHours, priceList } = answer;
+    const { warmRoute, policies, routes } = answer;
     const grant = {
       granted,
       ...(ofLimit !== undefined && { tokens: ofLimit }),
+      ...(tokensGranted !== undefined && { tokensGranted }),
       ...(keepHours !== undefined && { keepHours }),
       ...(priceList !== undefined && { priceList }),
       ...(warmRoute !== undefined && { warmRoute }),
+      ...(policies !== undefined && { policies }),
+      ...(routes !== undefined && { routes }),
     };
     return { unanswered: false, result: success(grant) };
   }
@@ -171,5 +194,7 @@ const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } 
 
 /** Returns whether the grant matches the request. Otherwise it is no hold. */
 function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
-  return hold === null || (hold.least <= granted && granted <= hold.most);
+  if (hold === null) return true;
+  const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));
+  return least <= granted && granted <= hold.most;
 }

@@ -6,6 +6,7 @@ import { readWithSlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
+import { allowedModel } from "../catalog/allowed-model.ts";
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { parseChatRequest } from "../core/core-request.ts";
@@ -52,9 +53,11 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
-  const estimate = estimated(c, body, resolved.value);
+  const allowed = allowedModel(resolved.value, body.model, c.var.admitted.policies);
+  if (!allowed.ok) return allowed;
+  const estimate = estimated(c, body, allowed.value);
   if (!estimate.ok) return estimate;
-  const said = await upstreamCount(c, body, resolved.value);
+  const said = await upstreamCount(c, body, allowed.value);
   return success(said ?? estimate.value);
 }
 

@@ -1,16 +1,21 @@
 import type { Failure, Result } from "../../shared/failure.ts";
 import { refuse, success } from "../../shared/failure.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
+import { CANDIDATES_MAX } from "../../shared/policy.ts";
+import type { RouteCandidate } from "../../shared/policy.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { reprice, speaksNatively } from "./bound-request.ts";
-import { affordableCap } from "./hold-bounds.ts";
+import { affordableCap, costBounds } from "./hold-bounds.ts";
 import { decideStoring } from "./store-response.ts";
-import type { GrantedHold, PaidRoute, Run, WalletAt } from "./paid-request.ts";
+import type { GrantedHold, PaidRequest, PaidRoute, Run, WalletAt } from "./paid-request.ts";
 import { releaseHold } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
 
 const ATTEMPTS = 2;
+/** Maximum number of keys that an isolate knows to have a policy. */
+const POLICIES_MAX = 10_000;
 
 /**
  * Holds between the least and the most cost of a run, in the wallet or at the key's home, and returns its
@@ -33,9 +38,10 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
+/** Asks again with the organization's prices, and with candidates if it has a policy. */
 async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
-  const reached = await asked(run);
+  const reached = await askedByPolicy(run);
   const failure = failureOf(reached);
   if (failure?.kind !== "price_list_differs") return reached;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
@@ -43,7 +49,28 @@ async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);
-  return excluded === null ? asked(run) : { unanswered: false, result: excluded };
+  return excluded === null ? askedByPolicy(run) : { unanswered: false, result: excluded };
+}
+
+/** Sends the candidates to a wallet that has a policy. Only wallets that asked for them receive them. */
+async function askedByPolicy(run: Run): Promise<Reached<HoldGrant>> {
+  const { caller, services } = run;
+  const { policies } = services;
+  const reached = await asked(run);
+  if (failureOf(reached)?.kind !== "candidates_required") return reached;
+  evictOldest(policies, POLICIES_MAX);
+  policies.add(caller.keyHash);
+  // A lost attempt may still hold, so this request ends. The next one sends candidates.
+  return reached.unanswered ? reached : asked(run);
+}
+
+/** Returns the routes of a request with their bounds. */
+function candidatesOf({ routes, model, prompt, cap }: PaidRequest, sent: string): RouteCandidate[] {
+  return routes.slice(0, CANDIDATES_MAX).map((route) => {
+    const { least, sure, most } = costBounds([route], prompt, cap);
+    const { provider, dataRegion: region } = route;
+    return { sent, model: model.id, provider, region, least, sure, most };
+  });
 }
 
 function failureOf(reached: Reached<unknown>): Failure | null {
@@ -58,7 +85,9 @@ function asked(run: Run): Promise<Reached<HoldGrant>> {
 
 function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
   const { core, bounds, cap, model, prompt, user } = request;
-  const sent = core?.body.model;
+  const name = core?.body.model;
+  const sent = typeof name === "string" ? name : model.id;
+  const hasPolicy = services.policies.has(caller.keyHash);
   const { choices = 1, least = 0, whole = 0 } = cap ?? {};
   return {
     id,
@@ -71,13 +100,14 @@ function wishOf({ caller, id, idempotency, request, services }: Run): HoldReques
       least: prompt.estimate + least * choices,
       most: prompt.estimate + whole * choices,
     },
-    model: { sent: typeof sent === "string" ? sent : model.id, id: model.id },
+    model: { sent, id: model.id },
     externalId: user,
     keyId: caller.keyId,
     peer: services.home !== null,
     idempotency,
     priceList: request.pricing.list,
     affinity: request.affinity ?? null,
+    ...(hasPolicy && { candidates: candidatesOf(request, sent) }),
   };
 }
 
@@ -97,12 +127,15 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   return reachObject(ask, { after: timers.after, attemptsMax: ATTEMPTS });
 }
 
-/** Returns the routes that a grant pays for, with their caps. The most expensive one is always among them. */
-function paidFor(
-  { request, services }: Run,
-  { granted, tokens, tokensGranted, warmRoute }: HoldGrant,
-): PaidRoute[] {
-  const { routes, prompt, cap, native } = request;
+/**
+ * Returns the routes that a grant pays for and policies allow, with their caps. The most expensive allowed one
+ * is always among them.
+ */
+function paidFor({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
+  const { granted, tokens, tokensGranted, routes: allowed, warmRoute } = grant;
+  const { prompt, cap, native } = request;
+  const routes =
+    allowed === undefined ? request.routes : request.routes.filter((_, at) => allowed.includes(at));
   // the granted tokens that remain for each choice after the prompt
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
   const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / (cap?.choices ?? 1));

@@ -54,6 +54,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     tally: recorderOf(config).tally,
     callers: knownCallers(config),
     sheds: shedCounters(config),
+    policies: Isolate.of(config).get(makePolicies),
     region,
     numbers,
     now: () => now(env),
@@ -82,11 +83,21 @@ export async function requireLiveAtHome(
     knownCallers(config).refused({ hash, shown }, reached.result.failure);
     return fail(c, reached.result.failure);
   }
-  const priceList = reached?.result.ok === true ? reached.result.value.priceList : undefined;
-  if (priceList !== undefined) c.set("admitted", { ...admitted, priceList });
+  if (reached?.result.ok === true) {
+    const { priceList, policies } = reached.result.value;
+    if (priceList !== undefined || policies !== undefined) {
+      c.set("admitted", {
+        ...admitted,
+        ...(priceList !== undefined && { priceList }),
+        ...(policies !== undefined && { policies }),
+      });
+    }
+  }
   await next();
   return undefined;
 }
+
+const makePolicies = (): Set<string> => new Set();
 
 const makeGroups = () => ({
   wallets: new WalletGroups(),

@@ -106,6 +106,8 @@ export type RunServices = MoneyPlace & {
   /** The keys that this isolate knows. A rejected key may be revoked. */
   readonly callers: KnownCallers;
   readonly sheds: ShedCounters;
+  /** Hashes of keys whose wallet asked for candidates. They only save a call. */
+  readonly policies: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;

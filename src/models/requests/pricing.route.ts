@@ -45,7 +45,13 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog
   const pricing = await pricingOf(c).corrected(admitted.caller.orgId, list, at);
   if (!pricing.ok) return pricing;
   const { catalogAt, catalogsAfter } = deploymentOf(config);
-  return success({ catalog: catalogAt(at), pricing: pricing.value, later: catalogsAfter(at) });
+  const { policies } = admitted;
+  return success({
+    catalog: catalogAt(at),
+    pricing: pricing.value,
+    later: catalogsAfter(at),
+    ...(policies !== undefined && { policies }),
+  });
 }
 
 function bookOf(config: Config): PriceListCache {

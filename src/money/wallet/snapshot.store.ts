@@ -85,6 +85,7 @@ const TABLES = {
     columns: ["purchase_id", "credited_micro", "back_micro", "reading"],
   },
   debts: { key: [], columns: ["owed_micro", "taken_micro", "forgiven_micro", "forgiven_by"] },
+  rules: { key: ["name"], columns: ["rule"] },
   daily_usage: {
     key: ["day"],
     columns: ["requests", "prompt_tokens", "completion_tokens", "cost_micro"],
@@ -208,6 +209,7 @@ const PAGED = {
   alerts: "id",
   credits: "reference",
   payments: "id",
+  rules: "name",
 } as const;
 export type PagedTable = keyof typeof PAGED;
 const isPaged = (name: string): name is PagedTable => name in PAGED;

@@ -17,6 +17,7 @@ import { changeBy, placeHoldFor } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
 import { refuse, success } from "../../shared/failure.ts";
+import type { Actor } from "../../shared/event.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Decisions } from "./object/decisions.do.ts";
 import { touchStorage } from "./object/memory.do.ts";
@@ -32,6 +33,9 @@ import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { ChargesPage, ChargesQuery } from "../../shared/contracts/exports.ts";
 import type { StreamPage, StreamQuery } from "../../shared/contracts/usage-stream.ts";
+import * as policies from "./object/policies.do.ts";
+import type { MemberLimits, MemberLimitsChange } from "../../shared/contracts/limits.ts";
+import type { Policy } from "../../shared/policy.ts";
 import type * as Reports from "../../shared/contracts/reports.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
@@ -161,6 +165,22 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     page?: Reports.UsagePage,
   ): Promise<Result<Reports.UsageReport>> {
     return this.deciding().decide((desk) => readUsage(desk, { from, to, groupBy }, page));
+  }
+
+  async memberLimits(memberId: string): Promise<Result<MemberLimits>> {
+    return this.deciding().decide((desk) => policies.readMemberLimits(desk, memberId));
+  }
+
+  async setMemberLimits(
+    memberId: string,
+    change: MemberLimitsChange & { readonly actor: Actor },
+    by?: RequestCredential,
+  ): Promise<Result<MemberLimits>> {
+    return changeBy(this.gating(), by, (desk) => policies.setMemberLimits(desk, memberId, change));
+  }
+
+  async setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>> {
+    return this.deciding().decide((desk) => policies.setOperatorPolicy(desk, policy, actor));
   }
 
   async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {

@@ -27,7 +27,8 @@ import type { Gate } from "./object/admission.do.ts";
 import { Decisions, unavailable } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
 import * as settings from "./object/settings.do.ts";
-import { balanceOf, isUnpublished, touchStorage } from "./object/memory.do.ts";
+import { balanceOf } from "./object/balance.do.ts";
+import { isUnpublished, touchStorage } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
 import { budgetsOf } from "./object/budget-status.do.ts";
 import { setBudgets } from "./object/budgets.do.ts";
@@ -49,6 +50,7 @@ import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "../../shared/contracts/reconciliation.ts";
 import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/settings.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
+import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
 /** Ms between alarms of a wallet that can't be read. Without them, the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
@@ -179,7 +181,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   async setBudgets(
-    change: Contract.BudgetsChange,
+    change: BudgetsChange,
     by?: RequestCredential,
   ): Promise<Result<readonly BudgetStatus[]>> {
     return changeBy(this.#gate, by, (desk) => {

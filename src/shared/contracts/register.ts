@@ -1,6 +1,7 @@
 import type { Failure, Result } from "../failure.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { KeyTerms } from "../key-terms.ts";
+import type { PolicyLayer } from "../policy.ts";
 import type { Session } from "../session.ts";
 import type { Region } from "../regions.ts";
 
@@ -15,6 +16,8 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly isLimited?: boolean;
   /** The organization's price list, from the wallet; absent without one and from key objects. */
   readonly priceList?: string;
+  /** The policies that apply to the request, from the wallet; absent without any. */
+  readonly policies?: readonly PolicyLayer[];
 };
 export type Admission =
   | ({ readonly ok: true } & AdmittedKey)

@@ -1,5 +1,6 @@
 import type { Budget, BudgetStatus } from "../budgets.ts";
 import type { Micros } from "../money.ts";
+import type { Policy } from "../policy.ts";
 import type { AutoTopUp } from "./payments.ts";
 
 /** Maximum hours that responses can be stored: 30 days. */
@@ -17,10 +18,14 @@ export type SettingsRecord = {
   readonly autoTopUp: AutoTopUp | null;
   /** Tag keys with daily sums. */
   readonly tagKeys: readonly string[];
+  /** The allowed models, providers and data regions; null for all. */
+  readonly policy: Policy | null;
+  /** The operator's policy, which the organization can only narrow. */
+  readonly operatorPolicy: Policy | null;
 };
 /** A change of settings; absent keeps. */
 export type SettingsChange = {
-  readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
+  readonly [K in Exclude<keyof SettingsRecord, "operatorPolicy">]?: SettingsRecord[K] | undefined;
 } & { readonly budgets?: readonly Budget[] | undefined };
 /** The settings, and the organization's budgets with their counts now. */
 export type SettingsAnswer = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };

@@ -20,10 +20,12 @@ import type { HoldChange, PlacedHold } from "./holds.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
+import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./limits.ts";
 import type * as own from "./settings.ts";
 import type { Session } from "../session.ts";
 import type { Micros } from "../money.ts";
 import type { StreamPage, StreamQuery } from "./usage-stream.ts";
+import type { Policy, PolicyLayer, RouteCandidate } from "../policy.ts";
 import type * as reports from "./reports.ts";
 import type {
   EventPage,
@@ -87,17 +89,22 @@ export type HoldRequest = {
   readonly affinity?: string | null;
   /** Set for a hold that a client places itself. Models, tokens and prices don't apply to it. */
   readonly placed?: Purpose & { readonly expiresInS: number };
+  /** Its routes, where the organization or the request may have a policy. */
+  readonly candidates?: readonly RouteCandidate[];
 };
 /**
  * The grant. `tokens`: granted and remaining tokens of the key's limit. `keepHours`: response storage, absent
- * if disabled. `priceList`: set if nothing was held. `warmRoute`: the route with the conversation's prompt in
- * its cache, if it isn't the first one.
+ * if disabled. `priceList` and `policies`: set if nothing was held. `warmRoute`: the route with the
+ * conversation's prompt in its cache, if it isn't the first one. `routes`: the indexes of the allowed
+ * candidates, if candidates were sent.
  */
 export type HoldGrant = {
   readonly granted: Micros;
   readonly keepHours?: number;
   readonly priceList?: string;
   readonly warmRoute?: string;
+  readonly policies?: readonly PolicyLayer[];
+  readonly routes?: readonly number[];
   readonly tokens?: RateState & { readonly granted: number };
   /** Tokens granted by budgets in tokens, of a key without a token limit. */
   readonly tokensGranted?: number;
@@ -131,6 +138,8 @@ export type BalanceAnswer = {
   readonly openHolds: number;
   /** Unpaid debt from reversed payments; absent for none. */
   readonly owedMicro?: Micros;
+  /** The operator's policy for the organization; absent without one. */
+  readonly operatorPolicy?: Policy;
 };
 
 /** A credit. `actor` defaults to the system. */
@@ -215,11 +224,6 @@ export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly expiresAt: number;
   readonly isOwn: boolean;
   readonly actor: Actor;
-};
-/** New budgets of an owner. */
-export type BudgetsChange = {
-  readonly owner: BudgetOwner;
-  readonly budgets: readonly Budget[];
 };
 export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
 export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
@@ -330,6 +334,14 @@ export type WalletCalls = WalletPaymentCalls & {
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>>;
   readSettings(): Promise<Result<own.SettingsAnswer>>;
+  memberLimits(memberId: string): Promise<Result<MemberLimits>>;
+  /** Changes a member's policy and budgets, for all its keys from this transaction on. */
+  setMemberLimits(
+    memberId: string,
+    change: MemberLimitsChange & { readonly actor: Actor },
+    by?: RequestCredential,
+  ): Promise<Result<MemberLimits>>;
+  setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>>;
   patchSettings(
     change: own.SettingsChange,
     by?: RequestCredential,

@@ -1,10 +1,11 @@
 import type { Charged, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
-import { modelMessage, orList, shortened } from "../issue-text.ts";
+import { modelMessage, orList } from "../issue-text.ts";
 import type { ErrorResponse } from "./error-response.ts";
 import { BUDGET_ERRORS } from "./budget-errors.ts";
 import { LOGIN_ERRORS } from "./login-errors.ts";
 import { PAYMENT_ERRORS, remedyOf } from "./payment-errors.ts";
+import { POLICY_ERRORS } from "./policy-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];
@@ -83,13 +84,7 @@ const WIRES: Wires = {
   balance_too_low: balanceTooLow,
   ...PAYMENT_ERRORS,
   ...BUDGET_ERRORS,
-  model_not_allowed: ({ model }) => ({
-    status: 403,
-    type: "permission_denied",
-    code: "model_not_allowed",
-    param: "model",
-    message: `This API key can't use the model '${shortened(model)}'.`,
-  }),
+  ...POLICY_ERRORS,
   region_mismatch: ({ home }) => ({
     status: 403,
     type: "region_mismatch",
@@ -203,6 +198,8 @@ const WIRES: Wires = {
     unavailable("prices_unavailable", "The price lists can't be read. Please retry."),
   price_list_differs: () =>
     unavailable("overloaded", "The organization's prices are changing. Please retry."),
+  candidates_required: () =>
+    unavailable("overloaded", "The organization's policy is changing. Please retry."),
   misconfigured: () =>
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
 };

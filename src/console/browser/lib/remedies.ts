@@ -31,6 +31,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   organization_suspended: ["The organization is suspended. Contact the operator."],
   organization_closed: ["The organization is closed permanently."],
   model_not_allowed: ["Add the model to the key's models.", KEYS],
+  route_not_allowed: ["Choose another model, or ask an owner or admin to change the policy."],
   key_is_limited: ["Use a key without limits."],
   region_mismatch: ["This key belongs to another region. Open that region's console."],
   read_only: ["You are viewing a customer. Leave the customer view to make changes."],

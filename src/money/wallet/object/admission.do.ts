@@ -15,7 +15,7 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
-import { keyStatus, spendOfKey } from "./hold-checks.do.ts";
+import { keyStatus, policiesIfAny, spendOfKey } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
@@ -99,8 +99,9 @@ export function admitAndHold(
   });
 }
 
-function termsBy({ terms }: ActiveKey, shown: PresentedSecret | undefined): HeldTerms {
-  return shown?.session === undefined ? terms : { ...terms, session: shown.session };
+function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefined): HeldTerms {
+  const { session } = shown ?? {};
+  return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
 
 /** Returns the response to a retry whose key's minute is full, or null for a new request or a revoked key. */
@@ -112,7 +113,7 @@ function replayFor(
   const { keyHash, shown } = called;
   const admitted = keys.standing(desk, keyHash, shown);
   const live = keys.live(desk, keyHash, shown);
-  const held = live.ok ? replay(desk, request, live.value.terms) : null;
+  const held = live.ok ? replay(desk, request, termsBy(live.value, shown)) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
@@ -174,6 +175,7 @@ export function keyStanding(
       sessionsCut: keys.sessionsCut(desk, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
       ...(withSpend && { spend: spendIn(spendOfKey(desk, live.value.keyId), desk.period) }),
+      ...policiesIfAny(desk, termsBy(live.value, shown)),
       ...(session !== null && {
         session: {
           spentMicro: budgetSpent(session, desk.period),

@@ -1,12 +1,15 @@
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { allowsModel, budgetSpent } from "../../../shared/key-terms.ts";
+import { budgetSpent } from "../../../shared/key-terms.ts";
 import type { KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { decideName, rateWait } from "../rules/hold-guards.ts";
 import { shareOf } from "../rules/ledger.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
+import { layersOf, withinPolicies } from "../rules/policies.ts";
+import type { AllowedRequest } from "../rules/policies.ts";
+import type { PolicyLayer } from "../../../shared/policy.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { selectNameHolder } from "../tables/request-rows.do.ts";
 import { newEndUser } from "./end-users.do.ts";
@@ -21,30 +24,52 @@ import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
 
 /**
- * The limits of a request: its key's terms and its session's. `isPlaced`: the session's minute already
+ * The limits of a request: its member, its key's terms and its session's. `isPlaced`: the session's minute already
  * counted the request.
  */
 export type HeldTerms = KeyTerms & {
+  readonly memberId?: string;
   readonly session?: Session | undefined;
   readonly isPlaced?: boolean;
 };
 
 /**
- * Returns why a request isn't allowed regardless of cost: organization, prices, model or end user, checked
- * for the key and then the session.
+ * Returns the request with its allowed routes, or why it isn't allowed regardless of cost: organization,
+ * prices, policy or end user, checked for the key and then the session.
  */
-export function checkRequest(desk: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
-  return (
-    refuseOrganization(desk, request) ?? refusePurpose(request, terms) ?? refuseUser(request, terms)
-  );
+export function checkRequest(
+  desk: Tx,
+  request: HoldRequest,
+  terms: HeldTerms,
+): Result<AllowedRequest> {
+  const closed = refuseOrganization(desk, request);
+  if (closed !== null) return closed;
+  const allowed = withinPurpose(desk, request, terms);
+  return allowed.ok ? (refuseUser(request, terms) ?? allowed) : allowed;
 }
 
-/** Returns why the key may not call this model, or may not place a hold. */
-function refusePurpose(request: HoldRequest, terms: HeldTerms): Refusal | null {
-  if (request.placed === undefined) return refuseModel(request, terms);
+/** Returns the policies that apply to a request. */
+export function policiesFor({ memory }: Tx, terms: HeldTerms): readonly PolicyLayer[] {
+  return layersOf(memory.policies, terms);
+}
+
+/** Returns those policies for an answer, or nothing without any. */
+export function policiesIfAny(
+  desk: Tx,
+  terms: HeldTerms,
+): { readonly policies?: readonly PolicyLayer[] } {
+  const policies = policiesFor(desk, terms);
+  return policies.length === 0 ? {} : { policies };
+}
+
+/** Returns what policies allow of a request. A placed hold calls no provider; the key must have `may_hold`. */
+function withinPurpose(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
+  if (request.placed === undefined) {
+    return withinPolicies(policiesFor(desk, terms), request, session !== undefined);
+  }
   const isAllowed = mayHold === true && (session === undefined || session.mayHold === true);
-  return isAllowed ? null : refuse({ kind: "hold_not_allowed" });
+  return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
 }
 
 /** Returns the failure of a suspended organization or another price list, before any amounts are compared. */
@@ -54,20 +79,6 @@ function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null 
   if (asked.placed !== undefined) return null;
   const differs = (asked.priceList ?? null) !== priceList;
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
-}
-
-/**
- * Returns null if the key and the session allow the model. A peer that names no model is rejected if there is
- * a list.
- */
-function refuseModel({ model }: HoldRequest, terms: HeldTerms): Refusal | null {
-  const { session } = terms;
-  if (isListed(model, terms) && (session === undefined || isListed(model, session))) return null;
-  return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
-}
-
-function isListed(model: HoldRequest["model"], terms: Pick<KeyTerms, "allowedModels">): boolean {
-  return terms.allowedModels === null || (model !== null && allowsModel(terms, model));
 }
 
 /** Returns the end user of a request. */

@@ -12,6 +12,8 @@ import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
 import { decideHold, recallHold } from "../rules/ledger.ts";
 import { isQuota, openHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
+import { recalledBounds, recalledRoutes } from "../rules/policies.ts";
+import type { AllowedRequest } from "../rules/policies.ts";
 import {
   insertName,
   insertRequest,
@@ -37,6 +39,7 @@ import {
   findExpiredHolder,
   checkRequest,
   checkDebts,
+  policiesFor,
   checkRates,
   tokensFor,
   tokensOf,
@@ -75,13 +78,13 @@ export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   );
   const grant = guarded(desk, request, terms);
   const answer = grant.ok
-    ? granted(desk, request, { ...grant.value, terms })
+    ? granted(desk, { ...grant.value, terms })
     : refused(desk, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
   return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
 /** The basis of a grant. `lapsed` is the expired request that it replaces, voided with the grant; or null. */
-type Grant = {
+type Grant = AllowedRequest & {
   readonly payer: Payer;
   readonly granted: Micros;
   /** Tokens of the key's token limit; null without one. */
@@ -93,17 +96,20 @@ type Grant = {
  * Runs the guards in order: permissions, Idempotency-Key, debts, rates, then cost. Guards write nothing. A
  * hold sent twice may be rejected as its own repeat; the first response is then returned.
  */
-function guarded(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<Grant> {
+function guarded(desk: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
-  const notAllowed = checkRequest(desk, request, terms);
-  if (notAllowed !== null) return notAllowed;
+  const allowed = checkRequest(desk, asked, terms);
+  if (!allowed.ok) return allowed;
+  const { request } = allowed.value;
   const lapsed = findExpiredHolder(desk, request);
   if (!lapsed.ok) return lapsed;
   const limited =
     checkDebts(desk, session) ?? refuseAnotherSession(desk, session) ?? checkRates(desk, terms);
   if (limited !== null) return limited;
   const amounts = amountsFor(desk, request, terms);
-  return amounts.ok ? success({ ...amounts.value, lapsed: lapsed.value }) : amounts;
+  return amounts.ok
+    ? success({ ...allowed.value, ...amounts.value, lapsed: lapsed.value })
+    : amounts;
 }
 
 /** Returns what a request is granted of its limits: tokens, budgets, quotas and balance. */
@@ -111,7 +117,7 @@ function amountsFor(
   desk: Tx,
   request: HoldRequest,
   terms: HeldTerms,
-): Result<Omit<Grant, "lapsed">> {
+): Result<Omit<Grant, "lapsed" | keyof AllowedRequest>> {
   const ofKey = tokensFor(desk, request, terms);
   if (!ofKey.ok) return ofKey;
   const payer = endUserFor(desk, userOf(request, terms));
@@ -135,19 +141,20 @@ function amountsFor(
 }
 
 /** Returns the first response to a request, or null if it is new. */
-export function replay(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<HoldGrant> | null {
+export function replay(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
   const known = selectRequest(desk.sql, request.id);
   if (known === null) return null;
   // An end user fixed by the key isn't sent.
   const externalId = request.externalId ?? known.externalId;
-  const answer = recallHold(known, { ...request, externalId });
+  const bounds = recalledBounds(request, known);
+  const answer = recallHold(known, { ...request, ...bounds, externalId });
   assert(answer !== null, "a known id has an answer");
-  return answer.ok
-    ? success(grantOf(desk, request, { ...known, granted: answer.value, terms }))
-    : answer;
+  if (!answer.ok) return answer;
+  const routes = recalledRoutes(policiesFor(desk, terms), request, bounds);
+  return success(grantOf(desk, request, { ...known, granted: answer.value, terms, routes }));
 }
 
-function again(desk: Tx, request: HoldRequest, terms: KeyTerms): Held {
+function again(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const answer = replay(desk, request, terms);
   assert(answer !== null, "a known id has a row");
   return { answer, isRepeat: true };
@@ -165,7 +172,13 @@ function grantOf(
     granted: amount,
     tokens,
     terms,
-  }: { readonly granted: Micros; readonly tokens: number | null; readonly terms: KeyTerms },
+    routes,
+  }: {
+    readonly granted: Micros;
+    readonly tokens: number | null;
+    readonly terms: KeyTerms;
+    readonly routes: readonly number[] | undefined;
+  },
 ): HoldGrant {
   const { keepHours } = desk.memory.row.settings;
   const warmRoute = affinity === null ? null : findWarmRoute(desk, affinity);
@@ -173,6 +186,7 @@ function grantOf(
     granted: amount,
     ...(keepHours > 0 && { keepHours }),
     ...(warmRoute !== null && { warmRoute }),
+    ...(routes !== undefined && { routes }),
   };
   if (tokens === null) return grant;
   if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
@@ -181,8 +195,8 @@ function grantOf(
 }
 
 /** Stores and applies a grant. Returns null and changes nothing if the ID is known. */
-function granted(desk: Tx, request: HoldRequest, grant: GrantBy): Result<HoldGrant> | null {
-  const { payer, granted: amount, tokens, lapsed, terms } = grant;
+function granted(desk: Tx, grant: GrantBy): Result<HoldGrant> | null {
+  const { request, routes, payer, granted: amount, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = desk;
   const { id, keyId } = request;
   const open = openHoldOf(desk, request, grant);
@@ -197,7 +211,7 @@ function granted(desk: Tx, request: HoldRequest, grant: GrantBy): Result<HoldGra
   if (tokens !== null && terms.tpmLimit !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
   noteRates(desk, terms, firstUse);
   memory.routine++;
-  return success(grantOf(desk, request, { granted: amount, tokens, terms }));
+  return success(grantOf(desk, request, { granted: amount, tokens, terms, routes }));
 }
 
 type GrantBy = Grant & { readonly terms: HeldTerms };
@@ -346,6 +360,12 @@ function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
   return { ...told, purchaseId };
 }
 
+/** Failures after which a request is sent again under its ID. */
+const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
+  "price_list_differs",
+  "candidates_required",
+]);
+
 /**
  * Stores the rejection of another region's request; home rejections write nothing. Returns null if the ID is
  * known.
@@ -353,7 +373,7 @@ function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
 function remember(desk: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(desk.sql, request.id) !== null) return null;
   // A request that is retried under the same ID isn't stored either.
-  if (!request.peer || refusal.failure.kind === "price_list_differs") return refusal;
+  if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = desk;
   const { keyId, externalId } = request;
   const row = { key: numberOf(sql, memory.names, keyId), tokens: null, failure: refusal.failure };

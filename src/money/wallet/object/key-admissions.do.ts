@@ -33,7 +33,7 @@ import {
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { budgetOf } from "./hold-checks.do.ts";
+import { budgetOf, policiesIfAny } from "./hold-checks.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { addUse } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -358,12 +358,13 @@ export class KeyAdmissions {
 
 /** Returns the admission that a request receives. */
 export function admittedBy(
-  { memory }: Tx,
+  desk: Tx,
   { keyId, memberId, scope, terms }: ActiveKey,
   { limit, remaining, resetMs }: RateState,
   shown: PresentedSecret | undefined,
 ): AdmittedKey {
-  const { orgId, priceList } = memory.row;
+  const { orgId, priceList } = desk.memory.row;
+  const { session } = shown ?? {};
   return {
     keyId,
     orgId,
@@ -372,8 +373,9 @@ export function admittedBy(
     limit,
     remaining,
     resetMs,
-    ...((isLimited(terms) || shown?.session !== undefined) && { isLimited: true }),
+    ...((isLimited(terms) || session !== undefined) && { isLimited: true }),
     ...(priceList !== null && { priceList }),
+    ...policiesIfAny(desk, { ...terms, memberId, ...(session !== undefined && { session }) }),
   };
 }
 

@@ -20,6 +20,8 @@ import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
+import { selectRules } from "../tables/rule-rows.do.ts";
+import type { Policies } from "../rules/policies.ts";
 import type { DepartedUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
@@ -44,7 +46,6 @@ import { publishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.
 import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
-import type { BalanceAnswer } from "../../../shared/contracts/wallet.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
 /** Ms between two publishes of a quiet wallet. */
@@ -70,6 +71,7 @@ export type Memory = {
   /** Tokens of the last minute of keys with a token limit, by ID. */
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
+  readonly policies: Policies;
   /** Numbers of shared texts used so far. */
   readonly names: NameNumbers;
   endUsers: number;
@@ -127,6 +129,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     unsavedKeys: new Set(),
     tokens: new Map(),
     sessions: loadSessions(sql),
+    policies: selectRules(sql),
     names: new Map(),
     endUsers: selectEndUserCount(sql),
     departed: selectDeparted(sql),
@@ -155,12 +158,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
   memory.newest = Math.max(memory.newest, memory.clock);
   openStoredHolds(sql, memory, checkpoint.floor_id);
-  for (const user of sql.exec<{ id: string }>(
-    "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
-    row.acknowledged,
-  )) {
-    memory.unpublished.add(user.id);
-  }
+  noteUnpublished(sql, memory);
   memory.isUntold = hasUntold(sql);
   memory.routine = memory.books.seq - checkpoint.seq;
   memory.changed = memory.isUntold || unpublished(sql, memory);
@@ -170,6 +168,15 @@ export function loadMemory(sql: SqlStorage): Memory {
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
   loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
+}
+
+function noteUnpublished(sql: SqlStorage, { row, unpublished: ids }: Memory): void {
+  for (const { id } of sql.exec<{ id: string }>(
+    "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
+    row.acknowledged,
+  )) {
+    ids.add(id);
+  }
 }
 
 function openStoredHolds(sql: SqlStorage, memory: Memory, floorId: string): void {
@@ -326,6 +333,7 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
         + (SELECT count(*) FROM payments WHERE changed > ?1)
         + (SELECT count(*) FROM debts WHERE changed > ?1)
         + EXISTS (SELECT 1 FROM budgets WHERE changed > ?1 AND scope <> 'session')
+        + (SELECT count(*) FROM rules WHERE changed > ?1)
         + EXISTS (SELECT 1 FROM entries WHERE seq > ?2 AND kind = 'credit') AS n`,
       memory.row.acknowledged,
       memory.row.creditsSeq,
@@ -375,12 +383,4 @@ export function changeRow(desk: Tx, change: Partial<WalletRow>): void {
 /** Reads storage, so that a replaced instance fails instead of answering from memory. */
 export function touchStorage(desk: Tx): void {
   desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
-}
-
-/** Returns the balance, the held amount and the number of holds. */
-export function balanceOf(desk: Tx): BalanceAnswer {
-  const { balance, held, holds } = desk.memory.books;
-  const { owed } = desk.memory.debts;
-  const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
-  return owed === 0 ? standing : { ...standing, owedMicro: owed };
 }

@@ -11,6 +11,7 @@ import type {
 import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
+import { selectRuleRows } from "../tables/rule-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import {
   forgetRemovedBudgets,
@@ -191,6 +192,9 @@ function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPa
   yield* creditPages(sql, memory.row, memory.books.seq);
   yield* paymentPages(sql, since);
   if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
+  for (const rows of rowPages((last) => selectRuleRows(sql, since, last?.["name"] ?? ""))) {
+    yield { table: "rules", rows };
+  }
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
   }

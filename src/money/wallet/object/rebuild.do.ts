@@ -101,6 +101,7 @@ function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void
       value ->> 'back_micro', value ->> 'reading', ? FROM ${PAGES("payments")}`,
     changed,
   );
+  adoptRules(sql, changed);
   adoptEndUsers(sql, changed);
   sql.exec(
     `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,
@@ -142,6 +143,15 @@ function adoptBudgets(sql: SqlStorage, changed: number): void {
     SELECT value ->> 'scope', value ->> 'subject', value ->> 'id', value ->> 'place',
       value ->> 'budget', (SELECT max(seq) FROM entries), value ->> 'since', value ->> 'tally', ?
     FROM ${PAGES("budgets")}`,
+    changed,
+  );
+}
+
+function adoptRules(sql: SqlStorage, changed: number): void {
+  sql.exec(`DELETE FROM rules WHERE name NOT IN (SELECT value ->> 'name' FROM ${PAGES("rules")})`);
+  sql.exec(
+    `INSERT OR REPLACE INTO rules (name, rule, changed)
+    SELECT value ->> 'name', value ->> 'rule', ? FROM ${PAGES("rules")}`,
     changed,
   );
 }

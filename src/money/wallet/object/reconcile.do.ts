@@ -16,7 +16,8 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { freeOf } from "../rules/open-holds.ts";
 import { selectBack } from "../tables/payment-rows.do.ts";
-import { balanceOf, isUnpublished, loadMemory } from "./memory.do.ts";
+import { balanceOf } from "./balance.do.ts";
+import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /** Rows per transaction, about 10 ms. */

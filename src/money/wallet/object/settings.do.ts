@@ -17,6 +17,8 @@ import type {
 import { balanceCrossing } from "../rules/alerts.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
+import { ORGANIZATION as OWN_POLICY, OPERATOR, rememberPolicy } from "../rules/policies.ts";
+import { putRule } from "../tables/rule-rows.do.ts";
 import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
@@ -36,7 +38,7 @@ export function readSettings(desk: Tx): Result<SettingsAnswer> {
 
 function settingsAnswer(desk: Tx): SettingsAnswer {
   const budgets = budgetsOf(desk, ORGANIZATION);
-  return { ...settingsRecordOf(desk.memory.row.settings), budgets };
+  return { ...settingsRecordOf(desk), budgets };
 }
 
 /** Changes the given settings. Quotas apply to new end users; the alert threshold applies immediately. */
@@ -55,7 +57,7 @@ export function patchSettings(
   });
   if (wrong !== null) return wrong;
   const { memory, sql } = desk;
-  const before = settingsRecordOf(memory.row.settings);
+  const before = settingsRecordOf(desk);
   const given = Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),
   );
@@ -71,6 +73,7 @@ export function patchSettings(
   const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
   desk.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(desk));
+    if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(desk));
     if (budgets !== undefined) setBudgets(desk, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
     if (change.tagKeys !== undefined) putTagKeys(sql, memory.books.seq + 1, change.tagKeys);
@@ -80,6 +83,7 @@ export function patchSettings(
     if (low !== null) raiseAlerts(desk, [low], memory.books.seq + 1);
   });
   memory.row = { ...memory.row, settings };
+  rememberPolicy(memory.policies, OWN_POLICY, after.policy);
   memory.topUp = topUp;
   if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
   memory.changed = true;
@@ -102,8 +106,11 @@ export function configure(desk: Tx, change: ConfigurationChange): Result<Configu
   return success({ rpmLimit, suspended, priceList });
 }
 
-function settingsRecordOf(settings: Settings): SettingsRecord {
+function settingsRecordOf({ memory }: Tx): SettingsRecord {
+  const { settings } = memory.row;
   return {
+    policy: memory.policies.get(OWN_POLICY) ?? null,
+    operatorPolicy: memory.policies.get(OPERATOR) ?? null,
     defaultUserMonthlyQuotaMicro: settings.monthlyQuota,
     defaultUserDailyQuotaMicro: settings.dailyQuota,
     defaultAlertThreshold: settings.alertThreshold,

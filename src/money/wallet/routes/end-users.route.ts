@@ -25,6 +25,7 @@ import {
 } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { readObject } from "../../../shared/reach-object.ts";
+import { policySchema } from "../../../shared/policy.ts";
 import { KEEP_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
@@ -197,7 +198,10 @@ export const settingsBody = z.object({
   auto_top_up: z.optional(z.nullable(autoTopUp)),
   tag_keys: z.optional(tagKeysSchema),
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
+  policy: z.optional(z.nullable(policySchema)),
 });
+
+export const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
 
 /** GET /v1/orgs/{id}/settings: the current settings. */
 export async function readSettingsRoute(c: AppContext): Promise<Answer> {
@@ -207,19 +211,23 @@ export async function readSettingsRoute(c: AppContext): Promise<Answer> {
 
 /**
  * PATCH /v1/orgs/{id}/settings: changes the given settings. Quotas apply to new end users. Only owners and
- * admins change response storage.
+ * admins change response storage and the policy.
  */
 export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
-  const fields = await readFields(c, settingsBody, []);
+  const fields = await readFields(c, settingsBody, SETTINGS_READ_ONLY);
   if (!fields.ok) return fields;
   const given = fields.value;
   const hours = given.keep_responses_hours;
   const may = hours === undefined ? success(null) : await mayKeepFor(c, hours);
   if (!may.ok) return may;
+  if (given.policy !== undefined && !KEEPERS.includes(c.var.member.role)) {
+    return refuse({ kind: "role_required", roles: KEEPERS });
+  }
   const refused = refuseTopUp(c, given.auto_top_up ?? null);
   if (refused !== null) return refused;
   const change = {
     autoTopUp: given.auto_top_up,
+    policy: given.policy,
     defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
     defaultUserDailyQuotaMicro: given.default_user_daily_quota_dollars,
     defaultAlertThreshold: given.default_alert_threshold,
@@ -274,5 +282,7 @@ function settingsView(settings: SettingsAnswer): View {
     auto_top_up: autoTopUpView(settings.autoTopUp),
     tag_keys: settings.tagKeys,
     budgets: settings.budgets.map(budgetStatusView),
+    policy: settings.policy,
+    operator_policy: settings.operatorPolicy,
   };
 }

@@ -8,6 +8,7 @@ import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 import { TAG_KEYS } from "./tag-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
 import { WARM_ROUTES } from "./warm-rows.do.ts";
+import { RULES } from "./rule-rows.do.ts";
 
 /**
  * The wallet's own tables. Money is in micro-credits, times in Unix ms. `changed` is the publish that carries a
@@ -266,6 +267,7 @@ export const WALLET_TABLES: Tables = {
   steps: [
     { sql: WALLET + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGETS + CHARGE_SUMS, readableBy: 1 },
     { sql: WARM_ROUTES, readableBy: 1 },
+    { sql: RULES, readableBy: 1 },
   ],
 };
 

@@ -1,0 +1,59 @@
+import * as z from "zod/mini";
+import { actorOf, requestCredential } from "../../shared/caller.ts";
+import { BUDGETS_MAX, budgetsSchema, budgetStatusView, readBudgets } from "../../shared/budgets.ts";
+import type { MemberLimits } from "../../shared/contracts/limits.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { AppContext } from "../../shared/http/context.ts";
+import { readFields } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { policySchema } from "../../shared/policy.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import { findMemberById } from "./members.store.ts";
+import { MEMBER_READ_ONLY, memberRecord } from "./organization.ts";
+import type { StoredMember } from "./organization.ts";
+
+export const memberLimitsSchema = z.object({
+  policy: z.optional(z.nullable(policySchema)),
+  budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
+});
+
+/** GET /v1/members/{id}: a member with its limits. */
+export function readMemberRoute(c: AppContext): Promise<Answer> {
+  return withLimits(c, (wallet, { id }) => wallet.memberLimits(id));
+}
+
+/** PATCH /v1/members/{id} { policy?, budgets? }: applies to all its keys from the response on. */
+export async function patchMemberRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, memberLimitsSchema, [...MEMBER_READ_ONLY, "email", "role"]);
+  if (!fields.ok) return fields;
+  const { policy, budgets: list } = fields.value;
+  const { caller } = c.var.admitted;
+  const budgets = list === undefined ? undefined : readBudgets(list);
+  const change = { policy, budgets, actor: actorOf(caller) };
+  const by = requestCredential(caller.keyHash, caller.shown);
+  return withLimits(c, (wallet, { id }) => wallet.setMemberLimits(id, change, by));
+}
+
+async function withLimits(
+  c: AppContext,
+  call: (wallet: WalletCalls, member: StoredMember) => Promise<Result<MemberLimits>>,
+): Promise<Answer> {
+  const { orgId } = c.var.admitted.caller;
+  const id = c.req.param("id") ?? "";
+  const found = await queryDatabase(
+    () => findMemberById(c.env.DB, { id, orgId }),
+    "member_unreadable",
+    { org_id: orgId },
+  );
+  if (!found.ok) return found;
+  const member = found.value;
+  if (member === null) return refuse({ kind: "not_found", message: "No such member." });
+  const limits = await readObject(() => call(objectsOf(c.env).wallet(orgId), member));
+  if (!limits.ok) return limits;
+  const { policy, budgets } = limits.value;
+  return success({ ...memberRecord(member), policy, budgets: budgets.map(budgetStatusView) });
+}

@@ -1,0 +1,21 @@
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { allowedRoutes } from "../../shared/policy.ts";
+import type { PolicyLayer } from "../../shared/policy.ts";
+import type { Model } from "./model.ts";
+
+/** Returns a model with the routes that policies allow under the name sent, or 403 if there are none. */
+export function allowedModel(
+  model: Model,
+  sent: string,
+  policies: readonly PolicyLayer[] = [],
+): Result<Model> {
+  if (policies.length === 0) return success(model);
+  const candidates = model.routes.map(({ provider, dataRegion }) => {
+    return { sent, model: model.id, provider, region: dataRegion };
+  });
+  const allowed = allowedRoutes(policies, candidates);
+  return allowed.length === 0
+    ? refuse({ kind: "model_not_allowed", model: sent })
+    : success({ ...model, routes: model.routes.filter((_, index) => allowed.includes(index)) });
+}

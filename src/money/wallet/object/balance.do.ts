@@ -1,0 +1,16 @@
+import type { BalanceAnswer } from "../../../shared/contracts/wallet.ts";
+import { OPERATOR } from "../rules/policies.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** Returns the balance, the held amount and the number of holds. */
+export function balanceOf(desk: Tx): BalanceAnswer {
+  const { balance, held, holds } = desk.memory.books;
+  const { owed } = desk.memory.debts;
+  const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+  const operatorPolicy = desk.memory.policies.get(OPERATOR);
+  return {
+    ...standing,
+    ...(owed !== 0 && { owedMicro: owed }),
+    ...(operatorPolicy !== undefined && { operatorPolicy }),
+  };
+}

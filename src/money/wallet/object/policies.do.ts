@@ -1,0 +1,75 @@
+import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
+import type { Actor } from "../../../shared/event.ts";
+import { changesOf } from "../../../shared/event.ts";
+import { success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts/limits.ts";
+import type { Policy } from "../../../shared/policy.ts";
+import { OPERATOR, rememberPolicy } from "../rules/policies.ts";
+import { putRule } from "../tables/rule-rows.do.ts";
+import { budgetsOf } from "./budget-status.do.ts";
+import { setBudgets } from "./budgets.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { nextRevision, touchStorage } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+/** See `WalletCalls.memberLimits`. */
+export function readMemberLimits(desk: Tx, memberId: string): Result<MemberLimits> {
+  touchStorage(desk);
+  const policy = desk.memory.policies.get(memberId) ?? null;
+  return success({ policy, budgets: budgetsOf(desk, ownerOf(memberId)) });
+}
+
+/** See `WalletCalls.setMemberLimits`. */
+export function setMemberLimits(
+  desk: Tx,
+  memberId: string,
+  { policy, budgets, actor }: MemberLimitsChange & { readonly actor: Actor },
+): Result<MemberLimits> {
+  const owner = ownerOf(memberId);
+  const { policies } = desk.memory;
+  const before = {
+    policy: policies.get(memberId) ?? null,
+    budgets: budgetsOf(desk, owner).map(({ budget }) => budget),
+  };
+  const after = {
+    policy: policy === undefined ? before.policy : policy,
+    budgets: budgets ?? before.budgets,
+  };
+  const changes = changesOf<{
+    readonly policy: Policy | null;
+    readonly budgets: readonly Budget[];
+  }>(before, after);
+  if (changes === null) return readMemberLimits(desk, memberId);
+  desk.storage.transactionSync(() => {
+    if (policy !== undefined) putRule(desk.sql, memberId, policy, nextRevision(desk));
+    setBudgets(desk, owner, after.budgets);
+    addEvent(desk, { type: "member.changed", actor, subject: memberId, data: changes });
+  });
+  rememberPolicy(policies, memberId, after.policy);
+  desk.memory.changed = true;
+  return readMemberLimits(desk, memberId);
+}
+
+function ownerOf(memberId: string): BudgetOwner {
+  return { scope: "member", subject: memberId };
+}
+
+/** See `WalletCalls.setOperatorPolicy`. */
+export function setOperatorPolicy(
+  desk: Tx,
+  policy: Policy | null,
+  actor: Actor,
+): Result<Policy | null> {
+  const { memory, sql, storage } = desk;
+  const before = memory.policies.get(OPERATOR) ?? null;
+  const data = changesOf({ operator_policy: before }, { operator_policy: policy });
+  if (data === null) return success(policy);
+  storage.transactionSync(() => {
+    putRule(sql, OPERATOR, policy, nextRevision(desk));
+    addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data });
+  });
+  rememberPolicy(memory.policies, OPERATOR, policy);
+  memory.changed = true;
+  return success(policy);
+}

@@ -1,0 +1,129 @@
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import type { KeyTerms } from "../../../shared/key-terms.ts";
+import { allowedRoutes, allowsModel, objectionTo } from "../../../shared/policy.ts";
+import type { Policy, PolicyLayer, RouteCandidate } from "../../../shared/policy.ts";
+import type { Session } from "../../../shared/session.ts";
+import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import type { Micros } from "../../../shared/money.ts";
+
+/** The policies of an organization by owner: `operator`, `organization` or a member's ID. */
+export type Policies = Map<string, Policy>;
+
+/** The owners of the policies of a whole organization. */
+export const OPERATOR = "operator";
+export const ORGANIZATION = "organization";
+
+export function rememberPolicy(policies: Policies, owner: string, policy: Policy | null): void {
+  if (policy === null) policies.delete(owner);
+  else policies.set(owner, policy);
+}
+
+/** A request's member, its key's terms and its session. */
+export type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
+  readonly memberId?: string | undefined;
+  readonly session?: Session | undefined;
+};
+
+const BY_MODEL = { allowed_providers: null, allowed_data_regions: null };
+
+/** Returns the policies that apply to a request, from the widest to the narrowest. */
+export function layersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
+  const { memberId, session } = subject;
+  const layers: PolicyLayer[] = [];
+  const add = (scope: PolicyLayer["scope"], policy: Policy | null | undefined): void => {
+    if (policy) layers.push({ ...policy, scope });
+  };
+  const addModels = (scope: PolicyLayer["scope"], models: readonly string[] | null): void => {
+    if (models !== null) {
+      layers.push({ ...BY_MODEL, allowed_models: models, scope, hasAliases: true });
+    }
+  };
+  if (policies.size > 0) {
+    add("operator", policies.get(OPERATOR));
+    add("organization", policies.get(ORGANIZATION));
+    if (memberId !== undefined) add("member", policies.get(memberId));
+  }
+  add("key", subject.policy);
+  addModels("key", subject.allowedModels);
+  add("session", session?.policy);
+  addModels("session", session?.allowedModels ?? null);
+  return layers;
+}
+
+/** A hold request with the bounds of its allowed routes; `routes` as in `HoldGrant`. */
+export type AllowedRequest = { readonly request: HoldRequest; readonly routes?: readonly number[] };
+
+/**
+ * Returns the request with the bounds of its allowed candidates. Without candidates, lists of allowed models
+ * are decided by the model; other policies need candidates.
+ */
+export function withinPolicies(
+  layers: readonly PolicyLayer[],
+  request: HoldRequest,
+  isSession: boolean,
+): Result<AllowedRequest> {
+  const { candidates } = request;
+  if (candidates === undefined) return withinLists(layers, request);
+  const routes = allowedRoutes(layers, candidates);
+  const left = candidates.filter((_, index) => routes.includes(index));
+  if (left.length > 0) return success({ request: { ...request, ...boundsOf(left) }, routes });
+  const found = objectionTo(layers, candidates);
+  // A session isn't told about the policies of its key, member or organization.
+  const isHidden = isSession && found?.scope !== "session";
+  const isNamed = found !== null && !isHidden && found.field !== "allowed_models";
+  const model = request.model?.sent ?? "";
+  return isNamed
+    ? refuse({ kind: "route_not_allowed", model, ...found })
+    : refuse({ kind: "model_not_allowed", model });
+}
+
+function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Result<AllowedRequest> {
+  const { model } = request;
+  if (!layers.every(({ hasAliases }) => hasAliases)) return refuse({ kind: "candidates_required" });
+  const isAllowed = layers.every((layer) => model !== null && allowsModel(layer, model));
+  return isAllowed
+    ? success({ request })
+    : refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
+}
+
+/** Returns the bounds of the most expensive candidate. */
+function boundsOf(
+  candidates: readonly RouteCandidate[],
+): Pick<HoldRequest, "least" | "sure" | "most"> {
+  const worst = (of: (one: RouteCandidate) => Micros): Micros =>
+    micros(Math.max(...candidates.map(of)));
+  return {
+    least: worst(({ least }) => least),
+    sure: worst(({ sure }) => sure),
+    most: worst(({ most }) => most),
+  };
+}
+
+/**
+ * Returns the routes of a retry: allowed now, and no more expensive than its first hold. Undefined without
+ * candidates.
+ */
+export function recalledRoutes(
+  layers: readonly PolicyLayer[],
+  { candidates }: Pick<HoldRequest, "candidates">,
+  known: Pick<HoldRequest, "least" | "most">,
+): readonly number[] | undefined {
+  if (candidates === undefined) return undefined;
+  return allowedRoutes(layers, candidates).filter((index) => {
+    const one = candidates[index];
+    return one !== undefined && one.least <= known.least && one.most <= known.most;
+  });
+}
+
+/** Returns the bounds of a retry. Policies may have changed since, so any candidates may have set them. */
+export function recalledBounds(
+  { candidates, least, most }: HoldRequest,
+  known: Pick<HoldRequest, "least" | "most">,
+): Pick<HoldRequest, "least" | "most"> {
+  const isOfOne =
+    candidates?.some((one) => one.least === known.least) === true &&
+    candidates.some((one) => one.most === known.most);
+  return isOfOne ? { least: known.least, most: known.most } : { least, most };
+}

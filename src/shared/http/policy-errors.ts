@@ -1,0 +1,32 @@
+import type { Failure } from "../failure.ts";
+import { shortened } from "../issue-text.ts";
+import type { PolicyScope } from "../policy.ts";
+
+type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
+
+const OWNERS: Readonly<Record<PolicyScope, string>> = {
+  operator: "the operator",
+  organization: "this organization",
+  member: "this API key's member",
+  key: "this API key",
+  session: "this session",
+};
+
+/** The responses of requests that policies reject. */
+export const POLICY_ERRORS = {
+  model_not_allowed: ({ model }: Of<"model_not_allowed">) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "model_not_allowed",
+    param: "model",
+    message: `This API key can't use the model '${shortened(model)}'.`,
+  }),
+  route_not_allowed: ({ model, scope, field }: Of<"route_not_allowed">) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "route_not_allowed",
+    param: "model",
+    message: `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortened(model)}'. Use another model, or change the policy.`,
+    extra: { scope, policy_field: field },
+  }),
+};

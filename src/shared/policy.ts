@@ -1,0 +1,142 @@
+import * as z from "zod/mini";
+import type { Micros } from "./money.ts";
+import { REGIONS } from "./regions.ts";
+
+/** The allowed values of a policy: null allows everything, an empty list nothing. */
+export type Policy = {
+  /** Model IDs and `author/*`. */
+  readonly allowed_models: readonly string[] | null;
+  readonly allowed_providers: readonly string[] | null;
+  /** Regions where providers process data. `global` is a provider that promises no region. */
+  readonly allowed_data_regions: readonly string[] | null;
+};
+
+/** The lists of a policy. */
+export const POLICY_FIELDS = [
+  "allowed_models",
+  "allowed_providers",
+  "allowed_data_regions",
+] as const satisfies readonly (keyof Policy)[];
+export type PolicyField = (typeof POLICY_FIELDS)[number];
+
+/** The nouns that have policies, from the widest to the narrowest. */
+export const POLICY_SCOPES = ["operator", "organization", "member", "key", "session"] as const;
+export type PolicyScope = (typeof POLICY_SCOPES)[number];
+
+/** A policy that applies to a request. `hasAliases`: its models may name aliases, which match the name sent. */
+export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
+
+/** One way to serve a request, with its cost bounds in micro-credits. */
+export type RouteCandidate = {
+  /** The model's name in the request, and its ID. */
+  readonly sent: string;
+  readonly model: string;
+  readonly provider: string;
+  readonly region: string;
+  readonly least: Micros;
+  readonly sure: Micros;
+  readonly most: Micros;
+};
+
+/** Maximum number of candidates in a request. Later routes aren't used where a policy applies. */
+export const CANDIDATES_MAX = 16;
+
+const ENTRIES_MAX = 100;
+const MODEL = /^[^\s/*]+\/(?:\*|[^\s*]+)$/;
+const PROVIDER = /^[a-z0-9][a-z0-9-]{0,63}$/;
+export const DATA_REGIONS: readonly string[] = [...REGIONS, "global"];
+
+const listOf = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> =>
+  z.array(entry).check(z.maxLength(ENTRIES_MAX));
+const orNull = (entry: z.ZodMiniType<string>) => z._default(z.nullable(listOf(entry)), null);
+
+/** A policy in a body. It replaces the whole policy; an absent list is null. */
+export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
+  allowed_models: orNull(
+    z
+      .string()
+      .check(z.maxLength(256), z.regex(MODEL, "must be a model's ID, or author/* for all models")),
+  ),
+  allowed_providers: orNull(z.string().check(z.regex(PROVIDER, "must be a provider's ID"))),
+  allowed_data_regions: orNull(z.enum(DATA_REGIONS)),
+});
+
+/** A layer in a message between regions. */
+export const layerSchema: z.ZodMiniType<PolicyLayer> = z.object({
+  allowed_models: z.nullable(z.array(z.string())),
+  allowed_providers: z.nullable(z.array(z.string())),
+  allowed_data_regions: z.nullable(z.array(z.string())),
+  scope: z.enum(POLICY_SCOPES),
+  hasAliases: z.exactOptional(z.literal(true)),
+});
+
+/** Returns the indexes of the candidates that every layer allows. */
+export function allowedRoutes(
+  layers: readonly PolicyLayer[],
+  candidates: readonly Pick<RouteCandidate, "sent" | "model" | "provider" | "region">[],
+): readonly number[] {
+  return candidates.flatMap((candidate, index) =>
+    layers.every((layer) => deniedBy(layer, candidate) === null) ? [index] : [],
+  );
+}
+
+function deniedBy(
+  layer: PolicyLayer,
+  { sent, model, provider, region }: Pick<RouteCandidate, "sent" | "model" | "provider" | "region">,
+): PolicyField | null {
+  if (!allowsModel(layer, { sent, id: model })) return "allowed_models";
+  if (layer.allowed_providers?.includes(provider) === false) return "allowed_providers";
+  return layer.allowed_data_regions?.includes(region) === false ? "allowed_data_regions" : null;
+}
+
+/** Reports whether a list covers a model. An alias in the list matches only the name sent. */
+export function allowsModel(
+  { allowed_models: models, hasAliases }: Pick<PolicyLayer, "allowed_models" | "hasAliases">,
+  { sent, id }: { readonly sent: string; readonly id: string },
+): boolean {
+  if (models === null) return true;
+  const author = `${id.slice(0, id.indexOf("/"))}/*`;
+  return models.some(
+    (entry) => entry === id || entry === author || (hasAliases === true && entry === sent),
+  );
+}
+
+/** The first layer that leaves no candidate, and its list. */
+export type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
+
+/** Returns why no candidate is left: the first layer, from the widest, that rejects all that remain. */
+export function objectionTo(
+  layers: readonly PolicyLayer[],
+  candidates: readonly RouteCandidate[],
+): PolicyObjection | null {
+  let left = candidates;
+  for (const layer of layers) {
+    const denials = left.map((candidate) => deniedBy(layer, candidate));
+    const allowed = left.filter((_, index) => denials[index] === null);
+    const [first = null] = denials;
+    if (allowed.length === 0 && first !== null) return { scope: layer.scope, field: first };
+    left = allowed;
+  }
+  return null;
+}
+
+/** Reports whether `after` allows nothing that `before` doesn't. */
+export function isNarrower(before: Policy | null, after: Policy | null): boolean {
+  if (before === null) return true;
+  return (
+    isWithinModels(before.allowed_models, after?.allowed_models ?? null) &&
+    isSubset(before.allowed_providers, after?.allowed_providers ?? null) &&
+    isSubset(before.allowed_data_regions, after?.allowed_data_regions ?? null)
+  );
+}
+
+function isSubset(known: readonly string[] | null, given: readonly string[] | null): boolean {
+  return known === null || given?.every((entry) => known.includes(entry)) === true;
+}
+
+function isWithinModels(known: readonly string[] | null, given: readonly string[] | null): boolean {
+  return (
+    known === null ||
+    given?.every((id) => allowsModel({ allowed_models: known }, { sent: id, id })) === true
+  );
+}

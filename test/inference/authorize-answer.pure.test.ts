@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { readAuthorizeAnswer } from "../../src/models/requests/authorize.ts";
+import type { HoldGrant } from "../../src/shared/contracts/wallet.ts";
+import { micros } from "../../src/shared/money.ts";
+
+it("a grant keeps every field on its way to another region", () => {
+  const grant: Required<HoldGrant> = {
+    granted: micros(100),
+    keepHours: 24,
+    priceList: "list",
+    warmRoute: "a/m",
+    policies: [
+      {
+        allowed_models: ["a/*"],
+        allowed_providers: null,
+        allowed_data_regions: [],
+        scope: "key",
+        hasAliases: true,
+      },
+    ],
+    routes: [0, 2],
+    tokens: { granted: 5, limit: 9, remaining: 4, resetMs: 60_000 },
+    tokensGranted: 7,
+  };
+  const read = readAuthorizeAnswer({ ok: true, ...grant });
+  expect(read).toEqual({ unanswered: false, result: { ok: true, value: grant } });
+});

@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { micros } from "../../src/shared/money.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
+import type { Policy, RouteCandidate } from "../../src/shared/policy.ts";
+import { evict, gatedKey, inside } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import { countWrites, failureOf, holdOf, lose, rowsOf, valueOf } from "./wallet-desk.ts";
+
+const ALL: Policy = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
+const candidate = (provider: string, most: number, region = "eu"): RouteCandidate => ({
+  sent: "smart",
+  model: "acme/one",
+  provider,
+  region,
+  least: micros(most / 10),
+  sure: micros(most / 10),
+  most: micros(most),
+});
+const CANDIDATES = [candidate("cheap", 100), candidate("dear", 400), candidate("far", 900, "us")];
+
+/** A request of the key with three routes. */
+function requestOf({ booked }: GatedKey, more: Partial<HoldRequest> = {}): HoldRequest {
+  return holdOf(900, {
+    keyId: booked.keyId,
+    hasCap: true,
+    least: micros(90),
+    sure: micros(90),
+    model: { sent: "smart", id: "acme/one" },
+    candidates: CANDIDATES,
+    ...more,
+  });
+}
+
+function without(request: HoldRequest): HoldRequest {
+  const { candidates, ...rest } = request;
+  expect(candidates).toHaveLength(CANDIDATES.length);
+  return rest;
+}
+
+async function ask(key: GatedKey, request = requestOf(key)) {
+  return valueOf(await key.stub.admitAndHold(key.hash, request)).held;
+}
+
+const owners = ({ booked }: GatedKey) => ["operator", "organization", booked.memberId];
+
+async function set(key: GatedKey, owner: string, policy: Policy | null): Promise<void> {
+  if (owner === "organization") valueOf(await key.stub.patchSettings({ policy }));
+  else if (owner === "operator") valueOf(await key.stub.setOperatorPolicy(policy, SYSTEM));
+  else valueOf(await key.stub.setMemberLimits(owner, { policy, actor: SYSTEM }));
+}
+
+describe("a policy", () => {
+  it.each([0, 1, 2])("applies from its response on and after a restart: owner %i", async (at) => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const owner = owners(key)[at] ?? "";
+    expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
+    await set(key, owner, { ...ALL, allowed_providers: ["cheap", "dear"] });
+    const narrowed = { granted: 400, routes: [0, 1] };
+    expect(valueOf(await ask(key))).toMatchObject(narrowed);
+    await evict(key);
+    expect(valueOf(await ask(key))).toMatchObject(narrowed);
+    await set(key, owner, { ...ALL, allowed_data_regions: ["us"] });
+    expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [2] });
+    await set(key, owner, { ...ALL, allowed_providers: [] });
+    const scope = ["operator", "organization", "member"][at];
+    expect(failureOf(await ask(key))).toEqual({
+      kind: "route_not_allowed",
+      model: "smart",
+      scope,
+      field: "allowed_providers",
+    });
+    await set(key, owner, null);
+    expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
+  });
+
+  it("rejects a hold without candidates, and a hold with them gets their bounds", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const request = requestOf(key);
+    expect(valueOf(await ask(key, without(request)))).toEqual({ granted: 900 });
+    await set(key, "organization", { ...ALL, allowed_models: ["acme/*"] });
+    const again = requestOf(key);
+    expect(failureOf(await ask(key, without(again)))).toEqual({ kind: "candidates_required" });
+    expect(valueOf(await ask(key, again))).toMatchObject({ granted: 900 });
+    const peer = requestOf(key, { peer: true });
+    expect(failureOf(await key.stub.hold(without(peer), key.hash))).toEqual({
+      kind: "candidates_required",
+    });
+    expect(valueOf(await key.stub.hold(peer, key.hash))).toMatchObject({ routes: [0, 1, 2] });
+  });
+
+  it("answers a retry with its grant and the routes that are still allowed", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    await set(key, "organization", { ...ALL, allowed_providers: ["cheap", "dear"] });
+    const request = requestOf(key);
+    expect(valueOf(await ask(key, request))).toMatchObject({ granted: 400, routes: [0, 1] });
+    await set(key, "organization", null);
+    expect(valueOf(await ask(key, request))).toMatchObject({ granted: 400, routes: [0, 1] });
+    await set(key, "organization", { ...ALL, allowed_providers: ["cheap"] });
+    expect(valueOf(await ask(key, request))).toMatchObject({ granted: 400, routes: [0] });
+    expect(valueOf(await key.stub.balance())).toMatchObject({ openHolds: 1, heldMicro: 400 });
+  });
+
+  it("isn't told to a session", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const { madeAt } = valueOf(await key.stub.keyStanding(key.hash));
+    await set(key, "organization", { ...ALL, allowed_providers: [] });
+    const session = {
+      id: `ses_${"0".repeat(40)}`,
+      madeAt,
+      cut: 0,
+      createdAt: Date.now(),
+      expiresAt: Date.now() + 60_000,
+      endUser: null,
+      budgetMicro: null,
+      allowedModels: null,
+      rpmLimit: null,
+      origins: null,
+    };
+    const held = await key.stub.admitAndHold(key.hash, requestOf(key), { session });
+    expect(failureOf(valueOf(held).held)).toEqual({ kind: "model_not_allowed", model: "smart" });
+  });
+
+  it("survives the loss of the wallet", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    for (const owner of owners(key)) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await set(key, owner, { ...ALL, allowed_providers: ["cheap"] });
+    }
+    await set(key, "operator", null);
+    await key.stub.poke();
+    await lose(key.stub);
+    valueOf(await key.stub.rebuild(key.booked.orgId));
+    expect(await rowsOf(key.stub, "SELECT name FROM rules WHERE rule IS NOT NULL")).toEqual(
+      [{ name: key.booked.memberId }, { name: "organization" }].toSorted((a, b) =>
+        a.name < b.name ? -1 : 1,
+      ),
+    );
+    expect(valueOf(await ask(key))).toMatchObject({ granted: 100, routes: [0] });
+  });
+
+  it("writes no row for a request", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const rows = (request: HoldRequest) =>
+      inside(key, (wallet, _sql, { storage }) =>
+        countWrites(storage, async () => {
+          valueOf(valueOf(await wallet.admitAndHold(key.hash, request)).held);
+        }),
+      );
+    await rows(without(requestOf(key)));
+    const plain = await rows(without(requestOf(key)));
+    await set(key, "organization", { ...ALL, allowed_providers: ["cheap"] });
+    expect(await rows(requestOf(key))).toBe(plain);
+  });
+});
