@@ -91,7 +91,7 @@ describe("a receiver of usage.settled", () => {
   it("ends with exactly the ledger after drops, repeats, reordering and stalls", async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(step, { maxLength: 30 }),
+        fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
         fc.infiniteStream(fate),
         async (steps, fates) => {
           const start = Date.now();
