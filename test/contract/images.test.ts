@@ -153,6 +153,17 @@ describe("POST /v1/images/generations at OpenAI", () => {
     );
   });
 
+  it("turns an event that breaks off into an error, and charges nothing", async () => {
+    const { bindings } = answering(
+      'data: {"type":"image_generation.completed","b64_json":"iVBO',
+      "text/event-stream",
+    );
+    const { text, cost } = await charged(() => draw({ ...MEDIUM, stream: true }, bindings));
+    expect(cost).toBe(0);
+    expect(text).toMatch(/\nevent: error\n\n$/);
+    expect(JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? "")).toMatchObject({ type: "error" });
+  });
+
   it.each([
     ["without pictures", { created: 1, data: [], usage: { input_tokens: 1, output_tokens: 1 } }],
     ["with an error", { error: { message: "broken", type: "server_error" } }],

@@ -30,17 +30,22 @@ export type ReadFacts = (raw: JsonObject) => PictureFacts | ProviderFailure;
 export class PictureReader implements StreamReader {
   readonly #facts: ReadFacts;
   readonly #decoder = new TextDecoder();
-  /** The current response without its pictures; null between responses. */
-  #rest: string | null = null;
+  /** The current response without its pictures, in parts; null between responses. */
+  #rest: string[] | null = null;
+  #length = 0;
+  /** The end of `#rest`. */
+  #tail = "";
   #line = "";
   #depth = 0;
   #state: "plain" | "text" | "picture" = "plain";
   #isEscaped = false;
-  /** The place in `#rest` at which the current text began, and whether it is too long to keep. */
+  /** The part of `#rest` with which the current text begins, and its length. */
   #textAt = 0;
-  #isLong = false;
+  #textLength = 0;
   #isPartial = false;
+  /** Pictures of all responses without previews, and of the current response with them. */
   #count = 0;
+  #responseCount = 0;
   ended = false;
 
   constructor(facts: ReadFacts) {
@@ -63,7 +68,7 @@ export class PictureReader implements StreamReader {
       if (this.#rest === null) at = this.#between(text, at);
       else if (this.#state === "plain") at = this.#structure(text, at, events);
       else at = this.#string(text, at, events);
-      if ((this.#rest?.length ?? 0) > REST_MAX) this.#fail(events, eventTooLarge(REST_MAX));
+      if (this.#length > REST_MAX) this.#fail(events, eventTooLarge(REST_MAX));
     }
     return events;
   }
@@ -74,8 +79,10 @@ export class PictureReader implements StreamReader {
       const one = text[at] ?? "";
       if (one === "\n") this.#line = "";
       else if (one === "{" && /^(?:data:)?\s*$/.test(this.#line)) {
-        this.#rest = "";
+        this.#rest = [];
+        this.#length = 0;
         this.#depth = 0;
+        this.#responseCount = 0;
         return at;
       } else if (this.#line.length < LINE_MAX) this.#line += one;
     }
@@ -89,23 +96,30 @@ export class PictureReader implements StreamReader {
       if (one === "{") this.#depth += 1;
       else if (one === "}") this.#depth -= 1;
       if (one !== '"' && this.#depth > 0) continue;
-      this.#rest += text.slice(from, at + 1);
+      this.#keep(text.slice(from, at + 1));
       if (one === '"') this.#open();
       else this.#close(events);
       return at + 1;
     }
-    this.#rest += text.slice(from);
+    this.#keep(text.slice(from));
     return text.length;
   }
 
+  #keep(text: string): void {
+    this.#rest?.push(text);
+    this.#length += text.length;
+    this.#tail = (this.#tail + text).slice(-LINE_MAX);
+  }
+
   #open(): void {
-    const rest = this.#rest ?? "";
-    this.#textAt = rest.length;
-    this.#isLong = false;
-    const isPicture = PICTURE.test(rest.slice(-LINE_MAX));
+    this.#textAt = this.#rest?.length ?? 0;
+    this.#textLength = 0;
+    const isPicture = PICTURE.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
-    this.#isPartial = PARTIAL.test(rest);
+    // only once in a response, because the rest is joined for it
+    if (this.#responseCount === 0) this.#isPartial = PARTIAL.test(this.#rest?.join("") ?? "");
+    this.#responseCount += 1;
     if (!this.#isPartial) this.#count += 1;
   }
 
@@ -116,16 +130,16 @@ export class PictureReader implements StreamReader {
     this.#isEscaped = false;
     for (;;) {
       const quote = text.indexOf('"', end);
-      const slash = text.indexOf("\\", end);
-      if (slash === -1 || (quote !== -1 && quote < slash)) {
+      const slash = text.slice(end, quote === -1 ? text.length : quote).indexOf("\\");
+      if (slash === -1) {
         const isOver = quote !== -1;
         this.#take(text.slice(from, isOver ? quote : text.length), events);
         if (!isOver) return text.length;
-        this.#rest += '"';
+        this.#keep('"');
         this.#state = "plain";
         return quote + 1;
       }
-      end = slash + 2;
+      end += slash + 2;
       if (end > text.length) {
         this.#isEscaped = true;
         this.#take(text.slice(from), events);
@@ -135,18 +149,21 @@ export class PictureReader implements StreamReader {
   }
 
   #take(text: string, events: StreamEvent[]): void {
-    const rest = this.#rest ?? "";
+    if (text === "") return;
     if (this.#state === "picture") {
-      if (text === "") return;
       events.push({ kind: "piece", index: this.#count, text, isPartial: this.#isPartial });
       return;
     }
-    this.#isLong ||= rest.length - this.#textAt + text.length > TEXT_MAX;
-    this.#rest = this.#isLong ? rest.slice(0, this.#textAt) : rest + text;
+    const before = Math.min(this.#textLength, TEXT_MAX);
+    this.#textLength += text.length;
+    if (this.#textLength <= TEXT_MAX) return this.#keep(text);
+    if ((this.#rest?.length ?? 0) > this.#textAt) this.#length -= before;
+    this.#rest?.splice(this.#textAt);
+    this.#tail = "";
   }
 
   #close(events: StreamEvent[]): void {
-    const raw = parsePlainObject(this.#rest ?? "");
+    const raw = parsePlainObject(this.#rest?.join("") ?? "");
     this.#rest = null;
     this.#line = "";
     if (raw === null) return this.#fail(events, retry("bad_json"));

@@ -124,10 +124,11 @@ class ImageStream extends ImageWriter {
     return `",${rest.slice(1)}\n\n`;
   }
 
+  /** Turns an event that has begun into the error: the last of two names counts. */
   fail(failure: Failure): string {
-    const cut = this.hasBegun ? '"}\n\n' : "";
-    const error = JSON.stringify({ type: "error", error: failureObject(failure) });
-    return `${cut}event: error\ndata: ${error}\n\n`;
+    const begun = this.hasBegun ? '",' : "data: {";
+    const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);
+    return `${begun}${error}\nevent: error\n\n`;
   }
 
   protected between(before: number, isPartial: boolean): string {

@@ -1,0 +1,124 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { PictureReader } from "../../src/models/core/picture-reader.ts";
+import { imagesEndpoint } from "../../src/models/endpoints/images.ts";
+import { DRAWING } from "../../src/models/protocols/chat/images.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
+
+const MEGABYTE = 1024 * 1024;
+
+function reader(): PictureReader {
+  const made = DRAWING.pieces?.(undefined);
+  if (!(made instanceof PictureReader)) throw new Error("it doesn't read in pieces");
+  return made;
+}
+
+/** Reads a response that arrives in chunks cut at the given places. */
+function read(text: string, cuts: readonly number[]): readonly StreamEvent[] {
+  const bytes = new TextEncoder().encode(text);
+  const places = [0, ...cuts.map((at) => at % bytes.length), bytes.length];
+  const sorted = places.toSorted((a, b) => a - b);
+  const made = reader();
+  return sorted.slice(1).flatMap((to, at) => made.push(bytes.subarray(sorted[at], to)));
+}
+
+/** Joins the pieces of each picture. */
+function joined(events: readonly StreamEvent[]) {
+  const pictures: string[] = [];
+  for (const event of events) {
+    if (event.kind !== "piece") continue;
+    pictures[event.index - 1] = (pictures[event.index - 1] ?? "") + event.text;
+  }
+  const rest = events.filter(({ kind }) => kind !== "piece");
+  return { pictures, rest };
+}
+
+const base64 = fc.stringMatching(/^[A-Za-z0-9+/]{1,60}={0,2}$/);
+/** JSON that looks like parts of a response. */
+const noise = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.constantFrom(
+    '"b64_json":"x"',
+    '\\"data": "',
+    "{",
+    "}]",
+    "\\",
+    "\n",
+    '"usage":{"output_tokens":1}',
+  ),
+);
+
+describe("the reader of pictures", () => {
+  it("gives the same pictures and usage, wherever the response is cut", () => {
+    fc.assert(
+      fc.property(
+        fc.array(base64, { minLength: 1, maxLength: 4 }),
+        noise,
+        fc.array(fc.nat(), { maxLength: 30 }),
+        fc.boolean(),
+        (pictures, prompt, cuts, isSpaced) => {
+          const answer = {
+            size: prompt,
+            data: pictures.map((b64_json) => ({ revised_prompt: prompt, b64_json })),
+            more: { usage: { output_tokens: 9 }, note: prompt },
+            usage: { input_tokens: 3, output_tokens: 7 },
+          };
+          const text = isSpaced ? JSON.stringify(answer, null, 2) : JSON.stringify(answer);
+          const got = joined(read(text, cuts));
+          expect(got.pictures).toEqual(pictures);
+          expect(got.rest).toMatchObject([
+            { kind: "native", event: { size: prompt } },
+            { kind: "usage", usage: { input: 3, image_token: 7, image: pictures.length } },
+            { kind: "end" },
+          ]);
+        },
+      ),
+    );
+  });
+
+  it("finds the usage at byte 40 million, and keeps none of the picture", () => {
+    const made = reader();
+    const encoder = new TextEncoder();
+    const events = [...made.push(encoder.encode('{"data":[{"b64_json":"'))];
+    const piece = encoder.encode("A".repeat(MEGABYTE));
+    let bytes = 0;
+    let kept = 0;
+    while (bytes < 40_000_000) {
+      for (const event of made.push(piece)) bytes += event.kind === "piece" ? event.text.length : 0;
+      kept = Math.max(kept, JSON.stringify(made).length);
+    }
+    events.push(...made.push(encoder.encode('"}],"usage":{"output_tokens":5}}')));
+    expect(events).toMatchObject([
+      { kind: "native" },
+      { kind: "usage", usage: { image_token: 5 } },
+      { kind: "end" },
+    ]);
+    expect(kept).toBeLessThan(1000);
+  });
+
+  it("leaves out a long text beside the pictures", () => {
+    const answer = { sealed: 's\\"'.repeat(2 * MEGABYTE), data: [{ b64_json: "QUJD" }] };
+    const got = joined(read(JSON.stringify(answer), [7, 5_000_003, 70_001]));
+    expect(got.pictures).toEqual(["QUJD"]);
+    expect(got.rest.at(-1)).toEqual({ kind: "end" });
+  });
+
+  it("fails for a response whose rest is too large", () => {
+    const answer = { many: Array.from({ length: 400_000 }, () => "ab"), data: [] };
+    const { rest } = joined(read(JSON.stringify(answer), []));
+    expect(rest).toMatchObject([{ kind: "error", failure: { reason: "event_too_large" } }]);
+  });
+});
+
+it("leaves the JSON of a response that breaks off incomplete", () => {
+  const at = { header: () => undefined, query: () => undefined };
+  const parsed = imagesEndpoint.parse({ model: "m", prompt: "a" }, at);
+  if (!parsed.ok || parsed.value.reply.kind !== "stream") {
+    throw new Error("it isn't sent in pieces");
+  }
+  const head = { id: "i", model: "m", created: 1, promptTokens: 1, keeps: false };
+  const writer = parsed.value.reply.stream(head);
+  const piece = writer.piece?.({ kind: "piece", index: 1, text: "iVBO", isPartial: false });
+  expect(piece).toBe('{"created":1,"data":[{"b64_json":"iVBO');
+  expect(writer.fail({ kind: "upstream_error" }, null)).toBe("");
+});
