@@ -31,7 +31,7 @@ let minutes = 0;
 beforeAll(async () => {
   await buildSite();
   issuer = await serveIssuer(0, [
-    ...["Ann", "Second Ann", "Ben", "Eve"].map((name) => {
+    ...["Ann", "Second Ann", "Ben", "Eve", "Zoe"].map((name) => {
       const id = name.toLowerCase().replace(" ", "-");
       return { id, name, email: `${id}@example.test`, isVerified: true };
     }),
@@ -69,10 +69,10 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-/** Moves the clocks of the region and of the identity providers past the ten minutes of a login. */
-async function waitElevenMinutes(): Promise<void> {
-  minutes += 11;
-  const moved = await fetch(`${origin}/v1/__test/later?minutes=11`, { method: "POST" });
+/** Moves the clocks of the region and of the identity providers. */
+async function waitMinutes(count: number): Promise<void> {
+  minutes += count;
+  const moved = await fetch(`${origin}/v1/__test/later?minutes=${count}`, { method: "POST" });
   expect(moved.status).toBe(204);
   const shift = minutes * 60;
   for (const { issuer: one } of [issuer, companyIssuer]) {
@@ -99,7 +99,7 @@ const press = (page: Page, name: string): Promise<void> =>
 async function openOldSession(name: string): Promise<Page> {
   const page = await open();
   await signUp(page, name);
-  await waitElevenMinutes();
+  await waitMinutes(11); // past the ten minutes of a fresh login
   return page;
 }
 
@@ -110,6 +110,9 @@ async function confirmAs(page: Page, name: string): Promise<void> {
   const tab = await opened;
   await tab.getByRole("link", { name: `Continue as ${name}`, exact: true }).click();
 }
+
+const current = (page: Page, name: string) =>
+  page.locator("a[aria-current=page]", { hasText: new RegExp(`^${name}$`) });
 
 const identities = (page: Page): Promise<number> =>
   page.evaluate(async () => {
@@ -187,6 +190,86 @@ it("invites from an old session, and lets the invited person accept", async () =
   const ben = await open(link);
   await ben.getByText("invites you to").waitFor();
   await continueAs(ben, "Ben");
+  await ben
+    .getByRole("status")
+    .getByText(/^● You joined .+ as member\.$/)
+    .waitFor();
+  await ben.reload();
+  await rail(ben).waitFor();
+  await goTo(ben, "Keys");
+  expect(await ben.getByText("You joined").count()).toBe(0);
+  const late = await open(link);
+  await late.getByText("was used, canceled or has expired").waitFor();
+});
+
+it("returns to the requested address after a login, also after a declined one", async () => {
+  const page = await open("/console/#/keys?tab=sessions&why=denied");
+  await page
+    .getByRole("status")
+    .getByText(/was declined/)
+    .waitFor();
+  await continueAs(page, "Ann");
+  await current(page, "Sessions").waitFor();
+  expect(page.url()).toMatch(/#\/keys\?tab=sessions$/);
+});
+
+it("offers an account to unknown people", async () => {
+  const page = await open();
+  await press(page, "Continue with this machine");
+  await page.getByRole("link", { name: "Continue as Zoe", exact: true }).click();
+  await page.getByRole("status").getByText("No account here.").waitFor();
+  await page.reload();
+  await signUp(page, "Zoe");
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  expect(page.url()).not.toContain("why");
+});
+
+it("shows that a login took too long, and keeps the address", async () => {
+  const page = await open("/console/#/team");
+  await press(page, "Continue with this machine");
+  await page.getByRole("link", { name: "Continue as Ann", exact: true }).waitFor();
+  await waitMinutes(11);
+  await page.getByRole("link", { name: "Continue as Ann", exact: true }).click();
+  await page.getByRole("status").getByText("That took longer than ten minutes").waitFor();
+  await continueAs(page, "Ann");
+  await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
+});
+
+it("keeps two tabs together: a new key appears, and a log-out reaches both", async () => {
+  const page = await open();
+  await continueAs(page, "Ann");
+  await goTo(page, "Keys");
+  const other = await page.context().newPage();
+  await other.goto(`${origin}/console/#/keys`);
+  await rail(other).waitFor();
+  await page.getByRole("button", { name: "Create key" }).first().click();
+  await page.getByLabel("Name").fill("of the first tab");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  await page.locator(".secret code").waitFor();
+  await other.getByText("of the first tab").waitFor();
+  await press(other, "Log out");
+  await page.reload();
+  await page.getByRole("button", { name: "Continue with this machine" }).waitFor();
+});
+
+it("keeps tab, filter and detail after a reload, and steps back through them", async () => {
+  const page = await open();
+  await continueAs(page, "Ann");
+  await goTo(page, "Keys");
+  await page.getByLabel("Filter").fill("first tab");
+  await page.getByText("of the first tab").click();
+  await page.getByRole("dialog", { name: "of the first tab" }).waitFor();
+  await page.reload();
+  await page.getByRole("dialog", { name: "of the first tab" }).waitFor();
+  await page.goBack();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await page.getByLabel("Filter").inputValue()).toBe("first tab");
+  await goTo(page, "Requests");
+  await page.getByRole("link", { name: "Errors", exact: true }).click();
+  await page.reload();
+  await current(page, "Errors").waitFor();
+  await page.goBack();
+  await current(page, "All").waitFor();
 });
 
 it("buys credits from an old session", async () => {
@@ -226,4 +309,17 @@ it("connects an account at the company's own provider", async () => {
   await press(page, "Connect your account there");
   await page.getByRole("link", { name: "Continue as Company Ann" }).click();
   await page.getByRole("button", { name: "Require company login" }).waitFor();
+});
+
+it("rejects an invitation after its week", async () => {
+  const page = await open();
+  await continueAs(page, "Ann");
+  await goTo(page, "Team");
+  await press(page, "Invite");
+  await page.getByLabel("Address").fill("eve@example.test");
+  await press(page, "Create invitation");
+  const link = (await page.locator(".secret code").textContent()) ?? "";
+  await waitMinutes(8 * 24 * 60);
+  const eve = await open(link);
+  await eve.getByText("was used, canceled or has expired").waitFor();
 });

@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { expectAccessible, goTo, PHONE, rail, settled } from "./browser.ts";
+import { readDemo } from "../../scripts/dev-demo.ts";
 import { continueAs, openStarted, signUp } from "./started.ts";
 
 const started = openStarted();
@@ -219,4 +220,15 @@ it("works on a phone and by keyboard: sign-up, team, domains, invitation and pro
   await enterAt(cleo, "Give up the credits of closed organizations", " ");
   await enterAt(cleo, /^Delete account$/);
   await cleo.getByText("Your account in this region is deleted.").waitFor();
+});
+
+it("names another region's key, with a link to that region's console", async () => {
+  const demo = readDemo(started.directory);
+  const page = await started.open("/console/");
+  await page.getByLabel("API key or operator's token").fill(demo?.us.regional_key ?? "");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("This key's home region is 'us'.").waitFor();
+  await expectReadable(page);
+  await page.getByRole("link", { name: "Open the US console" }).click();
+  await page.waitForURL(`${started.origins.us}/console/**`);
 });

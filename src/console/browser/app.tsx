@@ -124,6 +124,11 @@ function Shell() {
               {WHY[why] ?? "That did not work. Try again."}
             </p>
           )}
+          {query["joined"] !== undefined && why === undefined && (
+            <p class="notice calm" role="status">
+              ● You joined {who.organization?.name ?? ""} as {who.role}.
+            </p>
+          )}
           {page ? <LazyPage page={page} /> : <NotFound />}
         </main>
       </div>

@@ -33,7 +33,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   model_not_allowed: ["Add the model to the key's models.", KEYS],
   route_not_allowed: ["Choose another model, or ask an owner or admin to change the policy."],
   key_is_limited: ["Use a key without limits."],
-  region_mismatch: ["This key belongs to another region. Open that region's console."],
+  region_mismatch: ["This key belongs to another region. Log in to that region's console."],
   read_only: ["You are viewing a customer. Leave the customer view to make changes."],
   origin_not_allowed: ["Open the console at its own address."],
   login_refused: ["Log in again, or use another account."],

@@ -3,7 +3,8 @@ import { lastIssuer, previewInvitation, readLogIns, startLogIn } from "../api/pe
 import type { Invited, LogIns, Purpose } from "../api/people.ts";
 import type { CallFailure } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
-import { route } from "../state/route.ts";
+import { hrefOf, route } from "../state/route.ts";
+import type { Route } from "../state/route.ts";
 import { Badge, Time } from "../ui/basics.tsx";
 import { Failed } from "../ui/states.tsx";
 
@@ -12,7 +13,7 @@ export const WHY: Readonly<Record<string, string>> = {
   expired: "That took longer than ten minutes, or was done already. Try again.",
   denied: "The login was declined.",
   refused: "The answer of who knows you was not good. Try again.",
-  unknown: "No account here. Sign up, look in the other region, or ask who runs your team.",
+  unknown: "No account here. Create one, open another region, or ask who runs your team.",
   unproven: "Your address is not confirmed there. Confirm it, or use another account.",
   other_person: "This login belongs to another account.",
   too_many: "Too many sign up at the moment. Try again later.",
@@ -21,20 +22,42 @@ export const WHY: Readonly<Record<string, string>> = {
   invitation_over: "The invitation was used, withdrawn, or is over.",
 };
 
+/** The addresses that a login can return to. */
+const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
+
+/** The requested address of the latest login, in case that it fails without one. */
+const GOAL = "turnpike-goal";
+
+/** Returns the address after a login: the requested one, or the start page. */
+function goalOf({ path, query }: Route): string {
+  if (path[0] === "login") return sessionStorage.getItem(GOAL) ?? "#/";
+  const { why: _why, joined: _joined, ...rest } = query;
+  const go = path[0] === "invitation" ? hrefOf([], { joined: "yes" }) : hrefOf(path, rest);
+  return ROUTE.test(go) ? go : "#/";
+}
+
 /** A button for each way in, and a sentence about the last try. */
 export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
-  const { query } = useCell(route);
+  const place = useCell(route);
   const [ways, setWays] = useState<LogIns>();
   const [failure, setFailure] = useState<CallFailure>();
   const [signsUp, setSignsUp] = useState(false);
   const [company, setCompany] = useState("");
   useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
-  const why = query["why"];
-  if (ways === undefined || ways.issuers.length === 0) return null;
+  const why = place.query["why"];
+  if (ways === undefined) return null;
+  const regions = ways.regions.map(({ region, console: href }) => (
+    <p key={region} class="small">
+      <a href={href}>Open the {region.toUpperCase()} console</a>
+    </p>
+  ));
+  if (ways.issuers.length === 0) return <>{regions}</>;
   const joins = company.trim() !== "" ? "join" : purpose;
   const chosen = purpose === "log_in" && signsUp ? "sign_up" : joins;
-  const go = async (issuer: string): Promise<void> => {
-    const asked = { issuer, company, ...(invitation !== undefined && { invitation }) };
+  const start = async (issuer: string): Promise<void> => {
+    const go = goalOf(place);
+    sessionStorage.setItem(GOAL, go);
+    const asked = { issuer, company, go, ...(invitation !== undefined && { invitation }) };
     const started = await startLogIn(chosen, asked);
     if (!started.ok) setFailure(started.failure);
   };
@@ -54,7 +77,7 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
       {failure && <Failed failure={failure} />}
       {ways.issuers.map(({ id, name }) => (
         <p key={id}>
-          <button type="button" class="primary" onClick={() => void go(id)}>
+          <button type="button" class="primary" onClick={() => void start(id)}>
             Continue with {name}
           </button>{" "}
           {id === lastIssuer() && <span class="small muted">last used</span>}
@@ -66,13 +89,9 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
         </button>
       )}
       {purpose === "log_in" && !signsUp && ways.joins && (
-        <CompanyName company={company} onInput={setCompany} onOwn={() => void go("company")} />
+        <CompanyName company={company} onInput={setCompany} onOwn={() => void start("company")} />
       )}
-      {ways.regions.map(({ region, console: href }) => (
-        <p key={region} class="small">
-          In the {region.toUpperCase()}? <a href={href}>Go there</a>
-        </p>
-      ))}
+      {regions}
     </section>
   );
 }
