@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postCredits, postMember } from "../../scripts/admin-client.ts";
-import { exact, left, microsOf, spent } from "../../src/console/browser/lib/money.ts";
+import { left, microsOf, spent } from "../../src/console/browser/lib/money.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { logIn, openWindow, settled } from "./browser.ts";
+import { logIn, openWindow } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
+import { collectResponses, drawn, rowsOf, untrue } from "./truth.ts";
+import type { Json, Responses } from "./truth.ts";
 
 /** Compares what pages show with the responses that they received. */
 const browser = openWindow();
@@ -53,117 +55,14 @@ function call(method: string, at: string, body?: object, key = owner.key): Promi
 }
 const post = (at: string, body: object, key?: string) => call("POST", at, body, key);
 
-/** The newest JSON of each address that a page read. */
-type Responses = ReadonlyMap<string, unknown>;
-
 /** Opens a page and returns it with the responses that it received. */
 async function opened(secret: string, at: string): Promise<[WatchedPage, Responses]> {
   const page = await logIn(browser, secret);
-  const responses = new Map<string, unknown>();
-  page.on("response", (response) => {
-    const { pathname, search } = new URL(response.url());
-    if (!pathname.startsWith("/console/api/") || response.request().method() !== "GET") return;
-    void response.json().then(
-      (json) => responses.set(pathname + search, json),
-      () => undefined,
-    );
-  });
+  const responses = collectResponses(page);
   await page.goto(`/console/#/${at}`);
   await page.reload();
-  await page.locator("main h1").waitFor();
-  await page.waitForLoadState("networkidle");
-  await settled(page);
+  await drawn(page);
   return [page, responses];
-}
-
-type Json = Readonly<Record<string, unknown>>;
-
-/** Calls `take` with each field of the responses and the object that has it. */
-function eachField(value: unknown, take: (name: string, value: unknown) => void): void {
-  if (typeof value !== "object" || value === null) return;
-  for (const [name, field] of Object.entries(value)) {
-    take(Array.isArray(value) ? "" : name, field);
-    eachField(field, take);
-  }
-}
-
-/** Returns all rows below `name` of the responses. */
-function rowsOf(responses: Responses, name: string): readonly Json[] {
-  return [...responses.values()].flatMap((json) => ((json as Json)[name] ?? []) as Json[]);
-}
-
-/** Returns the sums by day and group, and the averages, that pages compute from usage. */
-function sumsOfUsage(responses: Responses): readonly number[] {
-  return [...responses].flatMap(([address, json]) => {
-    if (!/\/usage|\/margin/.test(address)) return [];
-    const rows = (json as { data: Json[] }).data;
-    const sums = new Map<string, [micros: number, requests: number]>();
-    for (const row of rows) {
-      for (const [name, by] of [
-        ["all", ""],
-        ["day", row["day"]],
-        ["group", row["group"]],
-      ] as const) {
-        for (const field of ["cost_micro", "charged_micro", "bought_micro", "margin_micro"]) {
-          const key = `${name} ${String(by)} ${field}`;
-          const [micros, requests] = sums.get(key) ?? [0, 0];
-          sums.set(key, [
-            micros + Number(row[field] ?? 0),
-            requests + Number(row["requests"] ?? 0),
-          ]);
-        }
-      }
-    }
-    return [...sums.values()].flatMap(([micros, requests]) => [
-      micros,
-      ...[requests, 1, 7, 30].map((count) => Math.ceil(micros / Math.max(1, count))),
-    ]);
-  });
-}
-
-/** Returns every form in which a page may show the responses' amounts. */
-function amountsOf(responses: Responses): ReadonlySet<string> {
-  const micros: number[] = [0, ...sumsOfUsage(responses)];
-  for (const json of responses.values()) {
-    eachField(json, (name, value) => {
-      if (typeof value === "number" && /micro$|^price$/.test(name)) micros.push(value);
-      if (typeof value === "number" && /dollars$/.test(name)) micros.push(microsOf(value));
-      if (/^pricing$|price$|^cost$/.test(name)) {
-        // Prices are dollars of a token as text, dollars of a million as numbers, or micro-credits.
-        eachField(value, (_, one) => {
-          micros.push(Number(one), Math.round(Number(one) * 1e12), microsOf(Number(one)));
-        });
-      }
-    });
-  }
-  return new Set(
-    micros.flatMap((one) => [one, -one].flatMap((m) => [left(m), spent(m), exact(m)])),
-  );
-}
-
-/** Returns the amounts and moments on the page that no response contains. */
-async function untrue(page: WatchedPage, responses: Responses): Promise<readonly string[]> {
-  const text = await page.locator("main").innerText();
-  const amounts = amountsOf(responses);
-  const times = new Set<number>();
-  for (const json of responses.values()) {
-    eachField(json, (_, value) => {
-      if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value))
-        times.add(Date.parse(value));
-      if (typeof value === "number" && value > 1e12) times.add(value);
-    });
-  }
-  const axis = new Set(await page.locator(".plot text.y").allTextContents());
-  const moments = await page
-    .locator("main time")
-    .evaluateAll((nodes) => nodes.map((node) => (node as HTMLTimeElement).dateTime));
-  return [
-    ...(text.match(/−?\$\d+(?:,\d{3})*(?:\.\d+)?/g) ?? []).filter(
-      (one) => !amounts.has(one) && !axis.has(one),
-    ),
-    ...moments.filter((one) => !times.has(Date.parse(one))),
-    ...(text.match(/\bundefined\b|\bNaN\b|\[object|Invalid Date|\bin \d+ s\b/g) ?? []),
-  ];
 }
 
 const OWNERS = [
@@ -177,6 +76,11 @@ const OWNERS = [
   "credits",
   "events",
   "settings",
+  "exports",
+  "connect",
+  "playground",
+  "activity?split=key&metric=errors",
+  "requests?status=error",
 ];
 const OPERATORS = ["organizations", "business?range=1", "business?tab=Prices", "catalog", "health"];
 

@@ -1,0 +1,146 @@
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { readDemo } from "../../scripts/dev-demo.ts";
+import { spent } from "../../src/console/browser/lib/money.ts";
+import { rail } from "./browser.ts";
+import { continueAs, openStarted, signUp } from "./started.ts";
+import { collectResponses, drawn, rowsOf, untrue } from "./truth.ts";
+import type { Json, Responses } from "./truth.ts";
+
+/** Compares what people's pages show with the responses that they received, with refunds and held requests. */
+const started = openStarted();
+let ann: Page;
+let ben: Page;
+let org = "";
+let key = "";
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+
+async function show(page: Page, at: string): Promise<Responses> {
+  const responses = collectResponses(page);
+  await page.goto(`${started.origins.eu}/console/#/${at}`);
+  await page.reload();
+  await drawn(page);
+  return responses;
+}
+
+/** Calls the region as the page's session, or as the operator. */
+async function call(page: Page, method: string, at: string, body?: object): Promise<Json> {
+  return page.evaluate(
+    async ([how, where, what]) => {
+      const headers = { "content-type": "application/json" };
+      const init = { method: how, headers, ...(what !== null && { body: what }) };
+      const text = await (await fetch(`/console/api${where}`, init)).text();
+      return JSON.parse(text) as Readonly<Record<string, unknown>>;
+    },
+    [method, at, body === undefined ? null : JSON.stringify(body)] as const,
+  );
+}
+
+const asOperator = async (at: string, body?: object): Promise<Json> => {
+  const response = await fetch(`${started.origins.eu}/admin/v1${at}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: {
+      authorization: `Bearer ${readDemo(started.directory)?.admin_token ?? ""}`,
+      "content-type": "application/json",
+      "idempotency-key": crypto.randomUUID(),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return (await response.json()) as Json;
+};
+
+beforeAll(async () => {
+  ann = await started.open("/console/");
+  await signUp(ann, "Ann");
+  org = ((await call(ann, "GET", "/session"))["organization"] as { id: string }).id;
+  await ann.goto(`${started.origins.eu}/console/#/credits`);
+  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay");
+  await ann.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
+  const { purchases } = await asOperator(`/orgs/${org}/purchases`);
+  const [{ id } = { id: "" }] = purchases as { id: string }[];
+  const refund = { amount_cents: 300, reason: "requested_by_customer" };
+  await asOperator(`/orgs/${org}/purchases/${id}/refund`, refund);
+  const wasRefunded = async (): Promise<void> => {
+    const { credits } = await call(ann, "GET", "/v1/credits");
+    expect((credits as Json[]).map(({ kind }) => kind)).toContain("reversal");
+  };
+  await vi.waitFor(wasRefunded, { timeout: 60_000, interval: 500 });
+  const made = await call(ann, "POST", "/v1/keys", { name: "Server" });
+  key = String(made["key"]);
+});
+
+describe("people's pages", () => {
+  it.each(["", "credits", "team", "profile", "events", "connect", "playground", "exports"])(
+    "match their responses: %s",
+    async (at) => {
+      const responses = await show(ann, at);
+      expect(responses.size).toBeGreaterThan(0);
+      expect(await untrue(ann, responses)).toEqual([]);
+    },
+  );
+
+  it.each(["", "credits", "requests?status=held"])(
+    "match their responses with a hold: %s",
+    async (at) => {
+      const end = new AbortController();
+      const stream = { model: "sandbox/slow-stream", stream: true };
+      const messages = [{ role: "user", content: "word ".repeat(1500) }];
+      await fetch(`${started.origins.eu}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ ...stream, messages }),
+        signal: end.signal,
+      });
+      const { held_micro: held } = await call(ann, "GET", "/v1/balance");
+      const responses = await show(ann, at);
+      expect(await untrue(ann, responses)).toEqual([]);
+      end.abort();
+      expect(held).toBeGreaterThan(0);
+      expect(await ann.locator("main").innerText()).toContain(spent(Number(held)));
+    },
+  );
+
+  it("name members with role and address", async () => {
+    const responses = await show(ann, "team");
+    const text = await ann.locator("main").innerText();
+    const members = rowsOf(responses, "members");
+    expect(members.length).toBeGreaterThan(0);
+    for (const { name, email, role } of members) {
+      for (const one of [name, email, role]) expect(text).toContain(String(one));
+    }
+  });
+
+  it("show a refund as money that went back", async () => {
+    const responses = await show(ann, "credits");
+    const refunded = rowsOf(responses, "credits").filter(({ kind }) => kind === "reversal");
+    expect(new Set(refunded.map(({ amount_micro: micros }) => micros))).toEqual(new Set([-3e6]));
+    await ann
+      .getByRole("row")
+      .filter({ hasText: spent(-3e6) })
+      .first()
+      .waitFor();
+  });
+
+  it("match their responses for a person without an organization", async () => {
+    await call(ann, "POST", "/people/organization/team", {});
+    const made = await call(ann, "POST", "/people/invitations", {
+      role: "member",
+      email: "ben@example.test",
+    });
+    expect(made["link"], JSON.stringify(made)).toBeDefined();
+    ben = await started.open(String(made["link"]));
+    await continueAs(ben, "Ben");
+    const { members } = await call(ann, "GET", "/people/members");
+    const member = (members as Json[]).find(({ name }) => name === "Ben");
+    await call(ann, "DELETE", `/people/members/${String(member?.["id"])}`);
+    await ben.goto(`${started.origins.eu}/console/`);
+    await continueAs(ben, "Ben");
+    const responses = await show(ben, "profile");
+    expect(await untrue(ben, responses)).toEqual([]);
+    expect(await rail(ben).getByRole("link", { name: "Keys" }).count()).toBe(0);
+    expect(await ben.locator("main").innerText()).toContain("Ben");
+  });
+});
