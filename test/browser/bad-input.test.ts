@@ -97,7 +97,7 @@ it("pages and filters 1,000 keys", async () => {
 it.each([
   ["", /Get started.*curl/s],
   ["activity", /No requests in this period/],
-  ["requests", /No request yet/],
+  ["requests", /No requests yet/],
   ["end-users", /No end user yet.*first request/s],
 ])("shows an organization without requests what to do on %s", async (path, text) => {
   const page = await login(empty.key);

@@ -231,7 +231,7 @@ describe("money in the console", () => {
     expect(await page.getByRole("cell", { name: "invoice 7", exact: true }).count()).toBe(1);
     await page.getByRole("button", { name: "Reconcile" }).click();
     await page.getByRole("button", { name: "Count again" }).click();
-    await page.getByText("Everything agrees, to the micro.").waitFor();
+    await page.getByText("All sums match, to the micro-credit.").waitFor();
     expect(page.faults).toEqual([]);
   });
 

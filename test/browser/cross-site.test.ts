@@ -300,8 +300,8 @@ it("connects an account at the company's own provider", async () => {
   await page.reload();
   await rail(page).waitFor();
   await goTo(page, "Team");
-  await press(page, "Set an issuer");
-  await page.getByLabel("Issuer, as its discovery says it").fill(companyIssuer.url);
+  await press(page, "Add an identity provider");
+  await page.getByLabel("Issuer URL, as in its discovery document").fill(companyIssuer.url);
   await page.getByLabel("Client id").fill("turnpike-local");
   await page.getByLabel("Client secret").fill(issuer.bindings["LOCAL_LOGIN_SECRET"] ?? "");
   await press(page, "Set it");

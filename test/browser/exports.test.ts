@@ -63,7 +63,7 @@ describe("the console", () => {
       .getByRole("button", { name: /^Download/ })
       .first()
       .click();
-    await page.getByText("The file broke off.").waitFor();
+    await page.getByText("The download was interrupted.").waitFor();
   });
 
   it("groups and filters Activity by tag", async () => {

@@ -276,7 +276,7 @@ it("leaves a form with content only after a second question", async () => {
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Half a key");
   await page.keyboard.press("Escape");
-  await page.getByText("What you changed is not saved.").waitFor();
+  await page.getByText("Your changes aren't saved.").waitFor();
   expect(await page.getByLabel("Name").inputValue()).toBe("Half a key");
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });

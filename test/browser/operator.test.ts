@@ -102,7 +102,7 @@ const OF_SUPPORT = [
   "access: Approve",
   "access: End an invitation…",
   "access: Invite…",
-  "access: Remove its own log-in…",
+  "access: Remove company login…",
   "list: New organization",
   "one: Add member…",
   "one: Change…",
@@ -168,10 +168,10 @@ it("shows only fields that the operator's role may change", async () => {
 
 it("removes an organization's own identity provider", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
-  const remove = page.getByRole("button", { name: "Remove its own log-in…" });
+  const remove = page.getByRole("button", { name: "Remove company login…" });
   const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${made.orgId}?tab=Access`);
-  await page.getByText("None: nobody joins by an address of a company.").waitFor();
+  await page.getByText("None. People can't join by email address.").waitFor();
   expect(await remove.count()).toBe(0);
   await page.goto(`/console/#/organizations/${orgId}?tab=Access`);
   await remove.click();

@@ -157,7 +157,7 @@ describe("pressing every button of every page and dialog once", () => {
       const page = await logIn(browser, ADMIN_TOKEN);
       await page.goto(`/console/#/organizations/${owner.orgId}`);
       await page.getByRole("button", { name: "View as customer" }).click();
-      await page.getByText("every change is refused").waitFor();
+      await page.getByText("without making changes").waitFor();
       const seen = await pressAll(page, { by: "keyboard" });
       expect(seen.pressed.length).toBeGreaterThan(10);
       expect([seen.paid, seen.refused]).toEqual([[], []]);

@@ -66,9 +66,9 @@ it("sells $10 in two clicks, saves a card, and tops up until the card is lost", 
   await notice(ann, "$10.00 were added");
   await expect.poll(() => rows(ann, /payment page.*added/)).toBe(1);
   await ann.locator(".card", { hasText: "$11.00" }).waitFor();
-  await ann.getByText("It needs a card that is kept").waitFor();
+  await ann.getByText("This needs a saved card").waitFor();
 
-  await ann.getByLabel("Keep the card for later payments").check();
+  await ann.getByLabel("Save the card for later payments").check();
   await press(ann, "$25");
   await press(ann, "Pay 25 dollars");
   await press(ann, "Decline");
@@ -83,7 +83,7 @@ it("sells $10 in two clicks, saves a card, and tops up until the card is lost", 
   await ann.getByLabel("Buy, dollars").fill("10");
   await ann.getByLabel("At most in a month, dollars").fill("40");
   await press(ann, "Turn on");
-  await ann.getByText("When less than $36 is left, $10 are bought with the kept card.").waitFor();
+  await ann.getByText("When less than $36 is left, $10 are bought with the saved card.").waitFor();
   await expectAccessible(ann);
   await ask(ann);
   await ann.locator("dt", { hasText: "Cost" }).waitFor();
@@ -93,7 +93,7 @@ it("sells $10 in two clicks, saves a card, and tops up until the card is lost", 
 
   await cardWill(ann, "Ask its customer first");
   await press(ann, "Pay 10 dollars");
-  await notice(ann, "10 dollars wait for you: your bank wants to know whether it is you.");
+  await notice(ann, "10 dollars wait for you: your bank needs your confirmation.");
   await ann.getByRole("link", { name: "Confirm with your bank" }).click();
   await press(ann, "It is me: pay");
   await ann.getByRole("heading", { name: /is paid$/ }).waitFor();
@@ -173,7 +173,7 @@ it("shows a member the balance and a contact, but no purchase button, also on a 
   const { key } = await admin(`/members/${id}/keys`, { name: "Dan's" });
   const page = await logIn(key ?? "", PHONE);
   await page.goto(`${origins.eu}/console/#/credits`);
-  await page.getByText("Owners, admins and billing add credits here").waitFor();
+  await page.getByText("Owners, admins and billing members add credits here").waitFor();
   expect(await page.locator("main button").count()).toBe(0);
   await expectAccessible(page);
 });

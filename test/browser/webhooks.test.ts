@@ -65,7 +65,7 @@ async function secretShown(page: WatchedPage): Promise<string> {
 
 it("creates, delivers, lists, replays, rotates, disables and deletes a webhook", async () => {
   const page = await openWebhooks();
-  await page.getByText("No webhook yet.").waitFor();
+  await page.getByText("No webhooks yet.").waitFor();
   await page.getByRole("button", { name: "New webhook" }).click();
   await page.getByLabel("Address").fill("http://hooks.turnpike.dev/");
   await inDialog(page, "Create webhook").click();
@@ -137,7 +137,7 @@ it("creates, delivers, lists, replays, rotates, disables and deletes a webhook",
   expect(ofType("settings.changed")).toHaveLength(4);
   await page.getByRole("button", { name: "Delete…" }).click();
   await inDialog(page, "Delete it").click();
-  await page.getByText("No webhook yet.").waitFor();
+  await page.getByText("No webhooks yet.").waitFor();
   // The browser itself notes the address that was refused.
   expect(page.faults).toEqual([expect.stringContaining("400")]);
 });
@@ -171,7 +171,7 @@ it("creates and tests a webhook, and resends a failed delivery, in 8 actions", a
   expect(actions).toBeLessThanOrEqual(8);
   await page.getByRole("button", { name: "Delete…" }).click();
   await inDialog(page, "Delete it").click();
-  await page.getByText("No webhook yet.").waitFor();
+  await page.getByText("No webhooks yet.").waitFor();
 });
 
 it.each([

@@ -229,8 +229,8 @@ function ViewingBar() {
   };
   return (
     <p class="viewing" role="status">
-      ◉ You see <strong>{organization?.name}</strong> as its owner does, and change nothing: every
-      change is refused. Its log says that you looked.{" "}
+      ◉ You see <strong>{organization?.name}</strong> as its owner sees it, without making changes.
+      Its events record that you viewed it.{" "}
       <button type="button" onClick={() => void end()}>
         Leave
       </button>

@@ -76,7 +76,7 @@ export async function readFile<C extends ReadCall>(
     if (response.ok) return { ok: true, value: await response.blob() };
     return { ok: false, failure: failureOf(response, await response.text()) };
   } catch {
-    const failure = { ...NOTHING, message: "The file broke off. Try again." };
+    const failure = { ...NOTHING, message: "The download was interrupted. Try again." };
     return { ok: false, failure };
   }
 }
@@ -122,7 +122,7 @@ export async function send(url: string, init: RequestInit): Promise<Outcome<unkn
   } catch (error) {
     const message =
       error instanceof SyntaxError
-        ? "The answer was not JSON: a proxy may have changed it."
+        ? "The response isn't JSON. A proxy may have changed it."
         : "The region didn't respond.";
     return { ok: false, failure: { ...NOTHING, message } };
   }
@@ -138,7 +138,7 @@ export function failureOf(response: Response, text: string): CallFailure {
   return {
     status: response.status,
     code: said("code") ?? said("type") ?? `http_${response.status}`,
-    message: said("message") ?? `The region answered ${response.status}.`,
+    message: said("message") ?? `The region returned ${response.status}.`,
     param: said("param"),
     requestId: response.headers.get("x-request-id"),
     docsUrl: said("docs_url"),

@@ -33,19 +33,20 @@ export function wayOf({ method }: Purchase): string {
 
 const REMEDIES: Readonly<Record<string, string>> = {
   card_declined: "Use another card, or ask your bank why.",
-  insufficient_funds: "Put money on the card or use another one.",
-  expired_card: "The card's date is over: use another one.",
+  insufficient_funds: "The card has too little money. Use another card.",
+  expired_card: "The card has expired. Use another card.",
   authentication_failed:
-    "Your bank did not see that it is you: try again, and confirm where it asks.",
-  no_saved_card: "No card is kept: pay on the payment page and keep the card there.",
-  card_removed: "The card was removed: pay on the payment page and keep another one.",
-  address_incomplete: "Complete your address under Card and receipts; tax is counted by it.",
-  customer_gone: "Pay again: a new account is made with the payment provider.",
-  misconfigured: "It is not your fault: who runs this region has been told. Try later.",
-  processing_error: "The bank could not be asked: nothing was taken. Try again.",
-  cancelled: "Nothing was taken.",
-  abandoned: "It was not paid within its time. Nothing was taken.",
-  limit: "A limit against misuse is reached: try tomorrow, or ask who runs this region.",
+    "Your bank couldn't confirm that it's you. Try again, and confirm the payment with your bank.",
+  no_saved_card: "No card is saved. Pay on the payment page and save the card there.",
+  card_removed: "The card was removed. Pay on the payment page and save another one.",
+  address_incomplete: "Complete your address under Card and receipts. It determines the tax.",
+  customer_gone: "Pay again. This creates a new account with the payment provider.",
+  misconfigured: "The operator of this region has been informed. Try again later.",
+  processing_error: "The bank can't be reached. Nothing was charged. Try again.",
+  cancelled: "Nothing was charged.",
+  abandoned: "The payment page expired. Nothing was charged.",
+  limit:
+    "A limit that prevents misuse is reached. Try again tomorrow, or ask the operator of this region.",
 };
 
 export function remedyOf(purchase: Purchase): string {
@@ -54,14 +55,15 @@ export function remedyOf(purchase: Purchase): string {
 }
 
 const DISABLED: Readonly<Record<string, string>> = {
-  card_declined: "the bank does not accept the card any more. Keep another card, then turn it on",
-  no_saved_card: "no card is kept. Pay once and keep the card, then turn it on",
-  card_removed: "the card was removed. Pay once and keep another, then turn it on",
+  card_declined: "the bank no longer accepts the card. Save another card, then turn it on",
+  no_saved_card: "no card is saved. Pay once and save the card, then turn it on",
+  card_removed: "the card was removed. Pay once and save another card, then turn it on",
   address_incomplete:
     "the address is not complete. Complete it under Card and receipts, then turn it on",
-  fraud_warning: "the bank warned of a payment. Ask who runs this region, then turn it on",
-  disputed: "a payment was disputed with the bank. Once that is settled, turn it on",
-  wallet_rebuilt: "the balance was restored from a copy. Look at it, then turn it on",
+  fraud_warning:
+    "the bank warned about a payment. Ask the operator of this region, then turn it on",
+  disputed: "a payment is disputed. Turn it on after the dispute ends",
+  wallet_rebuilt: "the balance was restored from a copy. Check it, then turn it on",
 };
 
 export function whyDisabled(reason: string): string {
@@ -72,8 +74,8 @@ const KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
   payment: "Payment",
   credit: "Credit by the operator",
   correction: "Correction",
-  reversal: "Taken back: a payment was returned",
-  return: "Given back: a payment stands again",
+  reversal: "Removed: a payment was reversed",
+  return: "Returned: a reversed payment is valid again",
   rebuild: "Balance restored from a copy",
 };
 

@@ -73,7 +73,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   has_log_in: ["This member can already log in."],
   invitation_over: ["The invitation was used, canceled or has expired. Ask for another one."],
   other_address: ["Log in with the address of the invitation."],
-  domain_not_proven: ["Publish the TXT record, then check again."],
+  domain_not_proven: ["Publish the TXT record, then check it again."],
   domain_taken: ["Another organization has this domain. Contact the operator."],
   company_domains_off: ["Company domains are off. Contact the operator."],
   no_proven_domain: ["Add a domain and confirm it first."],

@@ -50,7 +50,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
           {since !== undefined && Date.parse(since) > hourStart(range.from) && (
             <p class="notice">
               ▲ These are {counted(total, "error")} of those that are kept by themselves; before{" "}
-              {exactly(since)} some are counted by code and key alone.
+              {exactly(since)} some are only counted by code and key.
             </p>
           )}
           <Table

@@ -53,9 +53,9 @@ export function Gaps({
 }: Pick<Whole, "isCut" | "completeFrom"> & Pick<Range, "from">) {
   return (
     <>
-      {isCut && <p class="notice">▲ There is more: choose fewer days.</p>}
+      {isCut && <p class="notice">▲ Not everything is shown. Choose fewer days.</p>}
       {completeFrom !== null && Date.parse(completeFrom) > hourStart(from) && (
-        <p class="notice">▲ Before {exactly(completeFrom)} this detail is no longer kept.</p>
+        <p class="notice">▲ Before {exactly(completeFrom)} this detail is no longer stored.</p>
       )}
     </>
   );

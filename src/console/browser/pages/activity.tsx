@@ -58,7 +58,7 @@ export function Activity() {
     <>
       <Head
         title="Activity"
-        text="Click a bar or drag over several to look closer; Back undoes it."
+        text="Click a bar or drag over several bars to zoom in. Back zooms out."
       />
       <div class="filter-line">
         <Period />

@@ -53,7 +53,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
         <Input
           label="Dollars"
           param="amount_dollars"
-          hint={`${sold.dollars_min} to ${sold.dollars_max}; tax is added where it is due`}
+          hint={`${sold.dollars_min} to ${sold.dollars_max}, plus tax where it applies`}
           required
           type="number"
           step="1"
@@ -69,7 +69,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
               checked={isKept}
               onChange={(event) => setKept(event.currentTarget.checked)}
             />{" "}
-            With the kept card, {cardName(sold.card)}
+            With the saved card, {cardName(sold.card)}
           </label>
         )}
         {!usesCard && (
@@ -79,7 +79,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
               checked={keeps}
               onChange={(event) => setKeeps(event.currentTarget.checked)}
             />{" "}
-            Keep the card for later payments
+            Save the card for later payments
           </label>
         )}
       </Form>

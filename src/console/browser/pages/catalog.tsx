@@ -15,9 +15,9 @@ type Row = Model["routes"][number] & Pick<Model, "id" | "kind" | "aliases">;
 const OLD_DAYS = 30;
 const TOO_OLD_DAYS = 60;
 const WHY = {
-  not_configured: "its provider is not set up",
-  residency: "none of its hosts may serve this region",
-  ended: "its last announced day is over",
+  not_configured: "its provider is not configured",
+  residency: "no host of it is allowed in this region",
+  ended: "its announced end date has passed",
 } as const;
 const STATES = [
   ["", "all routes"],
@@ -45,7 +45,7 @@ export function Catalog() {
               .filter(({ live }) => state === "" || live === (state === "sold"))}
             keyOf={({ id, provider, upstream_id }) => `${id} ${provider} ${upstream_id}`}
             filters={<Choice name="state" label="State" options={STATES} />}
-            empty={<Empty text="No route is in that state." />}
+            empty={<Empty text="No route has this state." />}
           />
         )}
       </ReadResult>

@@ -28,7 +28,7 @@ export function Company() {
           <>
             {domains.length === 0 && (
               <p class="muted">
-                Whoever has an account of your company's domain may join, as a member.
+                People with an account of your company's domain can join as members.
               </p>
             )}
             {domains.map((one) => (
@@ -65,9 +65,9 @@ function OwnIssuer() {
           <p>
             Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
             {state === "draft" && <Badge>Draft: connect your account</Badge>}
-            {required && <Badge tone="good">the only way in</Badge>}{" "}
+            {required && <Badge tone="good">required</Badge>}{" "}
             <button type="button" class="quiet" onClick={() => setSetting(true)}>
-              Set an issuer
+              Add an identity provider
             </button>{" "}
             {state !== "none" && (
               <>
@@ -75,7 +75,7 @@ function OwnIssuer() {
                   Connect your account there
                 </button>{" "}
                 <button type="button" class="quiet" onClick={() => void remove()}>
-                  Remove the issuer
+                  Remove the identity provider
                 </button>
               </>
             )}{" "}
@@ -114,9 +114,9 @@ function NewIssuer({ callback, onClose }: { callback: string; onClose: () => voi
       onClose={onClose}
     >
       <p class="small">
-        Register a client of OpenID Connect there with the address <code>{callback}</code>
+        Register an OpenID Connect client there with the redirect URL <code>{callback}</code>
       </p>
-      <Field label="Issuer, as its discovery says it" param="issuer">
+      <Field label="Issuer URL, as in its discovery document" param="issuer">
         <input {...at("issuer")} />
       </Field>
       <Field label="Client id" param="client_id">
@@ -173,10 +173,10 @@ function Domain({ one }: { one: CompanyDomain }) {
 }
 
 function standing(isProven: boolean, isApproved: boolean, isLost: boolean) {
-  if (isLost) return <Badge tone="bad">its record is gone</Badge>;
+  if (isLost) return <Badge tone="bad">its TXT record is missing</Badge>;
   if (!isProven) return <Badge>not proven</Badge>;
   return isApproved ? (
-    <Badge tone="good">people join by it</Badge>
+    <Badge tone="good">people can join with it</Badge>
   ) : (
     <Badge>Waiting for approval</Badge>
   );

@@ -29,7 +29,7 @@ export function Connect() {
     <>
       <Head
         title="Connect"
-        text={`Each block works in an empty shell, with the ${region.toUpperCase()} region's address and your key in it.`}
+        text={`Each block works in an empty shell. It contains the ${region.toUpperCase()} region's address and your key.`}
       />
       <KeyLine client={query["client"] ?? "my first client"} />
       <ReadResult read={read} height={480}>
@@ -100,7 +100,7 @@ function KeyLine({ client }: { client: string }) {
         <PasteKey mayMake={mayMake} />
       </div>
       <p class="small muted">
-        The key is filled into every block, stays in this tab and is gone at a reload.
+        The key is inserted into every block. It stays in this tab until you reload the page.
       </p>
     </>
   );

@@ -33,7 +33,7 @@ export function Credits() {
       {mayRead ? (
         <Buying />
       ) : (
-        <Empty text="Owners, admins and billing add credits here: ask one of them for more." />
+        <Empty text="Owners, admins and billing members add credits here. Ask one of them." />
       )}
     </>
   );
@@ -68,9 +68,9 @@ function Owed({ micros }: { micros: number }) {
     <p class="notice" role="status">
       ■{" "}
       <span>
-        <strong>{spent(micros)} are owed.</strong> A payment went back to the card after its credits
-        were spent. What comes in pays this first; until then nothing is left, and paid requests are
-        refused. <a href={ABOUT_OWED}>What that means</a>
+        <strong>{spent(micros)} are owed.</strong> A payment was reversed after its credits were
+        spent. New credits pay this amount first. Until then, paid requests are rejected.{" "}
+        <a href={ABOUT_OWED}>What that means</a>
       </span>
     </p>
   );
@@ -159,7 +159,7 @@ function Buying() {
       <ReadResult read={moved.page} height={320}>
         {(credits) =>
           credits.sold === null ? (
-            <Empty text="Who runs this region sells its credits by hand: ask them for more." />
+            <Empty text="Card payments are disabled in this region. Ask the operator for credits." />
           ) : (
             <div class="halves">
               {mayBuy && (

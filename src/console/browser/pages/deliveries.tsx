@@ -53,7 +53,7 @@ export function Deliveries({ id }: { id: string }) {
             open={setOpened}
             pager={pager}
             empty={
-              <Empty text="Nothing was sent yet. The next event shows here; a test call does not." />
+              <Empty text="Nothing was sent yet. The next event appears here. Test events don't." />
             }
           />
         )}
@@ -137,10 +137,10 @@ export function DeliveryState({ delivery: { state } }: { delivery: Pick<Delivery
 
 const WHY: Readonly<Record<string, string>> = {
   timeout: "none in 15 s",
-  unreachable: "none: it cannot be reached",
+  unreachable: "none: the URL can't be reached",
   redirected: "a redirect, which is not followed",
-  queue_full: "none: 10,000 waited, the oldest were given up",
-  webhook_disabled: "none: the webhook was switched off",
+  queue_full: "none: more than 10,000 were pending, and the oldest were dropped",
+  webhook_disabled: "none: the webhook was disabled",
 };
 
 /** Returns the receiver's last answer. */
@@ -193,7 +193,7 @@ function Detail({
       </ReadResult>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
-        {queued !== null && <span role="status">It is on its way.</span>}
+        {queued !== null && <span role="status">It is being sent.</span>}
         {mayResend && (
           <button type="button" class="primary" disabled={busy} onClick={start}>
             Resend

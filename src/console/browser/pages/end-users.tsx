@@ -43,8 +43,8 @@ export function EndUsers() {
         title="End users"
         text={
           <>
-            Your own customers, by the name that your requests give them in <code>user</code>. A
-            quota that is used up refuses the next request.
+            Your own customers, identified by the request field <code>user</code>. After a quota is
+            used up, requests are rejected.
           </>
         }
       >
@@ -72,7 +72,7 @@ export function EndUsers() {
                 </>
               }
               empty={
-                <Empty text="No end user yet. The first request that names one in its field user makes it, with the quotas of the settings." />
+                <Empty text="No end users yet. The first request with the field user creates one, with the quotas of the settings." />
               }
             />
           )}
@@ -257,7 +257,7 @@ function NewEndUser({ onClose }: { onClose: () => void }) {
       <Input
         label="End user ID"
         param="external_id"
-        hint="As your requests name it in user"
+        hint="The value of the field user in your requests"
         required
         autofocus
         value={externalId}

@@ -16,9 +16,7 @@ export function FirstOfKey({ id }: { id: string | null }) {
   return (
     <Panel title="The first request">
       {id === null ? (
-        <p class="muted">
-          This key is none of those that you see here, so its requests are not either.
-        </p>
+        <p class="muted">You can't see this key, so you can't see its requests.</p>
       ) : (
         <Waiting key={id} id={id} />
       )}
@@ -48,8 +46,9 @@ function Waiting({ id }: { id: string }) {
       )}
       {waited > DOUBT_MS && (
         <p class="muted">
-          None came. A wrong address or a mistyped key never reaches this page: compare the first
-          letters of the key, and that the address begins with <code>{location.origin}</code>.
+          No request arrived. Requests with a wrong address or key don't appear here. Compare the
+          first letters of the key, and check that the address starts with{" "}
+          <code>{location.origin}</code>.
         </p>
       )}
     </>

@@ -109,9 +109,7 @@ function KeyFacts({
       <h3>Budgets</h3>
       <KeyBudgets apiKey={apiKey} isLive={live} />
       {isOwn && live && (
-        <p class="small muted">
-          This console is logged in with it: revoking it closes the console.
-        </p>
+        <p class="small muted">This console session uses this key. Revoking it logs you out.</p>
       )}
       {live && <Verbs apiKey={apiKey} onDo={onDo} />}
     </Dialog>
@@ -124,7 +122,7 @@ function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
   return (
     <Budgets
       budgets={budgets ?? []}
-      note="A key with a budget may ask models and see itself, nothing else."
+      note="A key with a budget can only call models and read its own limits."
       save={
         mayChange && ((list) => change(CHANGE, { path: { id }, body: { budgets: list } }, LIST))
       }

@@ -25,7 +25,7 @@ export function Keys() {
     <>
       <Head
         title="Keys"
-        text="Who may spend, and how much. Open a key to limit, rotate or revoke it; a revoked one is dead at once, in every region."
+        text="The keys that can spend credits, with their limits. Open a key to limit, rotate or revoke it."
       >
         {mayMake && (
           <button type="button" class="primary" onClick={() => setMaking(true)}>
@@ -82,9 +82,7 @@ function KeyList() {
                 Show revoked and expired
               </label>
             }
-            empty={
-              <Empty text="There is no live key. Make one, and a client can connect with it." />
-            }
+            empty={<Empty text="There is no live key. Create one to connect a client." />}
           />
         )}
       </ReadResult>

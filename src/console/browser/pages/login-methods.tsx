@@ -10,16 +10,17 @@ import { Failed } from "../ui/states.tsx";
 
 /** The sentence for each reason of a failed login. */
 export const WHY: Readonly<Record<string, string>> = {
-  expired: "That took longer than ten minutes, or was done already. Try again.",
+  expired: "This login took longer than ten minutes or was already completed. Try again.",
   denied: "The login was declined.",
-  refused: "The answer of who knows you was not good. Try again.",
+  refused: "The login provider's response was invalid. Try again.",
   unknown: "No account here. Create one, open another region, or ask who runs your team.",
-  unproven: "Your address is not confirmed there. Confirm it, or use another account.",
+  unproven:
+    "Your email address isn't verified. Verify it at your login provider, or use another account.",
   other_person: "This login belongs to another account.",
-  too_many: "Too many sign up at the moment. Try again later.",
+  too_many: "There are too many sign-ups at the moment. Try again later.",
   issuer_unreachable: "The login provider doesn't respond. Try again, or use another one.",
   other_address: "The invitation is for another address.",
-  invitation_over: "The invitation was used, withdrawn, or is over.",
+  invitation_over: "The invitation was used or canceled, or has expired.",
 };
 
 /** The addresses that a login can return to. */
@@ -66,7 +67,7 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
       <p>
         <Badge>{ways.region.toUpperCase()}</Badge>{" "}
         {chosen === "sign_up"
-          ? `Sign up: your organization's data stays in the ${ways.region.toUpperCase()}.`
+          ? `Sign up. Your organization's data stays in the ${ways.region.toUpperCase()}.`
           : `Turnpike ${ways.region.toUpperCase()}`}
       </p>
       {why !== undefined && (
@@ -117,7 +118,7 @@ function CompanyName({
       </label>
       {company.trim() !== "" && (
         <button type="button" onClick={onOwn}>
-          Continue with your company's own log-in
+          Continue with your company login
         </button>
       )}
     </>

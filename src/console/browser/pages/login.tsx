@@ -9,7 +9,7 @@ import { Form, Input } from "../ui/dialog.tsx";
 const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
   ["Billing", "the same, to read"],
-  ["Member", "its own keys and what they did"],
+  ["Member", "your own keys and their requests"],
   ["Operator's token", "the region's organizations and their health"],
 ] as const;
 
@@ -49,10 +49,10 @@ export function Login() {
           onText={setKey}
         />
       </Form>
-      <h2>What it will show</h2>
+      <h2>The console shows</h2>
       <Facts facts={ROLES} />
       <p class="small muted">
-        No key yet? Whoever runs this region makes the first one. <a href="/docs/">Docs</a>
+        No key yet? Ask the operator of this region for the first one. <a href="/docs/">Docs</a>
       </p>
     </main>
   );

@@ -26,7 +26,7 @@ export function Models() {
     <>
       <Head
         title="Models"
-        text="What is sold in this region, at your organization's own prices, in dollars per million tokens; an alias means the model beside it, today."
+        text="Models in this region with your organization's prices in dollars per million tokens. An alias currently selects the model next to it."
       />
       <ReadResult read={read} height={480}>
         {({ data }) => (
@@ -40,7 +40,7 @@ export function Models() {
             rows={data}
             keyOf={({ id }: ListedModel) => id}
             empty={
-              <Empty text="No model is sold here: who runs this region sets up a provider, or switches the sandbox on." />
+              <Empty text="This region has no models. Its operator must configure a provider or enable the sandbox." />
             }
           />
         )}

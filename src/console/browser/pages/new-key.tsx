@@ -52,8 +52,8 @@ export function NewKey({
       <TermFields terms={terms} onChange={setTerms} />
       {isLimitedBy(terms) && (
         <p class="notice">
-          ▲ With a budget, a token limit, models, an end user or an end the key may ask models and
-          see itself, nothing else.
+          ▲ A key with a budget, a token limit, models, an end user or an expiration can only call
+          models and read its own limits.
         </p>
       )}
     </FormDialog>

@@ -79,7 +79,7 @@ export function OrganizationPayments({ id }: { id: string }) {
             keyOf={(one) => one.id}
             open={setOpened}
             pager={pager}
-            empty={<Empty text="Nothing was bought: credits came from operators alone." />}
+            empty={<Empty text="No purchases. All credits came from operators." />}
           />
         )}
       </ReadResult>
@@ -224,7 +224,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
       <Input
         label="Reference"
         param="reference"
-        hint="The same one counts once"
+        hint="Each reference counts once"
         required
         value={reference}
         onText={setReference}

@@ -51,9 +51,7 @@ function Invitations({ id }: Of) {
         </>
       }
     >
-      <p class="muted">
-        Its owners see those that are open under Team; its events have the id of each.
-      </p>
+      <p class="muted">Owners see open invitations under Team, and the events have their IDs.</p>
       {doing === "invite" && <Invite id={id} onClose={close} />}
       {doing === "end" && <EndInvitation id={id} onClose={close} />}
     </Panel>
@@ -69,7 +67,7 @@ function Invite({ id, onClose }: Closing) {
       <Dialog title="Invited" onClose={onClose} asks={false}>
         <p role="status">
           {made.mailed ? `Sent to ${made.email}. ` : ""}Who opens this link becomes {made.role}{" "}
-          until <Time at={made.expires_at} />. It is shown this once.
+          until <Time at={made.expires_at} />. It is only shown once.
         </p>
         <pre class="code" tabIndex={0} aria-label="The link">
           {made.link}
@@ -92,7 +90,7 @@ function Invite({ id, onClose }: Closing) {
       onClose={onClose}
     >
       <Input
-        label="Address, if the link is for this one alone"
+        label="Email address, if only this person may use the link"
         param="email"
         value={email}
         onText={setEmail}
@@ -141,7 +139,7 @@ function Domains({ id }: Of) {
         readAside(read)?.has_own_login === true &&
         may("DELETE /admin/v1/orgs/{id}/company-issuer") && (
           <button type="button" class="danger" onClick={() => setRemoving(true)}>
-            Remove its own log-in…
+            Remove company login…
           </button>
         )
       }
@@ -149,7 +147,7 @@ function Domains({ id }: Of) {
       <ReadResult read={read} height={108}>
         {({ domains }) =>
           domains.length === 0 ? (
-            <Empty text="None: nobody joins by an address of a company." />
+            <Empty text="None. People can't join by email address." />
           ) : (
             <Grid
               name="Domains"
@@ -163,15 +161,15 @@ function Domains({ id }: Of) {
       </ReadResult>
       {removing && (
         <Confirm
-          title="Remove its own log-in?"
+          title="Remove company login?"
           verb="Remove it"
           run={() => change("DELETE /admin/v1/orgs/{id}/company-issuer", { path: { id } }, TOUCHES)}
           onClose={() => setRemoving(false)}
           onDone={() => setRemoving(false)}
         >
           <p>
-            The way back in where a company's own log-in is broken: from then on its people log in
-            by any account that they have here. Its owners are told.
+            Use this if the company login is broken. Its people then log in with any other account
+            they have here. Owners receive an email.
           </p>
         </Confirm>
       )}
@@ -231,7 +229,7 @@ function Sessions({ id }: Of) {
             rows={sessions}
             keyOf={(one) => one.id}
             {...(mayEnd && { open: setEnding })}
-            empty={<Empty text="None is alive that was used." />}
+            empty={<Empty text="No session is in use." />}
           />
         )}
       </ReadResult>
@@ -246,7 +244,7 @@ function Sessions({ id }: Of) {
           onClose={done}
         >
           <p>
-            Its token is refused at once, in every region: <code>{ending.id}</code>.
+            Every region immediately rejects its token: <code>{ending.id}</code>.
           </p>
         </Confirm>
       )}

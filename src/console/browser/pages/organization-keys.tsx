@@ -138,7 +138,7 @@ function ChangeKey({ path, of, onClose }: Given) {
       {line("rpm_limit", "Rate limit, per 60 s", { ...COUNT, max: "1000", required: true })}
       {line("tpm_limit", "Token limit, per 60 s; empty: none", COUNT)}
       {line("budget_dollars", `Budget in dollars, ${of.budget_period ?? "total"}`, DOLLARS)}
-      {line("allowed_models", "Models, with commas between; none: all")}
+      {line("allowed_models", "Models, separated by commas; empty: all")}
     </FormDialog>
   );
 }

@@ -73,7 +73,7 @@ function Rows({ id }: { id: string }) {
             keyOf={({ seq }) => String(seq)}
             isSorted={false}
           />
-          {rows.length === 0 && before.length === 0 && <Empty text="No money moved yet." />}
+          {rows.length === 0 && before.length === 0 && <Empty text="No transactions yet." />}
           <div class="turn">
             <button
               type="button"

@@ -115,7 +115,7 @@ function RemoveMember({ id, member, onClose }: Props) {
       run={() => change("DELETE /admin/v1/orgs/{id}/members/{member_id}", { path }, TOUCHES)}
       onClose={onClose}
     >
-      <p>All of its keys are revoked and its sessions end, in every region, at once.</p>
+      <p>All its keys are revoked and its sessions end immediately, in every region.</p>
     </Confirm>
   );
 }

@@ -25,7 +25,7 @@ export function OrganizationUsage({ id }: { id: string }) {
       <ReadResult read={read} height={108}>
         {({ data, total }) =>
           data.length === 0 ? (
-            <Empty text="Nothing was asked in 30 days." />
+            <Empty text="No requests in 30 days." />
           ) : (
             <>
               <p class="small">
@@ -141,7 +141,7 @@ export function ChangeOrganization({
             "rpm_limit",
             "Rate limit, per 60 s",
             rate,
-            "Of all its keys together; empty: none of its own",
+            "For all keys together; empty: unlimited",
           )}
         </>
       )}
@@ -150,7 +150,7 @@ export function ChangeOrganization({
           "price_list",
           "Price list",
           {},
-          "By its name, as under Business; empty: the region's prices",
+          "A price list's name from Business; empty: the region's prices",
         )}
     </FormDialog>
   );

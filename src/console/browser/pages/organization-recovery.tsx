@@ -8,7 +8,7 @@ import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
-const NOT_MINE = <p class="muted">Operators of the role all can do it.</p>;
+const NOT_MINE = <p class="muted">Only operators with the role all can do this.</p>;
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
 /** Rare irreversible actions: rebuild a wallet, close an organization. */
@@ -24,8 +24,7 @@ export function Recovery() {
         <>
           <Panel title="A lost wallet">
             <p>
-              Makes its wallet again from the database, where it is gone or another one stands in
-              its place; one that is well is left alone.{" "}
+              Rebuilds a lost wallet from the database. A healthy wallet stays unchanged.{" "}
               <a href="/docs/run/operate#a-lost-wallet">When to</a>
             </p>
             {may("POST /admin/v1/orgs/{id}/rebuild-wallet") ? (
@@ -65,7 +64,7 @@ function Rebuild({ id, slug, onClose }: Props) {
       run={() => change("POST /admin/v1/orgs/{id}/rebuild-wallet", { path: { id } }, TOUCHES)}
       onClose={onClose}
     >
-      <p>What it charged since it published last, minutes ago at most, is lost.</p>
+      <p>Charges since its last publish, at most a few minutes ago, are lost.</p>
     </Confirm>
   );
 }
@@ -75,7 +74,7 @@ const NOT_IT = {
   failure: {
     status: 0,
     code: "not_typed",
-    message: "That is not its slug.",
+    message: "This isn't the organization's slug.",
     param: "slug",
     requestId: null,
     docsUrl: null,

@@ -25,7 +25,7 @@ export function Webhooks() {
     <ReadResult read={read} height={240}>
       {({ webhooks }) =>
         webhooks.length === 0 ? (
-          <Empty text="No webhook: nobody is told of its events." />
+          <Empty text="No webhooks. No events are sent." />
         ) : (
           <>
             {webhooks.map((webhook) => (
@@ -154,9 +154,9 @@ function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
       onClose={onClose}
     >
       <Input
-        label="Send again what happened since"
+        label="Resend events since"
         param="since"
-        hint="Your time; at most 1,000 events, also what it has taken before."
+        hint="In your time zone; at most 1,000 events, including delivered ones."
         type="datetime-local"
         required
         value={since}

@@ -214,8 +214,8 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
     >
       <p>
         {status === "active"
-          ? "Its requests are served again."
-          : "New requests of all its keys are refused; those under way are finished and charged."}
+          ? "Its requests are accepted again."
+          : "New requests of all its keys are rejected. Running requests finish and are charged."}
       </p>
     </Confirm>
   );
@@ -232,8 +232,8 @@ function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
       onDone={({ differences }) => setFound(differences)}
       onClose={onClose}
     >
-      <p>Counts the wallet and the book again from their rows, and changes nothing.</p>
-      {found?.length === 0 && <p class="good-text">● Everything agrees, to the micro.</p>}
+      <p>Recounts the wallet and the database from their rows, without changes.</p>
+      {found?.length === 0 && <p class="good-text">● All sums match, to the micro-credit.</p>}
       {found !== undefined && found.length > 0 && (
         <pre class="code">{JSON.stringify(found, null, 2)}</pre>
       )}

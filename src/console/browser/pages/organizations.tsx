@@ -53,7 +53,7 @@ export function Organizations() {
   if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
     <>
-      <Head title="Customers" text="Who lives and pays in this region.">
+      <Head title="Customers" text="Organizations whose home is this region.">
         {may("POST /admin/v1/orgs") && (
           <button type="button" class="primary" onClick={() => setMaking(true)}>
             New organization
@@ -85,7 +85,7 @@ export function Organizations() {
                 <ClearFilters names={["find", "sort", "status", "ends"]} />
               </>
             }
-            empty={<Empty text="There is no organization yet. Make the first one here." />}
+            empty={<Empty text="No organizations yet. Create the first one here." />}
           />
         )}
       </ReadResult>
@@ -100,10 +100,10 @@ function beginningOf(text: string): string {
 
 const SORTED = [
   ["name", "by name"],
-  ["balance", "least balance first"],
+  ["balance", "lowest balance first"],
   ["spend", "most spend first"],
   ["runway", "runs out first"],
-  ["used", "used last first"],
+  ["used", "most recently used first"],
   ["created", "oldest first"],
 ] as const;
 const STATUSES = [

@@ -106,9 +106,9 @@ function NothingLeft() {
   const { organization } = useSession();
   return (
     <p class="notice" role="status">
-      ▲ Nothing is left: paid requests are refused until credits are added.{" "}
-      <a href={hrefOf(["credits"])}>Add credits</a>, or ask who runs this region for credits of{" "}
-      <code>{organization?.slug}</code>.
+      ▲ The balance is used up. Paid requests are rejected until you add credits.{" "}
+      <a href={hrefOf(["credits"])}>Add credits</a>, or ask the operator of this region for credits
+      of <code>{organization?.slug}</code>.
     </p>
   );
 }
@@ -238,7 +238,7 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
           </li>
         ))}
       </ol>
-      {top.length === 0 && <p class="muted small">Nothing was spent in 30 days.</p>}
+      {top.length === 0 && <p class="muted small">No spend in 30 days.</p>}
     </>
   );
 }
@@ -257,7 +257,7 @@ function Alerts() {
     <p class="notice" role="status">
       ▲{" "}
       {first?.kind === "low_balance"
-        ? "The balance fell below its line."
+        ? "The balance fell below its alert threshold."
         : `${first?.external_id ?? "An end user"} is near a quota.`}
       {open.length > 1 && (
         <>

@@ -14,7 +14,7 @@ export function OwnKey() {
     <>
       <Head
         title="This key"
-        text="It has limits of its own, so it sees itself alone. What is left of each, and when it comes back."
+        text="This key has limits, so you can only see the key itself: what is left of each limit, and when it resets."
       />
       <ReadResult read={read} height={300}>
         {({ expires_at, allowed_models, budgets, limits: { requests, tokens, budget } }) => (

@@ -79,7 +79,8 @@ export function Playground() {
       <Head
         title="Playground"
         text={
-          model && `It spends real credit: this one at most about ${spent(mostOf(model, asked))}.`
+          model &&
+          `This spends credits: at most about ${spent(mostOf(model, asked))} for this request.`
         }
       />
       <div class="halves">
@@ -171,7 +172,7 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
       <Field label="User">{area("text", 6)}</Field>
       <details>
         <summary>Tools</summary>
-        <Field label="Tools, as JSON" hint="A list, as the field tools takes it">
+        <Field label="Tools, as JSON" hint="A JSON array for the field tools">
           {area("tools", 6)}
         </Field>
       </details>
@@ -258,7 +259,7 @@ function useAnswer() {
       }
     } catch {
       why = stopping.signal.aborted ? "Stopped" : "The connection broke";
-      show({ broken: `${why}: what came is charged. Its bill follows.` });
+      show({ broken: `${why}. The received part is charged, and the final cost follows.` });
     }
     show({ tookMs: sinceMs() });
     setBusy(false);
@@ -292,7 +293,7 @@ function Broken({ why, isBilled }: { why: string; isBilled: boolean }) {
   const [page, name] = who && isLimited(who) ? ["key", "This key"] : ["requests", "Requests"];
   return (
     <>
-      {why}: what came is charged. See <a href={hrefOf([page])}>{name}</a>.
+      {why}: the received part is charged. See <a href={hrefOf([page])}>{name}</a>.
     </>
   );
 }

@@ -202,10 +202,10 @@ function Rerate({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <p>
-        Credits each customer the charges above this price, once per name. The first press only
-        counts.
+        Credits each customer the charges above this price, once per name. The first click only
+        counts them.
       </p>
-      {line("id", "Its name, as the credit's reference has it", { required: true })}
+      {line("id", "A name for the credits' references", { required: true })}
       {line("model", "Model", { required: true })}
       {line("from", "From, your time", MOMENT)}
       {line("to", "To, your time", MOMENT)}

@@ -50,8 +50,8 @@ function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }
       )}
       {state === "needs_customer" && (
         <span>
-          ▲ <strong>{dollars} dollars wait for you</strong>
-          {isPage ? " on the payment page." : ": your bank wants to know whether it is you."}{" "}
+          ▲ <strong>{dollars} dollars need your confirmation</strong>
+          {isPage ? " on the payment page." : ": your bank needs your confirmation."}{" "}
           {url !== null && (
             <a href={url}>{isPage ? "Continue to payment" : "Confirm with your bank"}</a>
           )}

@@ -247,7 +247,8 @@ function RequestFacts({ of }: { of: Generation }) {
       <Facts facts={facts} />
       {of.model !== null && of.purpose === null && (
         <p class="small muted">
-          <Copy text={curl} label="Copy as curl" /> without its prompt: none is kept here.
+          <Copy text={curl} label="Copy as curl" /> without its prompt, because prompts aren't
+          stored.
         </p>
       )}
     </>

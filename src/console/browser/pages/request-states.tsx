@@ -29,7 +29,7 @@ export function RequestStates() {
     <>
       <p class="small muted">
         {title}: {days} (UTC).
-        {!isCounted && " What failed is told apart by key alone here, so it is not drawn."}
+        {!isCounted && " Failed requests are only counted by key here, so the chart omits them."}
       </p>
       {(mayCount || isCounted) && <Both title={title} mayCount={mayCount} isCounted={isCounted} />}
     </>

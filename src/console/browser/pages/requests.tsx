@@ -63,7 +63,7 @@ export function Requests() {
   const { waiting, letIn } = steady;
   return (
     <>
-      <Head title="Requests" text="What happened to each, and what it cost: newest first." />
+      <Head title="Requests" text="The outcome and cost of each request, newest first." />
       <Tabs
         label="Requests by status"
         current={TABS.find(([, status]) => status === (query["status"] ?? ""))?.[0] ?? ""}
@@ -94,7 +94,7 @@ export function Requests() {
               filters={<Filters />}
               empty={
                 <Empty
-                  text="No request yet. The first one shows here a moment after its answer."
+                  text="No requests yet. Each request appears here a moment after its response."
                   children={<FirstSteps />}
                 />
               }

@@ -30,8 +30,8 @@ export function RotateKey({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       onClose={onClose}
     >
       <p>
-        It gets a new secret and stays the same key: name, limits and what it spent. Until the end
-        of the overlap both secrets work, and count as one.
+        The key gets a new secret and keeps its name, limits and spend. Until the overlap ends, both
+        secrets work and count together.
       </p>
 
       <OverlapField overlap={overlap} onChange={setOverlap} />

@@ -31,7 +31,7 @@ export function Sessions() {
             {...(mayEnd && { open: setEnding })}
             empty={
               <Empty
-                text="No session is in use. A key makes one for a browser, an agent's run or a child process; it shows here from its first request on."
+                text="No session is in use. Keys create sessions for browsers, agent runs or child processes. Each appears here after its first request."
                 command={`curl ${location.origin}/v1/sessions \\
   -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
   -d '{"end_user":"ann","budget_dollars":0.5,"expires_in":3600}'`}
@@ -51,8 +51,8 @@ export function Sessions() {
         >
           <p>
             It spent <Money micros={microsOf(ending.spent_dollars)} />
-            {ending.end_user !== null && ` for ${ending.end_user}`}. Every request with its token is
-            refused at once, in every region.
+            {ending.end_user !== null && ` for ${ending.end_user}`}. Every region immediately
+            rejects its token.
           </p>
         </Confirm>
       )}

@@ -77,7 +77,7 @@ function Naming({ organization, mayName }: { organization: Organization; mayName
       <Input
         label="Slug"
         param="slug"
-        hint="How operators name it"
+        hint="Its name for operators"
         required
         value={slug}
         onText={setSlug}
@@ -94,7 +94,7 @@ const FIELDS = [
   [
     "keep_responses_hours",
     "Keep answers of /v1/responses, hours",
-    "0: nothing is kept; at most 720",
+    "0: nothing is stored; at most 720",
   ],
 ] as const;
 
@@ -125,7 +125,7 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
       <Input
         label="Tag keys with daily sums"
         param="tag_keys"
-        hint="At most 4, with commas between. Activity can group by them."
+        hint="At most 4, separated by commas. Activity can group by them."
         value={tags}
         onText={setTags}
       />

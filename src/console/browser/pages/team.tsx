@@ -62,8 +62,9 @@ export function Team() {
           onDone={() => setRemoving(null)}
         >
           <p>
-            Out at once: every session and {removing.keys} {removing.keys === 1 ? "key" : "keys"} of
-            this member. What runs is finished and charged.
+            This ends every session and revokes {removing.keys}{" "}
+            {removing.keys === 1 ? "key" : "keys"} of this member immediately. Running requests
+            finish and are charged.
           </p>
         </Confirm>
       )}
@@ -174,8 +175,8 @@ function Invite({ onClose }: { onClose: () => void }) {
   const [made, setMade] = useState<MadeInvitation | null>(null);
   if (made !== null) {
     const whose = made.email ?? "whoever has it";
-    const how = made.mailed ? "It was sent there too" : "Send it yourself";
-    const note = `${how}: it works for ${whose} only, once.`;
+    const how = made.mailed ? "It was also sent there" : "Send it yourself";
+    const note = `${how}. It works once, only for ${whose}.`;
     return (
       <Secret
         title="The invitation"
@@ -205,7 +206,7 @@ function Invite({ onClose }: { onClose: () => void }) {
     >
       {organization?.is_personal === true && (
         <p>
-          This is your personal organization: with an invitation it becomes a team. You can't undo
+          This is your personal organization. An invitation turns it into a team. You can't undo
           this.
         </p>
       )}

@@ -11,13 +11,9 @@ import { Failed } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
 
 const FIELDS = [
-  ["below_dollars", "When less than this is left, dollars", "Looked at after every request"],
-  ["amount_dollars", "Buy, dollars", "Whole dollars; tax is added where it is due"],
-  [
-    "most_per_month_dollars",
-    "At most in a month, dollars",
-    "A calendar month in UTC; it never buys more",
-  ],
+  ["below_dollars", "When less than this is left, dollars", "Checked after every request"],
+  ["amount_dollars", "Buy, dollars", "Whole dollars, plus tax where it applies"],
+  ["most_per_month_dollars", "At most in a month, dollars", "Per calendar month in UTC"],
 ] as const;
 const USUAL = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
 
@@ -39,7 +35,7 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
       )}
       {!hasCard && (
         <p class="muted">
-          It needs a card that is kept: buy once with "Keep the card for later payments".
+          This needs a saved card. Buy once with "Save the card for later payments".
         </p>
       )}
       {hasCard && !isOpen && maySet && (
@@ -60,7 +56,7 @@ function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
   return (
     <>
       <p>
-        When less than ${below} is left, ${amount} are bought with the kept card.
+        When less than ${below} is left, ${amount} are bought with the saved card.
       </p>
       <Bar
         used={bought}
@@ -76,7 +72,7 @@ function Waiting({ until }: { until: string | null }) {
   if (until === null || Date.parse(until) <= now) return null;
   return (
     <p role="status">
-      ▲ It waits, and tries again <Time at={until} withClock />. You can buy here meanwhile.
+      ▲ It waits, and tries again <Time at={until} withClock />. You can still buy credits here.
     </p>
   );
 }

@@ -111,7 +111,7 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
   return (
     <Dialog title="Send test event" onClose={onClose}>
       <p class="break">
-        <code>webhook.test</code> to {url}, once, signed as every message.
+        <code>webhook.test</code> to {url}once, with a signature like every message.
       </p>
       {failure && <Failed failure={failure} />}
       {told && (
@@ -149,8 +149,8 @@ function Switch({ webhook: { id, enabled }, onClose }: Props) {
     >
       <p>
         {enabled
-          ? "What waits for it is given up, and nothing is sent until it is on again. A replay then sends what it missed."
-          : "Events are sent from now on. What it missed, a replay sends."}
+          ? "Pending events are dropped, and nothing is sent until you enable it again. A replay can then send the missed events."
+          : "Events are sent from now on. A replay sends the missed events."}
       </p>
     </Confirm>
   );

@@ -66,7 +66,7 @@ function useShape(before: Shape): {
         <Input
           label="Address"
           param="url"
-          hint="It begins with https:// and names a public host"
+          hint="A public https address"
           required
           autofocus
           type="url"
@@ -85,7 +85,9 @@ function useShape(before: Shape): {
         <details open={types.length > 0}>
           <summary>Only some events{types.length > 0 && `: ${types.length}`}</summary>
           <fieldset class="choices">
-            <legend class="small muted">Nothing chosen: every event, also of types to come</legend>
+            <legend class="small muted">
+              Nothing selected: all events, including future types
+            </legend>
             {WEBHOOK_TYPES.map(([type, text]) => (
               <label key={type} class="check">
                 <input
@@ -119,7 +121,7 @@ export function RotateWebhook({ webhook, onClose }: Closing & { webhook: Webhook
       onDone={setRotated}
       onClose={onClose}
     >
-      <p>Until the overlap ends every message is signed with both secrets.</p>
+      <p>Until the overlap ends, every message has signatures of both secrets.</p>
 
       <OverlapField overlap={overlap} onChange={setOverlap} />
     </FormDialog>
@@ -133,7 +135,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
       title="The webhook's secret"
       noun="secret"
       secret={secret}
-      note={until === null ? "" : `The one before signs until ${exactly(until)}.`}
+      note={until === null ? "" : `The previous secret signs until ${exactly(until)}.`}
       uses={[
         ["As .env", `WEBHOOK_SECRET=${secret}`],
         [
@@ -176,9 +178,9 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
       onClose={onClose}
     >
       <Input
-        label="Send again what happened since"
+        label="Resend events since"
         param="since"
-        hint="Your time. Each event keeps its id, so a receiver knows what it has."
+        hint="In your time zone. Each event keeps its ID, so receivers can ignore duplicates."
         type="datetime-local"
         required
         value={since}
@@ -204,8 +206,8 @@ function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
       {({ events, next_after }) => (
         <p role="status" class="break">
           {(next_after ?? null) === null ? "" : "At least "}
-          <strong>{counted(events.filter(isWanted).length, "event")}</strong> to {url}, also what it
-          has taken before.
+          <strong>{counted(events.filter(isWanted).length, "event")}</strong> to {url}, including
+          delivered ones.
         </p>
       )}
     </ReadResult>

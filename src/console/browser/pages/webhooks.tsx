@@ -29,7 +29,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
     <>
       <Head
         title="Events"
-        text={`Each event is sent to these addresses, signed, until it is taken. At most ${WEBHOOKS_MAX}.`}
+        text={`Each event is sent to these URLs with a signature until it is accepted. At most ${WEBHOOKS_MAX}.`}
       >
         {mayMake && (
           <button type="button" class="primary" disabled={isFull} onClick={() => setMaking(true)}>
@@ -47,7 +47,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
             keyOf={({ id }) => id}
             open={({ id }) => toWebhooks(id)}
             empty={
-              <Empty text="No webhook yet. Make one, and your server is told of credits, quotas, budgets and every change as they happen." />
+              <Empty text="No webhooks yet. Create one to receive events about credits, quotas, budgets and changes." />
             }
           />
         )}

@@ -35,7 +35,7 @@ const BROKEN: Outcome<never> = {
   failure: {
     status: 0,
     code: "no_answer",
-    message: "The answer could not be read.",
+    message: "The response can't be read.",
     param: null,
     requestId: null,
     docsUrl: null,
@@ -122,7 +122,7 @@ export function noteFailure({ status, code }: CallFailure): void {
   if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
   if (status === 401) {
-    endSession("This session has ended: its key was revoked, or 12 hours are over.");
+    endSession("This session has ended, because its key was revoked or 12 hours have passed.");
   }
 }
 

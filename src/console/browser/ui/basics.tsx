@@ -137,7 +137,7 @@ export function Copy({
       setSaid("Copied");
       onCopied?.();
     } catch {
-      setSaid("Select it and copy by hand");
+      setSaid("Select and copy it");
     }
     timer.current = window.setTimeout(() => setSaid(""), 2000);
   };

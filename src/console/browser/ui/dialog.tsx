@@ -58,7 +58,7 @@ export function Dialog({
       </header>
       {typed === "warned" && (
         <p class="notice" role="alert">
-          ▲ What you changed is not saved. Close again to leave it.
+          ▲ Your changes aren't saved. Close again to discard them.
         </p>
       )}
       {children}

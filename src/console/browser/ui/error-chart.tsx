@@ -16,7 +16,7 @@ export function FilterNotice({ only }: { only: Only }) {
   const fields = Object.keys(only).filter((field) => field !== "key_id");
   if (fields.length === 0) return null;
   const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
-  return <p class="notice">▲ Errors are not told apart by {names} here: these are of each.</p>;
+  return <p class="notice">▲ Errors can't be grouped by {names} here. These are totals.</p>;
 }
 
 /** Failed and rejected requests by code: bars of UTC hours if `parts` are hours, else of days. */

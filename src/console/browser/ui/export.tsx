@@ -45,11 +45,7 @@ export function Export<T>({
     <span class="export">
       {problem !== "" && <span class="small bad-text">■ {problem}</span>}
       {count === null ? (
-        <button
-          type="button"
-          onClick={() => void start()}
-          title="Export every row that is filtered"
-        >
+        <button type="button" onClick={() => void start()} title="Export all filtered rows">
           CSV
         </button>
       ) : (

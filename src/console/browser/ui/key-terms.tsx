@@ -106,14 +106,14 @@ export function TermFields({
         label="Models"
         param="allowed_models"
         isGroup
-        hint="Picked or typed: ids, aliases or maker/*; none: all"
+        hint="Select or type IDs, aliases or maker/*; empty: all"
       >
         <ModelsField
           value={terms.allowed_models}
           onChange={(models) => onChange({ ...terms, allowed_models: models })}
         />
       </Field>
-      <Field label="End user" param="end_user" hint="Every request counts as theirs">
+      <Field label="End user" param="end_user" hint="All requests count as this end user's">
         {input("end_user", {})}
       </Field>
       <Field label="Expires" param="expires_at" hint="In your time zone; empty: never">

@@ -26,7 +26,7 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
     void navigator.clipboard.writeText(secret).then(onClose, () => setAsked(true));
   return (
     <Dialog title={title} onClose={close} wide>
-      <p>It is shown this once. Nobody can show it again, not even who runs this region. {note}</p>
+      <p>It is only shown once. Nobody can show it again, not even the operator. {note}</p>
       <div class="secret">
         <code>{secret}</code>
         <Copy text={secret} label={`Copy ${noun}`} onCopied={done} />
@@ -39,7 +39,7 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
       ))}
       {asked && !copied && (
         <p class="notice" role="alert">
-          ▲ The {noun} was not copied. Close again to leave it behind.
+          ▲ The {noun} was not copied. Close again to discard it.
         </p>
       )}
       <div class="actions end">

@@ -52,7 +52,7 @@ export function Empty({
 /** The steps before a first request. */
 export function FirstSteps() {
   const steps = [
-    ["Ask a model here", ["playground"]],
+    ["Try a model here", ["playground"]],
     ["Connect your client", ["connect"]],
   ] as const;
   return (
