@@ -127,7 +127,7 @@ it("covers sign-up, keys, members, the other region's login and erasure of a per
   await ann.getByText("Your account in this region is deleted.").waitFor();
   await press(ann, "Continue with this machine");
   await ann.getByRole("link", { name: "Continue as Ann" }).click();
-  await ann.getByText("There is no account with this login.").waitFor();
+  await ann.getByText("No account here.").waitFor();
   await ann.goto(`${started.origins.us}/console/`);
   await rail(ann).waitFor(); // the other region's account is another one
   expect(await organizationOf(ann)).toBe(far);

@@ -122,7 +122,7 @@ function endConsoles(
 function noSuchKey(): Result<never> {
   return refuse({
     kind: "not_found",
-    message: "There is no live key with this id that you can rotate.",
+    message: "No such live key that you can rotate.",
   });
 }
 

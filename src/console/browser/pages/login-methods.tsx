@@ -13,7 +13,7 @@ export const WHY: Readonly<Record<string, string>> = {
   expired: "This login took longer than ten minutes or was already completed. Try again.",
   denied: "The login was declined.",
   refused: "The login provider's response was invalid. Try again.",
-  unknown: "No account here. Create one, open another region, or ask who runs your team.",
+  unknown: "No account here. Create one, open another region, or ask your team for an invitation.",
   unproven:
     "Your email address isn't verified. Verify it at your login provider, or use another account.",
   other_person: "This login belongs to another account.",
