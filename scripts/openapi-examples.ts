@@ -111,6 +111,9 @@ async function askInference(org: string): Promise<void> {
   await ask("POST /v1/images/generations", {
     body: { model: "sandbox/image", prompt: "a red fox", size: "1024x1024" },
   });
+  await ask("POST /v1/audio/transcriptions", {
+    body: { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },
+  });
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });

@@ -92,7 +92,11 @@ function operationObject(
     ...(body !== undefined && {
       requestBody: {
         required: operation.isBodyOptional !== true,
-        content: json(bodyOf(operation, schemaOf(body, "input", schemas)), example?.request),
+        content: contentOf(
+          operation,
+          bodyOf(operation, schemaOf(body, "input", schemas)),
+          example?.request,
+        ),
       },
     }),
     responses: responsesOf(operation, parts, example?.answer),
@@ -134,6 +138,11 @@ function nullable(schema: Json): Json {
     return { ...schema, type: [type, "null"] };
   }
   return { anyOf: [...choices, { type: "null" }] };
+}
+
+function contentOf({ takesForms }: Operation, schema: Json, example: unknown): Json {
+  const form = takesForms === true && { "multipart/form-data": { schema } };
+  return { ...form, ...json(schema, example) };
 }
 
 function json(schema: Json, example?: unknown): Json {

@@ -1,6 +1,7 @@
 import { imageBody } from "../../src/models/core/images.ts";
 import { moderationBody } from "../../src/models/core/moderation.ts";
 import { rerankBody } from "../../src/models/core/rerank.ts";
+import { transcriptionBody } from "../../src/models/core/transcription.ts";
 import { PAID } from "./failures.ts";
 import { PAID_HEADERS } from "./headers.ts";
 import * as media from "./media-records.ts";
@@ -30,6 +31,16 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
       "As OpenAI's image generation. Pictures are always base64. `usage.cost_micro` says what they cost. The fields that a model accepts, and whether it is billed by images or tokens, depend on the model.",
     body: imageBody,
     events: media.imageEvent,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/audio/transcriptions": described("Transcribes audio, as JSON or as a stream", {
+    200: media.transcript,
+    description:
+      "As OpenAI's transcriptions. Send a form, or JSON with the file as a data URL in base64. `usage.seconds` are billed.",
+    body: transcriptionBody,
+    takesForms: true,
+    events: media.transcriptEvent,
     headers: PAID_HEADERS,
     errors: PAID,
   }),

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { errorObject } from "./error-records.ts";
 import { count, record } from "./fields.ts";
 import { costs } from "./records.ts";
 
@@ -7,6 +8,13 @@ const rank = z.strictObject({
   relevance_score: z.number(),
   document: z.strictObject({ text: z.string() }).optional(),
 });
+const heard = z.strictObject({ type: z.literal("duration"), seconds: count, ...costs });
+export const transcript = record("Transcript", { text: z.string(), usage: heard });
+export const transcriptEvent = z.union([
+  z.strictObject({ type: z.literal("transcript.text.delta"), delta: z.string() }),
+  z.strictObject({ type: z.literal("transcript.text.done"), text: z.string(), usage: heard }),
+  z.strictObject({ error: errorObject }),
+]);
 export const moderated = record("Moderated", {
   id: z.string(),
   model: z.string(),

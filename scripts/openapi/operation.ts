@@ -10,6 +10,8 @@ export type Description = {
   readonly query?: readonly QueryParameter[];
   readonly headers?: readonly HeaderParameter[];
   readonly body?: core.$ZodType;
+  /** Whether the body may be a form. */
+  readonly takesForms?: true;
   /** Whether the body may be left out. */
   readonly isBodyOptional?: true;
   /** The success by status. */

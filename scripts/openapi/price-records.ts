@@ -4,7 +4,7 @@ import * as z from "zod";
 import { record, time } from "./fields.ts";
 
 const dollars = z.number().min(0);
-/** Dollars per million tokens or characters, or per other unit. */
+/** Dollars per million tokens, characters or seconds, or per other unit. */
 export const listPrice = record("ListPrice", {
   input: dollars,
   cached: dollars,

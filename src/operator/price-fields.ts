@@ -27,7 +27,7 @@ const dollars = z.pipe(
   ),
   z.transform((value) => microsOfDollars(value) ?? micros(0)),
 );
-/** Dollars per million tokens or characters, and per piece of other units. */
+/** Dollars per million tokens, characters or seconds, and per piece of other units. */
 export const priceFields = z.object({
   input: z.optional(dollars),
   cached: z.optional(dollars),
@@ -57,9 +57,10 @@ export function pricesInput(fields: PriceFields, kind: Kind): boolean {
   return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
-/** Returns a priced unit that a kind's usage doesn't count, or null. */
-export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | null {
+/** Returns a priced unit, or input, that a kind's usage doesn't count, or null. */
+export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
   const counted: readonly Unit[] = KINDS[kind].units;
+  if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";
   return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;
 }
 

@@ -6,6 +6,8 @@ type KindRow = {
   readonly path: `/v1/${string}`;
   /** Whether output tokens are billed: requests have a cap and prices an `output`. */
   readonly hasOutput: boolean;
+  /** Whether usage counts input tokens, so that they can be priced. */
+  readonly hasInput: boolean;
   /** Units besides tokens that its usage counts, so that they can be priced. */
   readonly units: readonly Unit[];
   /** Request fields that every model of the kind supports. */
@@ -21,6 +23,7 @@ export const KINDS = {
     does: "chats",
     path: "/v1/chat/completions",
     hasOutput: true,
+    hasInput: true,
     units: ["request"],
     parameters: ["max_tokens", "max_completion_tokens", "stream", "user"],
   },
@@ -28,6 +31,7 @@ export const KINDS = {
     does: "makes embeddings",
     path: "/v1/embeddings",
     hasOutput: false,
+    hasInput: true,
     units: ["request"],
     parameters: ["encoding_format", "user"],
   },
@@ -35,6 +39,7 @@ export const KINDS = {
     does: "ranks documents",
     path: "/v1/rerank",
     hasOutput: false,
+    hasInput: true,
     units: ["request", "search_unit"],
     parameters: ["top_n", "max_tokens_per_doc", "return_documents", "user"],
   },
@@ -42,6 +47,7 @@ export const KINDS = {
     does: "moderates texts",
     path: "/v1/moderations",
     hasOutput: false,
+    hasInput: true,
     units: ["request"],
     parameters: ["user"],
   },
@@ -49,8 +55,17 @@ export const KINDS = {
     does: "makes images",
     path: "/v1/images/generations",
     hasOutput: false,
+    hasInput: true,
     units: ["request", "image", "image_token", "text_token"],
     parameters: ["size", "stream", "user"],
+  },
+  transcription: {
+    does: "transcribes audio",
+    path: "/v1/audio/transcriptions",
+    hasOutput: false,
+    hasInput: false,
+    units: ["request", "second"],
+    parameters: ["language", "prompt", "temperature", "stream", "user"],
   },
 } as const satisfies Readonly<Record<string, KindRow>>;
 

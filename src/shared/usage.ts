@@ -33,7 +33,12 @@ export type CountedUnit = Exclude<Unit, "request">;
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
 /** Units with small prices, which are written per million. Other prices are written per piece. */
-const PER_MILLION: ReadonlySet<Unit> = new Set(["character", "image_token", "text_token"]);
+const PER_MILLION: ReadonlySet<Unit> = new Set([
+  "character",
+  "second",
+  "image_token",
+  "text_token",
+]);
 
 /** Returns the number of units that a written price buys. */
 export function unitsPerPrice(unit: Unit): number {

@@ -246,3 +246,12 @@ it("moderates a text", async () => {
   });
   expect(results[0]?.flagged).toBe(true);
 });
+
+it("transcribes a file", async () => {
+  const file = new File([new Uint8Array(20_000)], "a.mp3");
+  const { text } = await client().audio.transcriptions.create({
+    model: "sandbox/transcribe",
+    file,
+  });
+  expect(text).toContain("a.mp3");
+});

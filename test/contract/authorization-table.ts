@@ -27,6 +27,9 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/images/generations": [{ model: "sandbox/image", prompt: "Hello" }],
   "POST /v1/rerank": [{ model: "sandbox/rerank", query: "Hello", documents: ["Hello there"] }],
   "POST /v1/moderations": [{ model: "sandbox/moderation", input: "Hello there" }],
+  "POST /v1/audio/transcriptions": [
+    { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },
+  ],
   "POST /v1/keys": [{ name: "made by a test" }, 201],
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],

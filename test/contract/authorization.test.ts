@@ -148,6 +148,7 @@ it("allows every role every endpoint, except those in this table", () => {
   ]);
   const limited = ROUTES.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
   expect(limited.toSorted()).toEqual([
+    "/v1/audio/transcriptions",
     "/v1/auth/key",
     "/v1/charges",
     "/v1/chat/completions",

@@ -51,9 +51,10 @@ export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<
   const calls: UpstreamCall[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
-    const text = await request.text();
+    const isForm = request.headers.get("content-type")?.startsWith("multipart/") === true;
+    const sent = isForm ? Object.fromEntries(await request.formData()) : await request.text();
     if (request.headers.get("user-agent") !== "turnpike") return new Response("", { status: 503 });
-    const body = JSON.parse(text) as UpstreamCall["body"];
+    const body = (typeof sent === "string" ? JSON.parse(sent) : sent) as UpstreamCall["body"];
     const { url, redirect } = request;
     const call = { url, redirect, headers: Object.fromEntries(request.headers), body };
     calls.push(call);

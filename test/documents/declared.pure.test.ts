@@ -173,6 +173,9 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Documents per rerank request": ["models/core/rerank.ts DOCUMENTS_MAX"],
   "Inputs per moderation request": ["models/core/moderation.ts INPUTS_MAX"],
   "Images per request": ["models/core/images.ts IMAGES_MAX"],
+  "Characters of a transcription's `prompt`": [
+    "models/core/transcription.ts PROMPT_CHARACTERS_MAX",
+  ],
   "Tags per request; bytes of a key or a value": [
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",

@@ -23,4 +23,16 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
     expect(data.results.map(({ flagged }) => flagged)).toEqual([false, true]);
     expect(response.headers.get("x-cost-micro")).toBe("1000");
   });
+
+  it("transcribes a file, also as a stream", async () => {
+    const model = "sandbox/transcribe";
+    const sent = () => ({ model, file: new File([new Uint8Array(20_000)], "a.mp3") });
+    const { data, response } = await client().audio.transcriptions.create(sent()).withResponse();
+    expect(data.text).toBe("This is the audio of a.mp3.");
+    expect(response.headers.get("x-cost-micro")).toBe("2000");
+    const types: string[] = [];
+    const stream = await client().audio.transcriptions.create({ ...sent(), stream: true });
+    for await (const { type } of stream) types.push(type);
+    expect(types).toEqual(["transcript.text.delta", "transcript.text.done"]);
+  });
 });

@@ -179,7 +179,7 @@ export type Dollars =
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
-/** Dollars by name: per million tokens or characters, and per piece of other units. */
+/** Dollars by name: per million tokens, characters or seconds, and per piece of other units. */
 export type UnitDollars = { readonly [U in Unit | "input"]?: number };
 
 /** A route's price from a day on, and the day on which a source showed it. */

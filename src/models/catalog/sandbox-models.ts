@@ -32,7 +32,7 @@ const ESTIMATE = 1;
 
 /**
  * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000 per search
- * unit or image, 1,000 per moderation.
+ * unit or image, 1,000 per moderation, 100 per second of audio.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
@@ -57,5 +57,8 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ]),
   modelsOf("image")("sandbox/image", RELEASED, 32_000, [
     at("sandbox", "image", { input: 1, image: 0.002 }, EVERYWHERE),
+  ]),
+  modelsOf("transcription")("sandbox/transcribe", RELEASED, 8_192, [
+    at("sandbox", "transcribe", { second: 100 }, EVERYWHERE),
   ]),
 ];

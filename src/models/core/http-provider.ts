@@ -43,6 +43,10 @@ export type Handler<Call extends ProviderCall> = {
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
   /** Reads a 2xx in pieces instead of as a whole. */
   pieces?(call: Call): StreamReader;
+  /** Returns the events of a whole response. Absent: those of a chat. */
+  events?(whole: ProviderResponse): StreamEvent[];
+  /** Returns the reader of a stream. Absent: the protocol's, for chats. */
+  reader?(call: Call): StreamReader | undefined;
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
@@ -165,19 +169,36 @@ async function answered<Call extends ProviderCall>(
   if (handler.pieces !== undefined && response.body !== null) {
     return { kind: "stream", events: eventStream(response.body, handler.pieces(call)) };
   }
-  if (!call.stream) return jsonAnswer(under, response);
+  return call.stream ? streamed(under, response) : jsonAnswer(under, response);
+}
+
+async function streamed<Call extends ProviderCall>(
+  under: Under<Call>,
+  response: Response,
+): Promise<ProviderResult> {
+  const { wire, handler, call } = under;
   const type = mediaType(response);
-  if (type === "application/json") {
-    const whole = await jsonAnswer(under, response);
-    if (whole.kind !== "json") return whole;
-    if (whole.native !== undefined) return failed(retry("no_stream"));
-    return { kind: "stream", events: oneBatch(streamOf(whole)) };
-  }
-  if ((type !== wire.streamType && type !== "") || response.body === null) {
+  if (type === "application/json") return playedWhole(handler, await jsonAnswer(under, response));
+  const reader = handler.reader?.(call) ?? (call.kind === "chat" ? wire.reader(call) : undefined);
+  const isStream = type === wire.streamType || type === "";
+  if (!isStream || response.body === null || reader === undefined) {
     discardBody(response);
     return failed(retry("content_type"));
   }
-  return { kind: "stream", events: eventStream(response.body, wire.reader(call), call.paceMs) };
+  return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
+}
+
+/** Returns a whole response of a host that ignored `stream` as a stream. */
+function playedWhole(
+  { events }: Pick<Handler<never>, "events">,
+  whole: ProviderResult,
+): ProviderResult {
+  if (whole.kind !== "json") return whole;
+  if (whole.native !== undefined) return failed(retry("no_stream"));
+  return {
+    kind: "stream",
+    events: oneBatch(events === undefined ? streamOf(whole) : events(whole)),
+  };
 }
 
 async function jsonAnswer<Call extends ProviderCall>(
@@ -269,7 +290,8 @@ function saysSomething(event: StreamEvent): boolean {
   );
 }
 
-function oneBatch(events: readonly StreamEvent[]): EventStream {
+/** Returns a stream whose events are all here. */
+export function oneBatch(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return {
     next: () => Promise.resolve(batches.pop() ?? null),

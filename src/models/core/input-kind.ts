@@ -4,8 +4,7 @@ import type { CountedUnit } from "../../shared/usage.ts";
 import type { Need } from "./route-needs.ts";
 
 /**
- * How requests of a kind without output are sized and sent. The input is paid for, and the response comes
- * whole.
+ * How requests of a kind without output are sized and sent. The input is paid for.
  */
 export type InputKindOf<Body, U extends CountedUnit = never> = {
   /** Returns the request's size for the hold, in tokens and at most in each unit that the kind counts. */

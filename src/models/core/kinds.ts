@@ -9,6 +9,8 @@ import { MODERATION } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
 import { RERANK } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
+import { TRANSCRIPTION } from "./transcription.ts";
+import type { TranscriptionBody } from "./transcription.ts";
 
 type Bodies = {
   readonly chat: ChatBody;
@@ -16,6 +18,7 @@ type Bodies = {
   readonly rerank: RerankBody;
   readonly moderation: ModerationBody;
   readonly image: ImageBody;
+  readonly transcription: TranscriptionBody;
 };
 
 /** The size and needs of each kind without output. */
@@ -24,6 +27,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   rerank: RERANK,
   moderation: MODERATION,
   image: IMAGES,
+  transcription: TRANSCRIPTION,
 };
 
 /**

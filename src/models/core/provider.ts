@@ -59,7 +59,7 @@ export type ChatCall = Attempting &
     readonly cap: number;
   };
 
-type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: false };
+type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: boolean };
 export type EmbeddingsCall = InputCall<"embeddings">;
 export type RerankCall = InputCall<"rerank">;
 export type ImageCall = InputCall<"image">;

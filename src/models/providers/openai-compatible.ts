@@ -3,6 +3,7 @@ import { httpProvider, kindsOf, post, sendCall, trimmedUrl } from "../core/http-
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { InputKind } from "../../shared/kinds.ts";
 import type { CallOf, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { OutgoingForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesWire } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
@@ -63,10 +64,11 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
   const key = { ...extra, ...keyHeaders(profile, secret) };
   const streamHeaders = { accept: "text/event-stream", ...key };
   const jsonHeaders = { accept: "application/json", ...key };
-  const send = async (call: ProviderCall, path: string, request: UpstreamRequest) => {
+  const send = async (call: ProviderCall, path: string, request: Sent) => {
     if (!("body" in request)) return request;
     const headers = call.stream ? streamHeaders : jsonHeaders;
-    return post(call, { url: base + path, headers, body: JSON.stringify(request.body) });
+    const body = request.body instanceof OutgoingForm ? request.body : JSON.stringify(request.body);
+    return post(call, { url: base + path, headers, body });
   };
   return {
     id,
@@ -87,10 +89,11 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
   };
 }
 
+type Sent = UpstreamRequest | { readonly body: ReturnType<PlainCall<InputKind>["request"]> };
 type Send = (
   call: ProviderCall,
   path: string,
-  request: UpstreamRequest,
+  request: Sent,
 ) => Promise<Response | ProviderFailure>;
 
 function plainHandlers(
@@ -102,7 +105,8 @@ function plainHandlers(
   const handlers = plain.map(([kind, one]) => {
     const ask = (call: CallOf<InputKind>) => send(call, one.path, { body: one.request(call) });
     const pieces = one.pieces && { pieces: () => one.pieces?.(secret) };
-    return [kind, { ...one, ask, ...pieces }] as const;
+    const reader = one.reader && { reader: () => one.reader?.(secret) };
+    return [kind, { ...one, ask, ...pieces, ...reader }] as const;
   });
   return Object.fromEntries(handlers);
 }

@@ -3,9 +3,13 @@ import type { BuiltInProvider } from "../core/built-in.ts";
 import { embeddingList, inBatchesOf, textsIn } from "../core/embedding-batches.ts";
 import { httpProvider, connectionFailure } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
-import { listOf } from "../core/json-value.ts";
+import { listOf, objectOf } from "../core/json-value.ts";
+import { toBase64 } from "../core/base64.ts";
+import { secondsUsage } from "../core/transcription.ts";
+import { transcriptEvents } from "../core/transcript-events.ts";
 import { isFailure } from "../core/provider.ts";
 import type {
+  CallOf,
   ProviderResponse,
   EmbeddingsCall,
   JsonObject,
@@ -54,6 +58,11 @@ function wireOf(ai: AiBinding): ProviderProtocol {
       ask: (call) => run(ai, call, embeddingInputs(call)),
       answer: embeddingAnswer,
     },
+    transcription: {
+      ask: (call) => run(ai, call, transcriptionInputs(call)),
+      answer: transcriptionAnswer,
+      events: transcriptEvents,
+    },
     failureInside,
     failure: answerFailure,
     reader: (call) => sseReader(new WorkersAiStream(call.cap)),
@@ -73,6 +82,22 @@ async function run(
   } catch (error) {
     return (call.signal.aborted ? null : thrownFailure(error)) ?? connectionFailure(call);
   }
+}
+
+function transcriptionInputs({ body, onDropped }: CallOf<"transcription">): JsonObject {
+  const { file, language, prompt, temperature } = body;
+  if (temperature !== undefined) onDropped?.(["temperature"]);
+  return {
+    audio: toBase64(file.bytes),
+    ...(language !== undefined && { language }),
+    ...(prompt !== undefined && { initial_prompt: prompt }),
+  };
+}
+
+function transcriptionAnswer({ text, transcription_info: info }: JsonObject) {
+  if (typeof text !== "string") return null;
+  const { duration } = objectOf(info);
+  return { body: { text }, usage: secondsUsage(duration) };
 }
 
 function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {

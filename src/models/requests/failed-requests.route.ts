@@ -121,9 +121,9 @@ type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "tim
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
 /** Returns the summary of a parsed request, without any of its prompt. */
-export function summarizeRequest({ request, user }: ParsedRequest): RequestSummary {
+export function summarizeRequest({ request, user, reply }: ParsedRequest): RequestSummary {
   const { model } = request.body;
-  const streamed = request.kind === "chat" && request.body.stream === true;
+  const streamed = reply.kind === "stream";
   return { model: MODEL_NAME.test(model) ? model : null, externalId: user, streamed };
 }
 

@@ -99,7 +99,7 @@ function callOf(
   request: AttemptRequest,
   told: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
 ): ProviderCall {
-  if (request.kind !== "chat") return { ...request, ...told, upstreamId, stream: false };
+  if (request.kind !== "chat") return { ...request, ...told, upstreamId };
   if (cap === null) throw new Error("a chat is sent with a cap");
   return { ...request, ...told, upstreamId, cap, native };
 }

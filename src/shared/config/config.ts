@@ -21,7 +21,7 @@ const region = z.enum(REGIONS);
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
-/** Micro-credits per million tokens or characters, and per piece of other units. */
+/** Micro-credits per million tokens, characters or seconds, and per piece of other units. */
 const price = z.strictObject({
   input: z.optional(micros),
   cached: z.optional(micros),
@@ -322,14 +322,15 @@ function checkUnits(
   { kind, price: prices }: z.infer<typeof model>,
   context: z.core.$RefinementCtx,
 ): void {
-  const { hasOutput, units } = KINDS[kind];
+  const { hasInput, hasOutput, units } = KINDS[kind];
   const counted: readonly Unit[] = units;
   const priced = UNITS.filter((unit) => prices[unit] !== undefined);
   const isByUnit = !hasOutput && priced.length > 0;
   if (prices.input === undefined && !isByUnit) {
     context.addIssue({ code: "custom", path: ["price", "input"], message: "is missing" });
   }
-  const other = priced.find((unit) => !counted.includes(unit));
+  const uncounted = priced.find((unit) => !counted.includes(unit));
+  const other = !hasInput && prices.input !== undefined ? "input" : uncounted;
   if (other === undefined) return;
   const message = `is not supported: ${kind} isn't billed by ${other}`;
   context.addIssue({ code: "custom", path: ["price", other], message });

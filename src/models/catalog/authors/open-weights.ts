@@ -3,6 +3,7 @@ import {
   CL100K,
   embeddings,
   GEMINI,
+  modelsOf,
   O200K,
   pricesSeenOn,
   T,
@@ -107,10 +108,25 @@ const EMBEDDING_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
+const seen = pricesSeenOn("2026-11-20");
+const whisper = modelsOf("transcription");
+const perHour = (dollars: number) => ({ second: (dollars / 3600) * 1_000_000 });
+
+const WHISPER_MODELS: readonly CatalogEntry[] = [
+  whisper("openai/whisper-large-v3", "2026-11-20", 4_096, [
+    seen("groq", "whisper-large-v3", perHour(0.111)),
+  ]),
+  whisper("openai/whisper-large-v3-turbo", "2024-10-01", 4_096, [
+    seen("groq", "whisper-large-v3-turbo", perHour(0.04)),
+    seen("workers-ai", "@cf/openai/whisper-large-v3-turbo", perHour(0.00051 * 60)),
+  ]),
+];
+
 /** Open-weight models at their hosts. */
 export const OPEN_WEIGHTS_MODELS: readonly CatalogEntry[] = [
   ...META_MODELS,
   ...GPT_OSS_MODELS,
   ...GEMMA_MODELS,
   ...EMBEDDING_MODELS,
+  ...WHISPER_MODELS,
 ];

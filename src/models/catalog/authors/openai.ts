@@ -4,6 +4,7 @@ import type { CatalogEntry, PriceChange, ChatFacts, Dollars, LongPromptRule } fr
 
 const UPLIFT_FROM = "2026-03-05";
 const EVERYWHERE = ["global", "us", "eu"] as const;
+const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
@@ -86,6 +87,17 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
   ...["2.6-sunburst", "2.6-flare"].map((name) => gptImage(name, "2026-11-13")),
   embedding("text-embedding-3-small", 0.02),
   embedding("text-embedding-3-large", 0.13),
+  modelsOf("transcription")("openai/gpt-transcribe", "2026-10-17", 4_096, [
+    pricesSeenOn("2026-11-20")(
+      "openai",
+      "gpt-transcribe",
+      { second: (0.0045 / 60) * MILLION },
+      {
+        ...HOSTS,
+        uplift: 10,
+      },
+    ),
+  ]),
   // free there (developers.openai.com, the model's page)
   modelsOf("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
     pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),

@@ -69,6 +69,18 @@ const MISTRAL_MODERATION = modelsOf("moderation")(
   [november("mistral", "mistral-moderation-latest", { request: 0 }, { regions: MISTRAL.regions })],
 );
 
+const voxtral = modelsOf("transcription");
+const perMinute = (dollars: number) => ({ second: (dollars / 60) * 1_000_000 });
+
+const MISTRAL_AUDIO: readonly CatalogEntry[] = [
+  voxtral("mistral/voxtral-mini-transcribe-3", "2026-11-20", 4_096, [
+    november("mistral", "voxtral-mini-transcribe-3", perMinute(0.0035), MISTRAL),
+  ]),
+  voxtral("mistral/voxtral-small-transcribe-3", "2026-11-20", 4_096, [
+    november("mistral", "voxtral-small-transcribe-3", perMinute(0.004), MISTRAL),
+  ]),
+];
+
 /** A prompt above 200,000 tokens doubles the price, of output too. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
@@ -235,6 +247,7 @@ const JINA_MODELS: readonly CatalogEntry[] = [
 export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   MISTRAL_MODERATION,
+  ...MISTRAL_AUDIO,
   ...XAI_MODELS,
   ...AMAZON_MODELS,
   ...COHERE_MODELS,

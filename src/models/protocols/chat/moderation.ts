@@ -7,8 +7,8 @@ import type { PlainCall } from "./profile.ts";
 export const MODERATIONS: PlainCall<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input }),
-  answer: (raw, { body }) => {
-    const results = listOf(raw["results"]).filter(isObject);
+  answer: ({ results: given }, { body }) => {
+    const results = listOf(given).filter(isObject);
     if (results.length !== moderatedInputs(body)) return null;
     if (!results.every(({ categories }) => isObject(categories))) return null;
     const flagged = results.map((result) => {

@@ -1,7 +1,8 @@
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
-import type { CallOf, JsonObject, ProviderResponse } from "../../core/provider.ts";
+import type { OutgoingForm } from "../../core/outgoing-body.ts";
+import type { CallOf, JsonObject, ProviderResponse, StreamEvent } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
 
 /** The differences between families of OpenAI-compatible hosts, as data. */
@@ -52,11 +53,14 @@ export type Profile = {
 /** How a host serves a kind of call: one request and one JSON response. */
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
-  request(call: CallOf<K>): JsonObject;
+  request(call: CallOf<K>): JsonObject | OutgoingForm;
   /** Returns null for an invalid response. */
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
   /** Reads a response in pieces instead of as a whole. */
   pieces?(secret: string | undefined): StreamReader;
+  /** Returns the events of a whole response, for a kind with streams. */
+  events?(whole: ProviderResponse): StreamEvent[];
+  reader?(secret: string | undefined): StreamReader;
 };
 
 /** The treatment of the named fields. */

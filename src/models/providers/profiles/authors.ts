@@ -4,6 +4,7 @@ import { effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
+import { transcribing } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
@@ -41,7 +42,7 @@ export const MISTRAL: Profile = {
     reasoning: { as: "thinking", models: MISTRAL_REASONS },
   },
   textsMax: 32,
-  calls: { moderation: MODERATIONS },
+  calls: { moderation: MODERATIONS, transcription: transcribing({ streams: true }) },
 };
 
 /** Efforts as in its guide "Thinking Mode". It thinks by default. */

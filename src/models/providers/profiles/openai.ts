@@ -2,6 +2,7 @@ import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-r
 import { DRAWING } from "../../protocols/chat/images.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
+import { transcribing } from "../../protocols/chat/transcription.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
 import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
@@ -33,6 +34,8 @@ const WITH_TOOLS: readonly Implied[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
 ];
 
+const TRANSCRIPTIONS = transcribing({ format: "json", streams: true, prompts: true });
+
 /** OpenAI itself. Azure has the same API with another header. */
 export const OPENAI: Profile = {
   ...COMMON,
@@ -52,7 +55,7 @@ export const OPENAI: Profile = {
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,
   speaksResponses: true,
-  calls: { moderation: MODERATIONS, image: DRAWING },
+  calls: { moderation: MODERATIONS, image: DRAWING, transcription: TRANSCRIPTIONS },
 };
 
 /** The common fields of Ollama, vLLM, llama.cpp and proxies. */
@@ -61,7 +64,12 @@ export const GENERIC: Profile = {
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
   embeddingFields: EMBEDDING_FIELDS,
   returned: ["reasoning_content", "reasoning_details", "extra_content"],
-  calls: { rerank: ranking("top_n"), moderation: MODERATIONS, image: DRAWING },
+  calls: {
+    rerank: ranking("top_n"),
+    moderation: MODERATIONS,
+    image: DRAWING,
+    transcription: TRANSCRIPTIONS,
+  },
 };
 
 /** Local servers: low, medium, high or none. */

@@ -1,5 +1,7 @@
 import { ALWAYS, effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS, USUAL } from "./fields.ts";
+import { SECONDS_MIN } from "../../core/transcription.ts";
+import { transcribing } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 /** 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai). */
@@ -21,6 +23,10 @@ export const GROQ: Profile = {
   plain: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
   oneChoice: true,
   usage: { inside: "x_groq" },
+  // only this format has the duration, of which at least 10 s are billed
+  calls: {
+    transcription: transcribing({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
+  },
 };
 
 /** Most of its models think by default (docs.together.ai, "Reasoning"). */

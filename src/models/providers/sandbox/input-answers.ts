@@ -2,6 +2,8 @@ import { NO_USAGE } from "../../../shared/usage.ts";
 import type { UnitCounts } from "../../../shared/usage.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { CallOf, JsonObject, ProviderResult } from "../../core/provider.ts";
+import { oneBatch } from "../../core/http-provider.ts";
+import { transcriptEvents } from "../../core/transcript-events.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
 import { imageAnswer } from "./images.ts";
 
@@ -18,6 +20,7 @@ export const INPUT_ANSWERS: Answers = {
   rerank: { model: "rerank", answer: ranked },
   moderation: { model: "moderation", answer: moderated },
   image: { model: "image", answer: imageAnswer },
+  transcription: { model: "transcribe", answer: transcribed },
 };
 
 const DOCUMENTS_PER_UNIT = 100;
@@ -49,6 +52,16 @@ function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
     category_scores: { violence: flagged ? 1 : 0 },
   }));
   return answered({ results }, {});
+}
+
+const BYTES_PER_SECOND = 1000;
+
+/** Writes the name of the file. A thousand bytes are a second. */
+function transcribed({ body: { file }, stream }: CallOf<"transcription">): ProviderResult {
+  const body = { text: `This is the audio of ${file.filename}.` };
+  const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
+  if (!stream) return { kind: "json", body, usage };
+  return { kind: "stream", events: oneBatch(transcriptEvents({ body, usage })) };
 }
 
 function answered(body: JsonObject, counts: UnitCounts): ProviderResult {

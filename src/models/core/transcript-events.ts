@@ -1,0 +1,17 @@
+import { END } from "./frame-reader.ts";
+import { textOf } from "./json-value.ts";
+import type { ProviderResponse, StreamEvent } from "./provider.ts";
+
+/** Returns the events of a whole transcript: one delta, the usage and the end. */
+export function transcriptEvents({ body, usage }: ProviderResponse): StreamEvent[] {
+  const { text: whole } = body;
+  const text = textOf(whole);
+  const delta = { type: "transcript.text.delta", delta: text };
+  const done = { type: "transcript.text.done", text };
+  return [
+    { kind: "native", event: delta, said: text, finish: null },
+    ...(usage === null ? [] : [{ kind: "usage", usage } as const]),
+    { kind: "native", event: done, said: "", finish: "stop" },
+    END,
+  ];
+}

@@ -1,0 +1,93 @@
+import * as z from "zod/mini";
+import { FormFile } from "../../shared/http/form.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { NO_USAGE } from "../../shared/usage.ts";
+import type { Usage } from "../../shared/usage.ts";
+import { audioSecondsMax } from "./audio-seconds.ts";
+import { fromBase64 } from "./base64.ts";
+import { user, withoutNulls } from "./core-request.ts";
+import type { InputKindOf } from "./input-kind.ts";
+
+const PROMPT_CHARACTERS_MAX = 4096;
+/** The least that a request bills: Groq's minimum. */
+export const SECONDS_MIN = 10;
+const SECONDS_MAX = 1_000_000_000;
+const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}={0,2})$/;
+
+/** A file of a form, or in JSON a data URL. */
+export const audioFile = z.custom<FormFile | string>((value: unknown) => {
+  if (value instanceof FormFile) return value.bytes.length > 0;
+  return typeof value === "string" && DATA_URL.test(value);
+}, "must be an audio file of a form, or a data URL in base64");
+const temperature = z.pipe(
+  z.union([z.number(), z.string().check(z.regex(/^[01](\.\d{1,6})?$/))]),
+  z.pipe(z.transform(Number), z.number().check(z.minimum(0), z.maximum(1))),
+);
+const flag = z.pipe(
+  z.union([z.boolean(), z.enum(["true", "false"])]),
+  z.transform((value) => value === true || value === "true"),
+);
+export const transcriptionBody = z.strictObject({
+  file: audioFile,
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  language: z.optional(
+    z.string().check(z.regex(/^[a-z]{2,3}$/, "must be a language such as 'en'")),
+  ),
+  prompt: z.optional(z.string().check(z.maxLength(PROMPT_CHARACTERS_MAX))),
+  temperature: z.optional(temperature),
+  response_format: z.optional(z.literal("json", { error: "must be 'json', the only format" })),
+  stream: z.optional(flag),
+  user: z.optional(user),
+});
+
+/** A checked request for transcription. */
+export type TranscriptionBody = {
+  readonly model: string;
+  readonly file: FormFile;
+  readonly language?: string | undefined;
+  readonly prompt?: string | undefined;
+  readonly temperature?: number | undefined;
+  readonly stream: boolean;
+};
+
+type Transcription = { readonly body: TranscriptionBody; readonly user: string | null };
+
+/** Parses a form or a JSON body. Fails with 400 and `param`, also for an unknown field. */
+export function parseTranscriptionRequest(value: object): Result<Transcription> {
+  const parsed = parseFields(transcriptionBody, [], withoutNulls(value));
+  if (!parsed.ok) return parsed;
+  const {
+    user: name = null,
+    response_format: _format,
+    file,
+    stream = false,
+    ...rest
+  } = parsed.value;
+  return success({ body: { ...rest, file: fileOf(file), stream }, user: name });
+}
+
+function fileOf(given: FormFile | string): FormFile {
+  if (given instanceof FormFile) return given;
+  const [, type = "", data = ""] = DATA_URL.exec(given) ?? [];
+  return new FormFile(`audio.${type.split("/")[1]}`, type, fromBase64(data));
+}
+
+/** Transcription of audio by the second. */
+export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
+  size: ({ file }) => ({
+    bound: 0,
+    estimate: 0,
+    likely: 0,
+    units: { second: Math.max(SECONDS_MIN, audioSecondsMax(file.bytes)) },
+  }),
+  needs: () => [],
+  smaller: { advice: "send a shorter file.", param: "file" },
+};
+
+/** Returns the usage of counted seconds, or null for none. `least`: the fewest that are billed. */
+export function secondsUsage(seconds: unknown, least = 0): Usage | null {
+  if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
+  return { ...NO_USAGE, second: Math.max(least, Math.ceil(seconds)) };
+}

@@ -1,0 +1,91 @@
+import type { FormField } from "../../../shared/http/form.ts";
+import { hasError } from "../../core/chat-message.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
+import { FrameReader } from "../../core/frame-reader.ts";
+import { objectOf, textOf } from "../../core/json-value.ts";
+import { OutgoingForm } from "../../core/outgoing-body.ts";
+import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { sseReader } from "../../core/sse-reader.ts";
+import { secondsUsage } from "../../core/transcription.ts";
+import { transcriptEvents } from "../../core/transcript-events.ts";
+import { streamFailure } from "../../core/upstream-failure.ts";
+import type { PlainCall } from "./profile.ts";
+
+/** How hosts of POST /audio/transcriptions differ. */
+type Dialect = {
+  /** The format whose response has the seconds. */
+  readonly format?: "json" | "verbose_json";
+  readonly streams?: true;
+  /** The fewest billed seconds. */
+  readonly least?: number;
+  /** Whether it accepts a prompt. */
+  readonly prompts?: true;
+};
+
+/** Returns POST /audio/transcriptions of OpenAI, Groq or Mistral. */
+export function transcribing(dialect: Dialect): PlainCall<"transcription"> {
+  const { format, streams, least = 0, prompts } = dialect;
+  return {
+    path: "/audio/transcriptions",
+    request: ({ body, upstreamId, stream, onDropped }) => {
+      const { file, language, prompt, temperature } = body;
+      if (prompt !== undefined && prompts !== true) onDropped?.(["prompt"]);
+      const fields: Readonly<Record<string, FormField[1] | undefined>> = {
+        model: upstreamId,
+        response_format: format,
+        language,
+        prompt: prompts === true ? prompt : undefined,
+        temperature: temperature?.toString(),
+        stream: stream && streams === true ? "true" : undefined,
+        file,
+      };
+      return new OutgoingForm(
+        Object.entries(fields).flatMap(([name, value]) =>
+          value === undefined ? [] : [[name, value] as const],
+        ),
+      );
+    },
+    answer: (raw) => {
+      const { text } = raw;
+      return typeof text === "string" ? { body: { text }, usage: secondsIn(raw, least) } : null;
+    },
+    events: transcriptEvents,
+    reader: (secret) => sseReader(new TranscriptStream(secret)),
+  };
+}
+
+/** Returns the seconds that a response reports: OpenAI's, Mistral's or Groq's. */
+function secondsIn({ usage, duration }: JsonObject, least: number) {
+  const { seconds, prompt_audio_seconds: audio } = objectOf(usage);
+  return secondsUsage(seconds ?? audio ?? duration, least);
+}
+
+/** Reads OpenAI's `transcript.text.*` and Mistral's `transcription.*`. */
+class TranscriptStream extends FrameReader {
+  readonly #secret: string | undefined;
+  #isDone = false;
+
+  constructor(secret: string | undefined) {
+    super();
+    this.#secret = secret;
+  }
+
+  protected get isFinished(): boolean {
+    return this.#isDone;
+  }
+
+  protected frame(raw: JsonObject): StreamEvent[] {
+    const { type, delta, text } = raw;
+    if (hasError(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (type === "transcript.text.delta") return [deltaOf(textOf(delta))];
+    if (type === "transcription.text.delta") return [deltaOf(textOf(text))];
+    if (type !== "transcript.text.done" && type !== "transcription.done") return [];
+    this.#isDone = true;
+    return transcriptEvents({ body: { text }, usage: secondsIn(raw, 0) }).slice(1);
+  }
+}
+
+function deltaOf(delta: string): StreamEvent {
+  const event = { type: "transcript.text.delta", delta };
+  return { kind: "native", event, said: delta, finish: null };
+}

@@ -1,0 +1,260 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { OutgoingForm } from "../../src/models/core/outgoing-body.ts";
+import { FormFile } from "../../src/shared/http/form.ts";
+import type { FormField } from "../../src/shared/http/form.ts";
+import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
+
+const KEYS = {
+  RESIDENCY: "relaxed",
+  OPENAI_API_KEY: "k",
+  GROQ_API_KEY: "k",
+  MISTRAL_API_KEY: "k",
+};
+const SECOND_MICRO = 100;
+const BYTES = 20_000;
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+type Sent = {
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly bytes?: number;
+  readonly bindings?: Env;
+  readonly headers?: Record<string, string>;
+};
+
+async function transcribe({ fields = {}, bytes = BYTES, bindings, headers }: Sent = {}) {
+  const file = new FormFile("a.mp3", "audio/mpeg", new Uint8Array(bytes).fill(7));
+  const given: FormField[] = Object.entries({ model: "sandbox/transcribe", ...fields });
+  const form = new OutgoingForm([...given, ["file", file]]);
+  return send("/v1/audio/transcriptions", {
+    key,
+    method: "POST",
+    headers: { "content-type": form.type, ...headers },
+    body: new Uint8Array(await new Response(form.stream()).arrayBuffer()),
+    ...(bindings && { bindings }),
+  });
+}
+
+/** Returns a charged response's text and cost, which the balance confirms. */
+async function charged(sent: Sent) {
+  const before = await balanceOf(key);
+  const response = await transcribe(sent);
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  const id = response.headers.get("x-request-id") ?? "";
+  const found = await send(`/v1/generations/${id}`, { key });
+  const receipt = await found.json<{
+    cost_micro: number;
+    held_micro: number;
+    estimated: boolean;
+  }>();
+  expect(before - (await balanceOf(key))).toBe(receipt.cost_micro);
+  return { text, receipt, response };
+}
+
+function answering(answer: () => Response) {
+  const { calls } = mockUpstream(answer);
+  return { calls, bindings: bindingsWith(KEYS) };
+}
+
+function eventsIn(text: string): unknown[] {
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? "") as unknown);
+}
+
+function streaming(...events: object[]): Response {
+  const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+  return new Response(text, { headers: { "content-type": "text/event-stream" } });
+}
+
+describe("POST /v1/audio/transcriptions: 200", () => {
+  it("holds the longest audio of the file's bytes, and charges the counted seconds", async () => {
+    const { text, receipt } = await charged({});
+    expect(JSON.parse(text)).toEqual({
+      text: "This is the audio of a.mp3.",
+      usage: expect.objectContaining({ type: "duration", seconds: 20 }) as object,
+    });
+    expect(receipt).toMatchObject({
+      held_micro: 40 * SECOND_MICRO,
+      cost_micro: 20 * SECOND_MICRO,
+      estimated: false,
+      lines: [{ what: "second", tokens: 20, micro: 20 * SECOND_MICRO }],
+    });
+  });
+
+  it("streams the events of OpenAI's format", async () => {
+    const { text, receipt } = await charged({ fields: { stream: "true" } });
+    expect(eventsIn(text)).toMatchObject([
+      { type: "transcript.text.delta", delta: "This is the audio of a.mp3." },
+      { type: "transcript.text.done", usage: { type: "duration", seconds: 20 } },
+    ]);
+    expect(receipt.cost_micro).toBe(20 * SECOND_MICRO);
+  });
+
+  it("runs a retry of the same form once, though its boundary differs", async () => {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    await charged({ headers });
+    expect((await transcribe({ headers })).status).toBe(409);
+    expect((await transcribe({ headers, bytes: BYTES + 1 })).status).toBe(422);
+  });
+});
+
+const SECONDS = { text: "Hi", usage: { type: "duration", seconds: 12.2 } };
+const AUDIO_SECONDS = { text: "Hi", model: "m", usage: { prompt_audio_seconds: 12 } };
+
+describe("POST /v1/audio/transcriptions at providers", () => {
+  it.each([
+    ["OpenAI's seconds", "openai/gpt-transcribe", SECONDS, 13 * 75],
+    ["Groq's duration", "openai/whisper-large-v3", { text: "Hi", duration: 12.2 }, 401],
+    ["Groq's least of 10 seconds", "openai/whisper-large-v3", { text: "Hi", duration: 1 }, 309],
+    [
+      "more seconds than held as held",
+      "openai/gpt-transcribe",
+      { ...SECONDS, usage: { seconds: 999 } },
+      3000,
+    ],
+    ["no seconds as held", "openai/gpt-transcribe", { text: "Hi" }, 3000],
+    [
+      "seconds that are no number as held",
+      "openai/gpt-transcribe",
+      { text: "Hi", usage: { seconds: "1" } },
+      3000,
+    ],
+  ])("charges %s", async (_, model, answer, cost) => {
+    const { calls, bindings } = answering(() => Response.json(answer));
+    const { text, receipt } = await charged({ fields: { model, prompt: "a word" }, bindings });
+    expect(JSON.parse(text)).toMatchObject({ text: "Hi" });
+    expect(receipt.cost_micro).toBe(cost);
+    expect(calls[0]?.url).toMatch(/\/v1\/audio\/transcriptions$/);
+    expect(calls[0]?.body).toMatchObject({
+      model: model.split("/")[1],
+      prompt: "a word",
+      file: expect.objectContaining({ name: "a.mp3", size: BYTES }) as File,
+    });
+  });
+
+  it("charges Mistral's audio seconds, and names the fields that it drops", async () => {
+    const { calls, bindings } = answering(() => Response.json(AUDIO_SECONDS));
+    const fields = { model: "mistral/voxtral-mini-transcribe-3", prompt: "a", temperature: "0.5" };
+    const { receipt, response } = await charged({ fields, bindings });
+    expect(receipt.cost_micro).toBe(Math.ceil(12 * (0.0035 / 60) * 1.1 * 1_000_000));
+    expect(response.headers.get("x-dropped")).toBe("prompt");
+    expect(calls[0]?.body).toMatchObject({ temperature: "0.5" });
+    expect(calls[0]?.body).not.toHaveProperty("prompt");
+  });
+
+  it.each([
+    [
+      "OpenAI's",
+      "openai/gpt-transcribe",
+      [
+        { type: "transcript.text.delta", delta: "Hi " },
+        { type: "transcript.text.delta", delta: "you" },
+        { type: "transcript.text.done", text: "Hi you", usage: { type: "duration", seconds: 12 } },
+      ],
+      12 * 75,
+    ],
+    [
+      "Mistral's",
+      "mistral/voxtral-mini-transcribe-3",
+      [
+        { type: "transcription.language", audio_language: "en" },
+        { type: "transcription.text.delta", text: "Hi " },
+        { type: "transcription.text.delta", text: "you" },
+        { type: "transcription.done", text: "Hi you", usage: { prompt_audio_seconds: 12 } },
+      ],
+      Math.ceil(12 * (0.0035 / 60) * 1.1 * 1_000_000),
+    ],
+    [
+      "without seconds, as held,",
+      "openai/gpt-transcribe",
+      [
+        { type: "transcript.text.delta", delta: "Hi " },
+        { type: "transcript.text.delta", delta: "you" },
+        { type: "transcript.text.done", text: "Hi you" },
+      ],
+      3000,
+    ],
+  ])("charges a stream %s once it is whole", async (_, model, events, cost) => {
+    const { bindings } = answering(() => streaming(...events));
+    const { text, receipt } = await charged({ fields: { model, stream: "true" }, bindings });
+    expect(eventsIn(text)).toMatchObject([
+      { type: "transcript.text.delta", delta: "Hi " },
+      { type: "transcript.text.delta", delta: "you" },
+      { type: "transcript.text.done", text: "Hi you" },
+    ]);
+    expect(receipt.cost_micro).toBe(cost);
+  });
+
+  it("streams the JSON of a provider without streams", async () => {
+    const { calls, bindings } = answering(() => Response.json({ text: "Hi", duration: 12 }));
+    const fields = { model: "openai/whisper-large-v3", stream: "true" };
+    const { text } = await charged({ fields, bindings });
+    expect(eventsIn(text)).toMatchObject([{ delta: "Hi" }, { text: "Hi" }]);
+    expect(calls[0]?.body).not.toHaveProperty("stream");
+  });
+
+  it("ends a stream that breaks off with an error, and charges nothing", async () => {
+    const { bindings } = answering(() => streaming({ type: "transcript.text.delta", delta: "Hi" }));
+    const fields = { model: "openai/gpt-transcribe", stream: "true" };
+    const before = await balanceOf(key);
+    const text = await (await transcribe({ fields, bindings })).text();
+    expect(eventsIn(text)).toMatchObject([{ delta: "Hi" }, { error: { type: "upstream_error" } }]);
+    expect(await balanceOf(key)).toBe(before);
+  });
+
+  it.each([{}, { text: 5 }, { text: null, usage: { seconds: 3 } }])(
+    "returns 502 for %j, and charges nothing",
+    async (answer) => {
+      const { bindings } = answering(() => Response.json(answer));
+      const before = await balanceOf(key);
+      await errorOf(await transcribe({ fields: { model: "gpt-transcribe" }, bindings }), 502);
+      expect(await balanceOf(key)).toBe(before);
+    },
+  );
+});
+
+describe("POST /v1/audio/transcriptions: refusals", () => {
+  it.each([
+    ["language", { language: "English" }],
+    ["temperature", { temperature: "2" }],
+    ["temperature", { temperature: "warm" }],
+    ["response_format", { response_format: "srt" }],
+    ["stream", { stream: "yes" }],
+    ["timestamp_granularities", { "timestamp_granularities[]": "word" }],
+    ["user", { user: "x".repeat(257) }],
+  ])("returns 400 for a wrong %s", async (param, fields) => {
+    const error = await errorOf(await transcribe({ fields }), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+  });
+
+  it("returns 400 for an empty file, and without a file", async () => {
+    expect(await errorOf(await transcribe({ bytes: 0 }), 400)).toMatchObject({ param: "file" });
+    const body = { model: "sandbox/transcribe" };
+    const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
+    expect(await errorOf(response, 400)).toMatchObject({ param: "file" });
+  });
+
+  it("returns 415 for a form at an endpoint without forms", async () => {
+    const headers = { "content-type": "multipart/form-data; boundary=b" };
+    const response = await send("/v1/rerank", { key, method: "POST", headers, body: "--b--" });
+    expect(await errorOf(response, 415)).toMatchObject({ type: "invalid_request_error" });
+  });
+
+  it("returns 402 if the balance is below the hold", async () => {
+    const { key: poor } = await openAccount({ credits: 10 * SECOND_MICRO - 1 });
+    const body = { model: "sandbox/transcribe", file: "data:audio/wav;base64,AAAA" };
+    const response = await send("/v1/audio/transcriptions", { key: poor, method: "POST", body });
+    expect(await errorOf(response, 402)).toMatchObject({ required_micro: 10 * SECOND_MICRO });
+  });
+
+  it("rejects a price per token at startup, because only seconds are counted", async () => {
+    const routes = [{ provider: "openai", upstream_id: "m" }];
+    const model = { id: "x/y", kind: "transcription", context: 512, routes, price: { input: 5 } };
+    const bindings = bindingsWith({ ...KEYS, MODELS: JSON.stringify([model]) });
+    expect((await transcribe({ bindings })).status).toBe(503);
+  });
+});
