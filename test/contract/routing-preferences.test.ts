@@ -154,6 +154,23 @@ describe("provider preferences", () => {
     expect(response.headers.get("x-dropped")).toBe("provider.preferred_max_latency");
   });
 
+  it("skip routes that would drop a field with require_parameters, and call one that doesn't", async () => {
+    const { calls, bindings } = world();
+    const named = JSON.parse(PROVIDERS) as { id: string; profile: string }[];
+    const able = named.map((one) =>
+      Object.assign(one, one.id !== "gamma" && { profile: "openai" }),
+    );
+    const varied = { ...bindings, PROVIDERS: JSON.stringify(able) };
+    const provider = { require_parameters: true };
+    const fields = { ...SAY, provider, min_p: 0.1 };
+    const response = await chat(key, fields, { bindings: varied });
+    expect([response.status, response.headers.get("x-dropped"), calls]).toEqual([
+      200,
+      null,
+      ["gamma"],
+    ]);
+  });
+
   it("call no provider that would drop a field with require_parameters", async () => {
     const { calls, bindings } = world();
     const provider = { require_parameters: true };

@@ -135,6 +135,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "accounts/people/invitations.store.ts OPEN_MAX",
     "accounts/people/invitations.store.ts HOURLY_MAX",
   ],
+  "Models in `models`": ["models/core/routing-preferences.ts FALLBACKS_MAX"],
   "Budgets of an owner; of a session; models in one": [
     "shared/budgets.ts BUDGETS_MAX",
     "shared/budgets.ts SESSION_BUDGETS_MAX",

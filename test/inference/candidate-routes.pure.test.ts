@@ -41,6 +41,17 @@ function chosen(routes: readonly Route[], provider: object, times = new RouteTim
   return candidateRoutes(MODEL, routes, choice);
 }
 
+/** A route of provider b that also has a price for a unit. */
+function pricedBy(unit: string): Route {
+  const usual = routeOf("b", 1);
+  return { ...usual, price: { ...usual.price, units: { [unit]: 1 } } };
+}
+
+function idsOf(routes: readonly Route[], provider: object): readonly string[] {
+  const left = chosen(routes, provider);
+  return left.ok ? left.value.map(({ provider: id }) => id) : [];
+}
+
 describe("candidateRoutes", () => {
   const usage = fc
     .record({
@@ -68,6 +79,16 @@ describe("candidateRoutes", () => {
       },
     );
     fc.assert(property, { numRuns: effort(500, 20_000) });
+  });
+
+  it("excludes routes priced in other units than max_price bounds", () => {
+    const max_price = { prompt: 1, completion: 1, request: 1 };
+    for (const unit of ["image", "search_unit"]) {
+      const routes = [pricedBy(unit), routeOf("a", 1)];
+      expect(idsOf(routes, { max_price })).toEqual(["a"]);
+      expect(idsOf(routes, { ignore: ["c"] })).toEqual(["b", "a"]);
+    }
+    expect(idsOf([pricedBy("request")], { max_price })).toEqual(["b"]);
   });
 
   it("sorts by price, latency and throughput, unmeasured routes last", () => {

@@ -115,6 +115,7 @@ export function runOf(
     isPresumed: false,
     bodyBytes: 100,
     request: {
+      sent: "m",
       core: { kind: "chat", body: { model: "m", messages: [] } },
       model: MODEL,
       pricing: NO_LISTS,

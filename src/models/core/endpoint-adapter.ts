@@ -4,7 +4,7 @@ import type { Tags } from "../../shared/tags.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
 import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./provider.ts";
-import type { RoutePreferences } from "./routing-preferences.ts";
+import type { ModelFallback, RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
 import type { Weights } from "./prompt-size.ts";
@@ -66,6 +66,8 @@ export type ParsedRequest = {
   readonly codeOf?: (param: string) => string | null;
   /** The preferences among routes; absent or null for none. */
   readonly preferences?: RoutePreferences | null;
+  /** The models to call if the first one fails; absent for none. */
+  readonly fallbacks?: readonly ModelFallback[];
   /** The session in `session_id` or a header; absent or null for none. */
   readonly session?: string | null;
   /** Writes the response. It must not hold the prompt, because streams are long. */

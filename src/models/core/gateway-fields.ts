@@ -4,11 +4,12 @@ import type { Result } from "../../shared/failure.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import {
   gatewayOptions,
+  modelNames,
   preferencesOf,
   providerPreferences,
   splitSuffix,
 } from "./routing-preferences.ts";
-import type { RoutePreferences } from "./routing-preferences.ts";
+import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
 
 /**
  * Body fields of the gateway itself, in the formats of OpenRouter and Vercel, the same on every endpoint. No
@@ -18,6 +19,9 @@ export const gatewayFields = z.object({
   /** OpenRouter's old way to request usage. Only a stream of an OpenAI endpoint leaves it out otherwise. */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
+  models: modelNames,
+  /** OpenRouter's old field for `models`. */
+  route: z.nullish(z.literal("fallback", { error: "must be fallback" })),
   provider: z.nullish(providerPreferences),
   providerOptions: z.nullish(z.looseObject({ gateway: z.nullish(gatewayOptions) })),
 });
@@ -30,6 +34,8 @@ export type GatewayFields = {
   readonly session: string | null;
   /** Null without preferences. */
   readonly preferences: RoutePreferences | null;
+  /** The models to call if the first one fails, in order. */
+  readonly fallbacks: readonly ModelFallback[];
   /** Fields that have no effect. */
   readonly dropped: readonly string[];
 };
@@ -37,31 +43,53 @@ export type GatewayFields = {
 type Taken = { readonly fields: GatewayFields; readonly rest: object };
 
 const NAMES = Object.keys(gatewayFields.shape);
-const NONE: GatewayFields = { wantsUsage: false, session: null, preferences: null, dropped: [] };
+const NONE: GatewayFields = {
+  wantsUsage: false,
+  session: null,
+  preferences: null,
+  fallbacks: [],
+  dropped: [],
+};
 
 /**
- * Splits a body into the gateway's fields and the rest, whose model has no suffix. 400 with `param` for an
- * invalid field.
+ * Splits a body into the gateway's fields and the rest, whose model has no suffix. Without `model`, the first
+ * of `models` is the model. 400 with `param` for an invalid field.
  */
 export function takeGatewayFields(body: object): Result<Taken> {
   const { model: named }: { readonly model?: unknown } = body;
-  const suffix = typeof named === "string" ? splitSuffix(named) : null;
-  const sort = suffix?.sort ?? null;
-  if (sort === null && !NAMES.some((name) => Object.hasOwn(body, name))) {
+  const model = typeof named === "string" ? splitSuffix(named) : { name: named, sort: null };
+  if (model.sort === null && !NAMES.some((name) => Object.hasOwn(body, name))) {
     return success({ fields: NONE, rest: body });
   }
   const parsed = parseBody(gatewayFields, body);
   if (!parsed.ok) return parsed;
-  const { usage, session_id: session = null, provider, providerOptions } = parsed.value;
+  const { usage, session_id: session = null } = parsed.value;
   const rest = Object.fromEntries(Object.entries(body).filter(([name]) => !NAMES.includes(name)));
-  return success({
-    fields: {
-      wantsUsage: usage?.include === true,
-      session,
-      preferences: preferencesOf(provider, providerOptions?.gateway, sort),
-      dropped: withoutEffect(parsed.value),
-    },
-    rest: sort === null ? rest : { ...rest, model: suffix?.name },
+  const fallbacks = fallbacksOf(parsed.value);
+  const first = Object.hasOwn(body, "model") ? undefined : fallbacks.shift();
+  const fields = {
+    wantsUsage: usage?.include === true,
+    session,
+    preferences: first?.preferences ?? choiceOf(parsed.value, model.sort),
+    fallbacks,
+    dropped: withoutEffect(parsed.value),
+  };
+  const { name } = first ?? model;
+  return success({ fields, rest: name === named ? rest : { ...rest, model: name } });
+}
+
+function choiceOf({ provider, providerOptions }: Fields, sort: RouteSort | null) {
+  return preferencesOf(provider, providerOptions?.gateway, sort);
+}
+
+/** Returns the models of `models`, or else those of Vercel's options. */
+function fallbacksOf(fields: Fields): ModelFallback[] {
+  const ours = fields.models ?? null;
+  const list = ours === null ? "providerOptions.gateway.models" : "models";
+  const names = ours ?? fields.providerOptions?.gateway?.models ?? [];
+  return names.map((named, at) => {
+    const { name, sort } = splitSuffix(named);
+    return { name, param: `${list}[${at}]`, preferences: choiceOf(fields, sort) };
   });
 }
 

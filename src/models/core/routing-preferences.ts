@@ -3,6 +3,13 @@ import * as z from "zod/mini";
 /** The criterion by which a request sorts its routes. */
 export type RouteSort = "price" | "latency" | "throughput";
 
+/** Another model that may serve a request, and the field that names it. */
+export type ModelFallback = {
+  readonly name: string;
+  readonly param: string;
+  readonly preferences: RoutePreferences | null;
+};
+
 /** Maximum prices in micro-credits per million; null without a maximum. */
 export type MaxPrice = {
   readonly input: number | null;
@@ -26,6 +33,7 @@ export type RoutePreferences = {
 };
 
 const PROVIDERS_MAX = 64;
+const FALLBACKS_MAX = 8;
 const MICROS_PER_DOLLAR = 1_000_000;
 /** Micro-credits per million requests, for a dollar per request. */
 const REQUEST_SCALE = MICROS_PER_DOLLAR * MICROS_PER_DOLLAR;
@@ -46,6 +54,10 @@ const providerId = z.pipe(
   z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
 );
 export const providerNames = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
+/** Names of models to call after the first one. */
+export const modelNames = z.nullish(
+  z.array(z.string().check(z.minLength(1), z.maxLength(256))).check(z.maxLength(FALLBACKS_MAX)),
+);
 const dollars = z.nullish(
   z.pipe(
     z.union([z.number(), z.string().check(z.regex(/^\d{1,12}(\.\d{1,12})?$/, DOLLARS))], {
@@ -99,7 +111,7 @@ export const gatewayOptions = z.strictObject({
   order: providerNames,
   only: providerNames,
   sort: z.nullish(z.enum(["cost", "ttft", "tps"], { error: "must be cost, ttft or tps" })),
-  models: z.nullish(z.array(z.string().check(z.minLength(1), z.maxLength(256)))),
+  models: modelNames,
   tags: z.optional(z.unknown()),
   user: z.optional(z.unknown()),
 });

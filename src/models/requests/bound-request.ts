@@ -14,7 +14,7 @@ import type { InputKind, InputRequest } from "../core/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
 import { affinityOf } from "./affinity.ts";
-import { candidateRoutes } from "./candidate-routes.ts";
+import { chosenRoutes } from "./candidate-routes.ts";
 import type { RouteChoice } from "./candidate-routes.ts";
 import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
@@ -34,7 +34,7 @@ import type { PaidRequest } from "./paid-request.ts";
  * What may serve a request. `defaultCap`: output tokens if the request sets none; Infinity is the model's
  * maximum.
  */
-type Sold = {
+export type Sold = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
@@ -111,32 +111,6 @@ function choiceOf(
 
 const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
-
-function chosenRoutes(
-  model: Model,
-  routes: readonly Route[],
-  choice: RouteChoice | null,
-): Result<readonly Route[]> {
-  return choice === null ? success(routes) : candidateRoutes(model, routes, choice);
-}
-
-/**
- * Applies other prices before the hold. Routes stay unless the client's preferences exclude them at these
- * prices, and bounds follow.
- */
-export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
-  const { model, prompt, cap, choice } = request;
-  const able = model.routes.filter(({ provider, upstreamId }) =>
-    request.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
-  );
-  const priced = pricedModel({ ...model, routes: able }, pricing).routes;
-  const routes = chosenRoutes(model, priced, choice ?? null);
-  if (!routes.ok) return routes;
-  request.routes = routes.value;
-  request.bounds = costBounds(request.routes, prompt, cap);
-  request.pricing = pricing;
-  return null;
-}
 
 /** Reports whether the model may think for this request: always when asked to, and unless it is turned off, mostly unasked. */
 function isThinking(
@@ -233,9 +207,11 @@ function boundInput<K extends InputKind>(
 function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
   const { request: core, user, tags, dropped, reply, paramOf, codeOf, native, keep } = asked;
   const stream = reply.kind === "stream";
+  const sent = core.body.model;
   const droppedNatively = native?.dropped ?? [];
   return {
     core,
+    sent,
     model,
     pricing,
     stream,

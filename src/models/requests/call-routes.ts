@@ -7,6 +7,7 @@ import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/fa
 import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
+import { useOption } from "./model-options.ts";
 import { EXCEPTION, chargeFor, unseenCharge, markOpen, withCharge } from "./charge.ts";
 import { NO_WEIGHTS } from "../core/prompt-size.ts";
 import type {
@@ -41,6 +42,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
     onAsked: (asked) => {
       run.progress.askedMs = run.services.now() - run.startedMs;
       last.asked = asked === null ? null : triedAt(routes, asked);
+      useOption(run.request, last.asked?.option);
     },
     onSpent: (asked, spent) => {
       const there = triedAt(routes, asked);
@@ -69,8 +71,9 @@ function triedAt(
 ): Tried | null {
   const paid = routes[index];
   if (paid === undefined) return null;
-  const { route, cap, native } = paid;
-  const tried = { route, cap, isNative: native !== undefined, attempts, isFallback: index > 0 };
+  const { route, cap, native, option } = paid;
+  const isFallback = index > 0 && option === routes[0]?.option;
+  const tried = { route, cap, isNative: native !== undefined, attempts, option, isFallback };
   return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
 }
 
@@ -178,6 +181,7 @@ function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
 /** What an unanswered request has used: of the last answer that it spoiled, else the work on the request that was sent. */
 function owed(run: Run, { asked, spent }: Last): Outcome | null {
   if (spent === null) return asked === null ? null : unseenCharge(run, asked);
+  useOption(run.request, spent.asked.option);
   const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
   const seen = { ...spent.spent, finishReason: null };
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });

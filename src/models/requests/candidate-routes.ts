@@ -49,6 +49,15 @@ export function allowedRoutes(
   return success(left);
 }
 
+/** Returns the routes that the client's preferences leave, or all without preferences. */
+export function chosenRoutes(
+  model: Pick<Model, "id">,
+  routes: readonly Route[],
+  choice: RouteChoice | null,
+): Result<readonly Route[]> {
+  return choice === null ? success(routes) : candidateRoutes(model, routes, choice);
+}
+
 /** Returns the candidate routes of a model in the order in which they are called. */
 export function candidateRoutes(
   model: Pick<Model, "id">,

@@ -3,13 +3,24 @@ import { refuse, success } from "../../shared/failure.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import { CANDIDATES_MAX } from "../../shared/policy.ts";
 import type { RouteCandidate } from "../../shared/policy.ts";
+import { micros } from "../../shared/money.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
-import { reprice, speaksNatively } from "./bound-request.ts";
+import { speaksNatively } from "./bound-request.ts";
+import { optionsOf, reprice } from "./model-options.ts";
 import { affordableCap, costBounds } from "./hold-bounds.ts";
+import type { OutputCap } from "./hold-bounds.ts";
 import { decideStoring } from "./store-response.ts";
-import type { GrantedHold, PaidRequest, PaidRoute, Run, WalletAt } from "./paid-request.ts";
+import type {
+  GrantedHold,
+  ModelOption,
+  PaidRequest,
+  PaidRoute,
+  Run,
+  RunServices,
+  WalletAt,
+} from "./paid-request.ts";
 import { releaseHold } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
 
@@ -64,13 +75,17 @@ async function askedByPolicy(run: Run): Promise<Reached<HoldGrant>> {
   return reached.unanswered ? reached : asked(run);
 }
 
-/** Returns the routes of a request with their bounds. */
-function candidatesOf({ routes, model, prompt, cap }: PaidRequest, sent: string): RouteCandidate[] {
-  return routes.slice(0, CANDIDATES_MAX).map((route) => {
-    const { least, sure, most } = costBounds([route], prompt, cap);
-    const { provider, dataRegion: region } = route;
-    return { sent, model: model.id, provider, region, least, sure, most };
-  });
+/** Returns the routes of a request with their bounds, model by model. */
+function candidatesOf(request: PaidRequest): RouteCandidate[] {
+  return optionsOf(request)
+    .flatMap(({ sent, model, routes, prompt, cap }) =>
+      routes.map((route) => {
+        const { least, sure, most } = costBounds([route], prompt, cap);
+        const { provider, dataRegion: region } = route;
+        return { sent, model: model.id, provider, region, least, sure, most };
+      }),
+    )
+    .slice(0, CANDIDATES_MAX);
 }
 
 function failureOf(reached: Reached<unknown>): Failure | null {
@@ -84,21 +99,21 @@ function asked(run: Run): Promise<Reached<HoldGrant>> {
 }
 
 function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
-  const { core, bounds, cap, model, prompt, user } = request;
-  const name = core?.body.model;
-  const sent = typeof name === "string" ? name : model.id;
-  const hasPolicy = services.policies.has(caller.keyHash);
-  const { choices = 1, least = 0, whole = 0 } = cap ?? {};
+  const options = optionsOf(request);
+  const { cap, model, sent, user } = request;
+  // with several models, each is checked by its own name
+  const hasCandidates = options.length > 1 || services.policies.has(caller.keyHash);
+  const most = (of: (option: ModelOption) => number) => Math.max(...options.map(of));
   return {
     id,
-    least: bounds.least,
-    sure: bounds.sure,
-    most: bounds.most,
+    least: micros(most(({ bounds }) => bounds.least)),
+    sure: micros(most(({ bounds }) => bounds.sure)),
+    most: micros(most(({ bounds }) => bounds.most)),
     hasCap: cap === null || cap.isAsked,
     tokens: {
-      prompt: prompt.estimate,
-      least: prompt.estimate + least * choices,
-      most: prompt.estimate + whole * choices,
+      prompt: most(({ prompt }) => prompt.estimate),
+      least: most(({ prompt, cap: out }) => prompt.estimate + (out?.least ?? 0) * choicesOf(out)),
+      most: most(({ prompt, cap: out }) => prompt.estimate + (out?.whole ?? 0) * choicesOf(out)),
     },
     model: { sent, id: model.id },
     externalId: user,
@@ -107,8 +122,12 @@ function wishOf({ caller, id, idempotency, request, services }: Run): HoldReques
     idempotency,
     priceList: request.pricing.list,
     affinity: request.affinity ?? null,
-    ...(hasPolicy && { candidates: candidatesOf(request, sent) }),
+    ...(hasCandidates && { candidates: candidatesOf(request) }),
   };
+}
+
+function choicesOf(cap: OutputCap | null): number {
+  return cap?.choices ?? 1;
 }
 
 /** Holds in this region. A presumed key is admitted in the same call, or rejected. */
@@ -132,27 +151,50 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
  * is always among them.
  */
 function paidFor({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
-  const { granted, tokens, tokensGranted, routes: allowed, warmRoute } = grant;
-  const { prompt, cap, native } = request;
-  const routes =
-    allowed === undefined ? request.routes : request.routes.filter((_, at) => allowed.includes(at));
+  const { routes: allowed, warmRoute } = grant;
+  const { native } = request;
+  const options = optionsOf(request);
+  let at = 0;
+  const isAllowed = (option: ModelOption): boolean =>
+    allowed?.includes(at++) ?? option === options[0];
+  const [first = [], ...others] = options.map((option) =>
+    paidRoutes(option, grant, {
+      native,
+      providers: services.providers,
+      routes: option.routes.filter(() => isAllowed(option)),
+    }),
+  );
+  return [...(warmRoute === undefined ? first : warmFirst(first, warmRoute)), ...others.flat()];
+}
+
+function paidRoutes(
+  option: ModelOption,
+  { granted, tokens, tokensGranted }: HoldGrant,
+  {
+    native,
+    providers,
+    routes,
+  }: Pick<PaidRequest, "native" | "routes"> & Pick<RunServices, "providers">,
+): PaidRoute[] {
+  const { prompt, cap } = option;
   // the granted tokens that remain for each choice after the prompt
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
-  const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / (cap?.choices ?? 1));
-  const paid = routes.flatMap((route) => {
+  const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choicesOf(cap));
+  return routes.flatMap((route) => {
     const { upstreamId } = route;
-    const provider = services.providers.get(route.provider);
+    const provider = providers.get(route.provider);
     const affordable = cap === null ? null : affordableCap(route, prompt, cap, granted);
     if (provider === undefined || (cap !== null && affordable === null)) return [];
     return {
       route,
+      option,
+      model: option.model.id,
       provider,
       upstreamId,
       cap: affordable === null ? null : Math.min(affordable, tokensLeft),
       native: native !== null && speaksNatively(provider, route, native) ? native : undefined,
     };
   });
-  return warmRoute === undefined ? paid : warmFirst(paid, warmRoute);
 }
 
 /** Moves the route that has the conversation's prompt in its cache to the front. */

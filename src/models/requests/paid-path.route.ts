@@ -9,6 +9,7 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { sendResponse } from "./send-response.ts";
 import { callRoutes } from "./call-routes.ts";
 import { boundRequest } from "./bound-request.ts";
+import { boundModels, optionsOf } from "./model-options.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
 import { takeGatewayFields } from "../core/gateway-fields.ts";
@@ -212,16 +213,11 @@ function parsed(
   if (!user.ok) return user;
   const tagged = requestTags(json, c.req.header("x-tags"));
   if (!tagged.ok) return tagged;
-  const { preferences } = fields;
+  const { preferences, fallbacks } = fields;
   const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");
   const dropped = [...asked.value.dropped, ...fields.dropped];
-  const request = {
-    ...asked.value,
-    user: user.value,
-    dropped,
-    preferences,
-    session: session ?? null,
-  };
+  const more = { dropped, preferences, fallbacks, session: session ?? null };
+  const request = { ...asked.value, ...more, user: user.value };
   return success(withTags(request, tagged.value));
 }
 
@@ -261,7 +257,7 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
   const speedOf = (route: string) => times.speedOf(route);
   const here = { catalog, providers, providerIds, speedOf };
   const sold = { ...here, defaultCap, pricing: pricing.value };
-  const request = boundRequest(asked, sold);
+  const request = boundModels(asked, sold);
   if (!request.ok || asked.request.kind === "chat") return request;
   const texts = await withTexts(c, asked, { routes: request.value.routes, providers });
   if (texts === null) return request;
@@ -302,7 +298,8 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const timers = c.get("timers");
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
-  const isSlow = request.mayThink || (request.stream && request.cap === null);
+  const thinks = optionsOf(request).some(({ mayThink }) => mayThink);
+  const isSlow = thinks || (request.stream && request.cap === null);
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };

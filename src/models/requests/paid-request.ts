@@ -38,19 +38,38 @@ import type { RouteChoice } from "./candidate-routes.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** A paid request, checked and bounded, before its hold. */
-export type PaidRequest = {
-  /** The request for routes; null once one has answered, so that a long stream doesn't keep its prompt. */
-  core: CoreRequest | null;
+/** A model that may serve a request, with its routes and bounds. */
+export type ModelOption = {
+  /** Its name in the request. */
+  readonly sent: string;
   readonly model: Model;
-  /** The customer's prices. They are read again if the wallet has another price list. */
-  pricing: Pricing;
   /** The capable routes in order, at the customer's prices; at least one. */
-  routes: readonly Route[];
+  readonly routes: readonly Route[];
   /** The client's preferences among routes; absent or null for none. */
   readonly choice?: RouteChoice | null;
   /** The hash of its conversation; absent or null if the choice of a route finds no prompt cache. */
   readonly affinity?: string | null;
+  readonly prompt: PromptSize;
+  /** Null for a kind without output. */
+  readonly cap: OutputCap | null;
+  /** The model may think before or while it answers, whether or not it shows its thoughts. */
+  readonly mayThink: boolean;
+  readonly bounds: Bounds;
+};
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * A paid request, checked and bounded, before its hold. The fields of an option are those of the model that
+ * is being called, at first of the first one.
+ */
+export type PaidRequest = Mutable<ModelOption> & {
+  /** All its models in order; absent for one. */
+  options?: readonly ModelOption[];
+  /** The request for routes; null once one has answered, so that a long stream doesn't keep its prompt. */
+  core: CoreRequest | null;
+  /** The customer's prices. They are read again if the wallet has another price list. */
+  pricing: Pricing;
   readonly stream: boolean;
   readonly user: string | null;
   readonly tags?: Tags | undefined;
@@ -63,12 +82,6 @@ export type PaidRequest = {
   native: NativeRequest | null;
   /** The part to store; null if nothing is stored, which is known after the hold. */
   keep: ConversationAddition | null;
-  readonly prompt: PromptSize;
-  /** Null for a kind without output. */
-  readonly cap: OutputCap | null;
-  /** The model may think before or while it answers, whether or not it shows its thoughts. */
-  readonly mayThink: boolean;
-  bounds: Bounds;
 };
 
 /** The other region with the caller's wallet. */
@@ -189,8 +202,8 @@ export type Run = {
   readonly answer: (told: Response | Failure) => void;
 };
 
-/** A route that the hold pays for. */
-export type PaidRoute = Candidate & { readonly route: Route };
+/** A route that the hold pays for, of one of the request's models. */
+export type PaidRoute = Candidate & { readonly route: Route; readonly option: ModelOption };
 
 /** The result of a granted hold. */
 export type GrantedHold = {
@@ -208,7 +221,9 @@ export type ServingRoute = {
   readonly attempts: number;
   /** The failed attempts before it; left out if there are none. */
   readonly failed?: readonly FailedAttempt[];
-  /** It isn't the first route of the hold. */
+  /** The model that it serves; absent if the request has one. */
+  readonly option?: ModelOption;
+  /** It isn't the first route of its model, which is the first one. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };

@@ -18,6 +18,8 @@ import { afterTimeout } from "../../shared/timers.ts";
 export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
+  /** The model that it serves, if the request has several. */
+  readonly model?: string;
   readonly cap: number | null;
   /** The request in this route's own format, if the client uses it. */
   readonly native?: NativeBody | undefined;

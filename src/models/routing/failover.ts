@@ -7,6 +7,7 @@ import type { CooldownReason, RouteHealth } from "./route-health.ts";
 import type { BreakerPass } from "./breaker.ts";
 import { isInCooldown, routeName } from "./route-health.ts";
 
+/** Maximum attempts at the routes of one model. */
 const ATTEMPTS_MAX = 3;
 const SHORT_WAIT_MS = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
@@ -34,6 +35,7 @@ class AskingOrder {
   readonly #health: RouteHealth;
   readonly #now: () => number;
   readonly #skipped: Skipped[] = [];
+  readonly #attemptsOf = new Map<string | undefined, number>();
   #next = 0;
   #route = "";
   #index = 0;
@@ -50,9 +52,9 @@ class AskingOrder {
 
   /** Returns the next candidate, or null if no route is left. The last result must be reported first. */
   next(): Turn | null {
-    if (this.attempts === ATTEMPTS_MAX) return null;
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
+      if (this.#isSpent(index)) continue;
       const route = this.#nameOf(index);
       const pass = this.#health.pass(route, this.#now());
       if (!isInCooldown(pass)) {
@@ -77,6 +79,13 @@ class AskingOrder {
     if (failure.kind === "overloaded") this.#wait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
+  /** Leaves out the model whose route refused the request. Returns false if no other model follows. */
+  skipModel(): boolean {
+    const model = this.#candidates[this.#index]?.model;
+    this.#attemptsOf.set(model, ATTEMPTS_MAX);
+    return this.#candidates.some((one, index) => index >= this.#next && one.model !== model);
+  }
+
   /** Records that the run ended first, which says nothing about the route. */
   released(): void {
     this.#health.released(this.#route, this.#pass);
@@ -89,6 +98,8 @@ class AskingOrder {
 
   #take(index: number, pass: BreakerPass, pauseMs: number): Turn {
     this.attempts++;
+    const model = this.#candidates[index]?.model;
+    this.#attemptsOf.set(model, (this.#attemptsOf.get(model) ?? 0) + 1);
     this.#index = index;
     this.#route = this.#nameOf(index);
     this.#pass = pass;
@@ -117,7 +128,7 @@ class AskingOrder {
 
   #repeat(): Turn | null {
     const last = this.#last;
-    if (this.#isRepeat || last === null) return null;
+    if (this.#isRepeat || last === null || this.#isSpent(this.#index)) return null;
     this.#isRepeat = true;
     const waitMs = last.retryAfterMs ?? Infinity;
     if (last.kind === "overloaded" && waitMs <= SHORT_WAIT_MS) {
@@ -127,6 +138,10 @@ class AskingOrder {
     if (last.again !== true) return null;
     if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
     return this.#take(this.#index, "free", 100 + Math.random() * 200);
+  }
+
+  #isSpent(index: number): boolean {
+    return (this.#attemptsOf.get(this.#candidates[index]?.model) ?? 0) >= ATTEMPTS_MAX;
   }
 
   #wait(ms: number): void {
@@ -179,9 +194,10 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
 const WAIT_SECONDS_MAX = 59;
 
 /**
- * Asks the candidates in order until one answers, before the first byte and at most three times. An error of
- * the request itself is returned at once. Without a route it returns `upstream_overloaded` if the last
- * failure was one, with the least wait, else `upstream_error`, also when `signal` ends it.
+ * Asks the candidates in order until one answers, before the first byte and at most three times for each
+ * model. After an error of the request itself, only other models are asked. Without a route it returns
+ * `upstream_overloaded` if the last failure was one, with the least wait, else `upstream_error`, also when
+ * `signal` ends it.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -217,9 +233,15 @@ export async function failover(
       return success({ ...asked, dropped, answer });
     }
     noteFailure(order, asked, answer.failure, options);
-    if (answer.failure.kind === "refused") return refuse(failureOf(answer.failure));
-    if (answer.failure.kind === "shed") return refuse({ kind: "overloaded" });
+    const final = finalFailure(order, answer.failure);
+    if (final !== null) return refuse(final);
   }
+}
+
+/** Returns the failure to report if no other route may help, or null. */
+function finalFailure(order: AskingOrder, failure: ProviderFailure): Failure | null {
+  if (failure.kind === "shed") return { kind: "overloaded" };
+  return failure.kind === "refused" && !order.skipModel() ? failureOf(failure) : null;
 }
 
 function noteFailure(
@@ -266,6 +288,7 @@ function noRouteLeft({ failure, waitMs }: AskingOrder, { signal }: FailoverOptio
     const message = "No provider of this model supports all parameters of this request.";
     return invalid(message, "provider.require_parameters");
   }
+  if (failure?.kind === "refused") return refuse(failureOf(failure));
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
   return refuse(overloadedFor(waitMs));

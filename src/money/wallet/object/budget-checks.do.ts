@@ -15,7 +15,8 @@ import type { HeldTerms } from "./hold-checks.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** Returns the models that may serve a request; null if the other region didn't say. */
-export function modelsOf({ model }: HoldRequest): readonly string[] | null {
+export function modelsOf({ candidates, model }: HoldRequest): readonly string[] | null {
+  if (candidates !== undefined) return [...new Set(candidates.map((one) => one.model))];
   return model === null ? null : [model.id];
 }
 

@@ -1,0 +1,89 @@
+import { resolveModel } from "../catalog/catalog.ts";
+import { pricedModel } from "../catalog/price-lists.ts";
+import type { Pricing } from "../catalog/price-lists.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import type { ParsedRequest } from "../core/endpoint-adapter.ts";
+import type { ModelFallback } from "../core/routing-preferences.ts";
+import { boundRequest } from "./bound-request.ts";
+import type { Sold } from "./bound-request.ts";
+import { chosenRoutes } from "./candidate-routes.ts";
+import { costBounds } from "./hold-bounds.ts";
+import type { ModelOption, PaidRequest } from "./paid-request.ts";
+
+/** Returns the models that may serve a request, in order. */
+export function optionsOf(request: PaidRequest): readonly ModelOption[] {
+  return request.options ?? [request];
+}
+
+/** Makes a model's fields those of its request, before a route of that model is called. */
+export function useOption(request: PaidRequest, option: ModelOption | undefined): void {
+  if (option !== undefined && request.options !== undefined) Object.assign(request, option);
+}
+
+/**
+ * Returns a request with all its models. One that can't serve it, by its abilities or the client's
+ * preferences, is left out; 400 if none can. An unknown name is 400 with its `param`.
+ */
+export function boundModels(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
+  const first = boundRequest(asked, sold);
+  const { fallbacks = [], request } = asked;
+  if (fallbacks.length === 0) return first;
+  if (!first.ok && first.failure.kind === "model_not_found") return first;
+  if (request.kind !== "chat") {
+    return invalid("Only requests for text can have several models.", rootOf(fallbacks));
+  }
+  const unknown = fallbacks.find(({ name }) => !resolveModel(sold.catalog, name, "chat").ok);
+  if (unknown !== undefined) {
+    const { name, param } = unknown;
+    return invalid(`${param} is not a known chat model: '${name}'.`, param);
+  }
+  const others = fallbacks.map(({ name, preferences }) => {
+    const body = { ...request.body, model: name };
+    return boundRequest({ ...asked, request: { ...request, body }, preferences }, sold);
+  });
+  const able = [first, ...others].flatMap((one) => (one.ok ? [one.value] : []));
+  const [chosen] = able;
+  if (chosen === undefined) return first;
+  const ids = able.map(({ model }) => model.id);
+  const options = able.filter(({ model }, at) => ids.indexOf(model.id) === at).map(optionOf);
+  return success(options.length === 1 ? chosen : { ...chosen, options });
+}
+
+function rootOf([fallback]: readonly ModelFallback[]): string {
+  return (fallback?.param ?? "").replace(/\[\d+\]$/, "");
+}
+
+function optionOf(request: ModelOption): ModelOption {
+  const { sent, model, routes, prompt, cap, mayThink, bounds } = request;
+  const { choice = null, affinity = null } = request;
+  return { sent, model, routes, choice, affinity, prompt, cap, mayThink, bounds };
+}
+
+/**
+ * Applies other prices before the hold. Routes stay unless the client's preferences exclude them at these
+ * prices, and bounds follow.
+ */
+export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
+  const all = optionsOf(request).map((option) => repriced(option, pricing));
+  const left = all.flatMap((one) => (one.ok ? [one.value] : []));
+  const [first] = left;
+  if (first === undefined) return all.find((one) => !one.ok) ?? null;
+  Object.assign(request, first, { pricing }, request.options !== undefined && { options: left });
+  return null;
+}
+
+function repriced(option: ModelOption, pricing: Pricing): Result<ModelOption> {
+  const { model, prompt, cap, choice = null } = option;
+  const able = model.routes.filter(({ provider, upstreamId }) =>
+    option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
+  );
+  const priced = pricedModel({ ...model, routes: able }, pricing).routes;
+  const routes = chosenRoutes(model, priced, choice);
+  if (!routes.ok) return routes;
+  return success({
+    ...optionOf(option),
+    routes: routes.value,
+    bounds: costBounds(routes.value, prompt, cap),
+  });
+}

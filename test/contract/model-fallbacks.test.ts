@@ -1,0 +1,270 @@
+import { env } from "cloudflare:workers";
+import * as fc from "fast-check";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { effort } from "../effort.ts";
+import { addKey, chat, errorOf, HELLO, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { upstreamBindings, upstreamCompletion, UPSTREAM_VARS } from "./upstream.ts";
+
+const PROVIDER_IDS = ["alpha", "beta", "gamma", "delta", "epsilon"] as const;
+type Id = (typeof PROVIDER_IDS)[number];
+type Row = { readonly price: number; readonly routes: readonly Id[]; readonly blind?: true };
+
+/** Models with prices per token, in dollars per million: one for input, twice it for output. */
+const SOLD: Readonly<Record<string, Row>> = {
+  "m/one": { price: 1, routes: ["alpha", "beta"], blind: true },
+  "m/two": { price: 5, routes: ["gamma", "alpha"] },
+  "m/three": { price: 2, routes: ["delta", "epsilon"] },
+};
+const NAMES = Object.keys(SOLD);
+const MODELS = JSON.stringify([
+  ...(JSON.parse(UPSTREAM_VARS.MODELS) as object[]),
+  ...Object.entries(SOLD).map(([id, { price, routes, blind }]) => ({
+    id,
+    kind: "chat",
+    context: 128_000,
+    max_output: 4096,
+    abilities: blind === true ? ["tools"] : ["tools", "vision"],
+    price: { input: price * 1_000_000, output: price * 2_000_000 },
+    routes: routes.map((provider) => ({ provider, upstream_id: id.slice(2) })),
+  })),
+]);
+const PROVIDERS = JSON.stringify([
+  ...(JSON.parse(UPSTREAM_VARS.PROVIDERS) as object[]),
+  ...PROVIDER_IDS.map((id) => {
+    const base_url = `https://${id}.upstream.test/v1`;
+    return { id, base_url, profile: "generic", secret: "MOCK_API_KEY", regions: ["eu"] };
+  }),
+]);
+
+const USED = { prompt_tokens: 9, completion_tokens: 20, total_tokens: 29 };
+
+type Called = { readonly provider: Id; readonly model: string; readonly granted: number };
+
+/** Providers of which some fail with a status. `calls` lists the calls with the amount held during each. */
+function world(failing: Readonly<Partial<Record<Id, number>>> = {}) {
+  const calls: Called[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    const provider = PROVIDER_IDS.find((id) => request.url.includes(`${id}.upstream.test`));
+    if (provider === undefined) return new Response("", { status: 503 });
+    const { model } = await request.json<{ model: string }>();
+    const open = await env.WALLET.getByName(account.orgId).holds({
+      limit: 100,
+      after: null,
+      keyIds: null,
+    });
+    const granted = open.ok ? open.value.holds.reduce((sum, one) => sum + one.grantedMicro, 0) : 0;
+    calls.push({ provider, model: `m/${model}`, granted });
+    const status = failing[provider];
+    if (status === undefined) return upstreamCompletion(USED);
+    return Response.json({ error: { message: "The content is not allowed." } }, { status });
+  });
+  return { calls, bindings: upstreamBindings({ PROVIDERS, MODELS }) };
+}
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+const SAY = { model: "m/one", messages: HELLO, max_tokens: 20 };
+const namesOf = (calls: readonly Called[]) =>
+  calls.map(({ provider, model }) => `${provider} ${model}`);
+
+async function receiptOf(response: Response): Promise<Record<string, unknown>> {
+  const id = response.headers.get("x-request-id") ?? "";
+  return (await send(`/v1/generations/${id}`, { key: account.key })).json();
+}
+
+describe("a request with several models", () => {
+  it("calls the next model after the first one failed, and says which one served", async () => {
+    const { calls, bindings } = world({ alpha: 500, beta: 503 });
+    const fields = { ...SAY, models: ["m/two:floor", "m/three"] };
+    const response = await chat(account.key, fields, { bindings });
+    expect([response.status, await response.json()]).toMatchObject([
+      200,
+      { model: "m/two", usage: { cost_micro: 9 * 5 + 20 * 10 } },
+    ]);
+    expect(response.headers.get("x-route")).toContain("gamma");
+    expect(namesOf(calls)).toEqual(["alpha m/one", "beta m/one", "gamma m/two"]);
+    expect(await receiptOf(response)).toMatchObject({
+      model: "m/two",
+      provider: "gamma",
+      cost_micro: 245,
+      failed_attempts: [
+        { route: "alpha:one", why: "500" },
+        { route: "beta:one", why: "overloaded" },
+      ],
+    });
+  });
+
+  it("calls only the other models after one refused the request", async () => {
+    const { calls, bindings } = world({ alpha: 400 });
+    const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
+    expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
+    expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
+  });
+
+  it("returns the last refusal if every model refused the request", async () => {
+    const { calls, bindings } = world({ alpha: 400, delta: 422 });
+    const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
+    expect((await errorOf(response, 400)).message).toContain("not allowed");
+    expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
+  });
+
+  it("streams the name of the model that serves", async () => {
+    const { bindings } = world({ alpha: 500, beta: 500 });
+    const fields = { ...SAY, models: ["m/two"], stream: true };
+    const text = await (await chat(account.key, fields, { bindings })).text();
+    expect(text).toContain('"model":"m/two"');
+    expect(text).not.toContain('"model":"m/one"');
+  });
+
+  it.each<[string, object, string]>([
+    ["no model", { model: undefined, models: ["m/three", "m/one"] }, "delta m/three"],
+    ["a repeated model", { models: ["m/one", "m/one"] }, "alpha m/one"],
+    ["the old route", { models: ["m/two"], route: "fallback" }, "alpha m/one"],
+    ["a null", { models: null }, "alpha m/one"],
+    [
+      "a provider of the second model only",
+      { models: ["m/two"], provider: { only: ["gamma"] } },
+      "gamma m/two",
+    ],
+    [
+      "a maximum price below the first model",
+      { model: "m/two", models: ["m/one"], provider: { max_price: { prompt: 1 } } },
+      "alpha m/one",
+    ],
+    [
+      "an image that the first model doesn't accept",
+      {
+        models: ["m/three"],
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } },
+            ],
+          },
+        ],
+      },
+      "delta m/three",
+    ],
+  ])("starts with the first model that fits, with %s", async (_, fields, first) => {
+    const { calls, bindings } = world();
+    const response = await chat(account.key, { ...SAY, ...fields }, { bindings });
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    expect(namesOf(calls)).toEqual([first]);
+  });
+
+  it.each([
+    ["/v1/completions", { prompt: "Hi", max_tokens: 9 }],
+    ["/v1/responses", { input: "Hi", max_output_tokens: 20 }],
+    ["/v1/messages", { messages: HELLO, max_tokens: 20 }],
+    ["/v1/chat/completions", { messages: HELLO, max_tokens: 20 }],
+  ])("works on %s, also with Vercel's options", async (path, body) => {
+    const { calls, bindings } = world({ alpha: 500, beta: 500 });
+    for (const fields of [
+      { models: ["m/three"] },
+      { providerOptions: { gateway: { models: ["m/three"] } } },
+    ]) {
+      const sent = { ...body, model: "m/one", ...fields };
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const response = await send(path, { key: account.key, body: sent, bindings });
+      // oxlint-disable-next-line no-await-in-loop
+      expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
+      expect(namesOf(calls.splice(0)).at(-1)).toBe("delta m/three");
+    }
+  });
+
+  it.each<[string, object, string]>([
+    ["/v1/chat/completions", { ...SAY, models: ["m/two", "nothing"] }, "models[1]"],
+    ["/v1/chat/completions", { ...SAY, models: ["mock/embed"] }, "models[0]"],
+    ["/v1/chat/completions", { ...SAY, models: [""] }, "models[0]"],
+    ["/v1/chat/completions", { ...SAY, models: Array(9).fill("m/two") }, "models"],
+    ["/v1/chat/completions", { ...SAY, route: "random" }, "route"],
+    [
+      "/v1/messages",
+      { ...SAY, providerOptions: { gateway: { models: ["nothing"] } } },
+      "providerOptions.gateway.models[0]",
+    ],
+    ["/v1/embeddings", { model: "mock/embed", input: "Hi", models: ["mock/embed"] }, "models"],
+  ])("is rejected by %s with 400 for %j", async (path, body, param) => {
+    const { calls, bindings } = world();
+    const response = await send(path, { key: account.key, body, bindings });
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: path === "/v1/messages" ? {} : { param } },
+    ]);
+    expect(calls).toEqual([]);
+  });
+
+  it.each<[string, object, string]>([
+    ["models", { allowed_models: ["m/three"] }, "delta m/three"],
+    ["policy", { policy: { allowed_models: ["m/two"] } }, "gamma m/two"],
+    ["policy", { policy: { allowed_providers: ["epsilon", "alpha"] } }, "alpha m/one"],
+  ])(
+    "calls only the candidates that its key allows by their own model, by %s %j",
+    async (...asked) => {
+      const [, terms, first] = asked;
+      const { keyId, key } = await addKey(account.orgId, account.memberId);
+      const path = `/v1/keys/${keyId}`;
+      const { calls, bindings } = world();
+      const patch = { key: account.key, method: "PATCH", body: terms, bindings };
+      const patched = await send(path, patch);
+      expect([patched.status, await patched.text()]).toEqual([200, expect.any(String)]);
+      const fields = { ...SAY, models: ["m/two", "m/three"] };
+      const response = await chat(key, fields, { bindings });
+      expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+      expect(namesOf(calls)).toEqual([first]);
+      const none = { ...SAY, models: ["m/one"], provider: { only: ["beta"] } };
+      expect((await chat(key, none, { bindings })).status).toBe(403);
+      expect(calls).toHaveLength(1);
+    },
+  );
+
+  it("calls only allowed providers, holds for every remaining one, and stays within max_price", async () => {
+    const some = fc.subarray([...PROVIDER_IDS]);
+    const asked = fc.record({
+      models: fc.shuffledSubarray(NAMES, { minLength: 1 }),
+      only: fc.option(some),
+      ignore: some,
+      prompt: fc.option(fc.constantFrom(1, 2, 5), { freq: 2 }),
+      failing: some,
+      status: fc.constantFrom(400, 500, 503),
+    });
+    const sizes = new Set<number>();
+    const property = fc.asyncProperty(asked, async ({ models, only, ignore, prompt, ...rest }) => {
+      const { calls, bindings } = world(
+        Object.fromEntries(rest.failing.map((id) => [id, rest.status])),
+      );
+      const max_price = prompt === null ? null : { prompt };
+      const fields = { model: undefined, models, provider: { only, ignore, max_price } };
+      const response = await chat(account.key, { ...SAY, ...fields }, { bindings });
+      const body = await response.json<{ model?: string; usage?: { cost_micro: number } }>();
+      const left = models.flatMap((model) => {
+        const { price, routes } = SOLD[model] ?? { price: 0, routes: [] };
+        const isDear = prompt !== null && price > prompt;
+        return routes
+          .filter((id) => !isDear && (only?.includes(id) ?? true) && !ignore.includes(id))
+          .map((id) => ({ name: `${id} ${model}`, most: USED.prompt_tokens * price + 40 * price }));
+      });
+      sizes.add(left.length);
+      const allowed = left.map(({ name }) => name);
+      const called = [...new Set(namesOf(calls))];
+      expect(allowed).toEqual(expect.arrayContaining(called));
+      // in order, without those that a refusal of their model leaves out
+      expect(called).toEqual(allowed.filter((name) => called.includes(name)));
+      const dearest = Math.max(0, ...left.map(({ most }) => most));
+      for (const { granted } of calls) expect(granted).toBeGreaterThanOrEqual(dearest);
+      if (response.status !== 200) return;
+      const { price = 0 } = SOLD[body.model ?? ""] ?? {};
+      const cost = USED.prompt_tokens * price + USED.completion_tokens * price * 2;
+      expect(body.usage?.cost_micro).toBe(cost);
+      expect(price).toBeLessThanOrEqual(prompt ?? price);
+    });
+    await fc.assert(property, { numRuns: effort(60, 1000) });
+    expect(sizes.size).toBeGreaterThan(3);
+  });
+});

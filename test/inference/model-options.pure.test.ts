@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { priceListOf } from "../../src/models/catalog/price-lists.ts";
+import type { Pricing } from "../../src/models/catalog/price-lists.ts";
+import { preferencesOf } from "../../src/models/core/routing-preferences.ts";
+import { costBounds } from "../../src/models/requests/hold-bounds.ts";
+import { reprice } from "../../src/models/requests/model-options.ts";
+import type { ModelOption, PaidRequest } from "../../src/models/requests/paid-request.ts";
+import { MODEL, ROUTE, runOf } from "./run-fixture.ts";
+
+const { request: REQUEST } = runOf();
+const { prompt, cap } = REQUEST;
+
+const speedOf = () => ({ latencyMs: null, tokensPerSecond: null });
+
+/** A model with one route for each price of input in dollars per million. */
+function optionOf(id: string, prices: readonly number[], maximum: number): ModelOption {
+  const routes = prices.map((dollars, at) => {
+    const input = dollars * 1_000_000;
+    const price = { input, cached: input, cacheWrite: input, output: input };
+    return { ...ROUTE, provider: `${id}${at}`, price };
+  });
+  const preferences = preferencesOf({ max_price: { prompt: maximum } }, null, null);
+  if (preferences === null) throw new Error("a maximum price is a preference");
+  const choice = { preferences, prompt, cap, providerIds: new Set<string>(), speedOf };
+  const model = { ...MODEL, id, routes };
+  const bounds = costBounds(routes, prompt, cap);
+  return { sent: id, model, routes, choice, prompt, cap, mayThink: false, bounds };
+}
+
+const pricingOf = (percent: number): Pricing => {
+  const list = priceListOf("own", [{ item: "*", from: 0, says: { percent } }]);
+  return { list: "own", at: 1, lists: [list] };
+};
+
+const providersOf = ({ routes }: Pick<ModelOption, "routes">) =>
+  routes.map(({ provider }) => provider);
+
+describe("reprice", () => {
+  it("excludes routes above max_price at the new prices, and bounds the rest by them", () => {
+    const request: PaidRequest = { ...REQUEST, ...optionOf("a", [1, 2], 2.5) };
+    expect(reprice(request, pricingOf(50))).toBeNull();
+    expect(providersOf(request)).toEqual(["a0"]);
+    expect(request.routes[0]?.price.input).toBe(1_500_000);
+    expect(request.bounds).toEqual(costBounds(request.routes, prompt, cap));
+    expect(request.pricing.list).toBe("own");
+  });
+
+  it("leaves out models without a route, and rejects a request without a model", () => {
+    const options = [optionOf("a", [2], 2.5), optionOf("b", [1, 2], 2.5), optionOf("c", [1], 2.5)];
+    const [first] = options;
+    const request: PaidRequest = { ...REQUEST, ...first, options };
+    expect(reprice(request, pricingOf(50))).toBeNull();
+    expect(request.options?.map(providersOf)).toEqual([["b0"], ["c0"]]);
+    expect([request.model.id, providersOf(request)]).toEqual(["b", ["b0"]]);
+    expect(reprice(request, pricingOf(200))).toMatchObject({
+      failure: { kind: "invalid_request", param: "provider.max_price" },
+    });
+  });
+});
