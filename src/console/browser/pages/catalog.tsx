@@ -114,6 +114,7 @@ const COLUMNS: readonly Column<Row>[] = [
   money("cost", "Cost"),
   money("price", "Price"),
   column("seen", "Seen on", ({ age_days }) => age_days, {
+    wide: true,
     csv: [["seen_on", ({ seen_on }) => seen_on]],
     cell: (row) => <Seen {...row} />,
   }),
