@@ -218,8 +218,8 @@ export async function lookAt(url: string, world: World): Promise<Seen> {
 /** Messages for a peer that is down: how many are here. */
 type Outbox = { readonly name: string; readonly waiting: number; readonly parked: number };
 
-/** Fields that change by themselves: last uses, rest of a minute, an answer's id. */
-const PASSING = /^(?:last_|request_id$|limits$)/;
+/** Fields that change over time or with a release: last uses, remaining limits, request IDs and error texts. */
+const PASSING = /^(?:last_|request_id$|limits$|message$)/;
 
 /** Not every release stores rejected requests. */
 function isHeldFor(one: { readonly status?: unknown } | null): boolean {
