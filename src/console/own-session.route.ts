@@ -97,8 +97,8 @@ function accountOf(identity: ConsoleIdentity): string {
 }
 
 /**
- * Returns the cookie's session while its key, operator or member is active, checked at every call. Otherwise
- * 401, as for an unknown one. A page of another organization (`x-organization`) is 409 before any action.
+ * Returns the session of the cookie if its key, operator or member is still active. Each call checks this. Errors:
+ * 401 as for an unknown session, and 409 if the page shows another organization (`x-organization`).
  */
 export async function enterSession(
   c: AppContext,

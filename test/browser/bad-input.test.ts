@@ -209,7 +209,7 @@ it("accepts a pasted key that is broken over lines", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("shows markup as text in every field with a name", async () => {
+it("shows HTML as text in every field for a name", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   const page = await login(key);
   page.on("dialog", () => expect.unreachable("a script ran"));

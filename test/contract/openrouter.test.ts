@@ -155,7 +155,7 @@ describe("GET /v1/generation", () => {
     });
   });
 
-  it("returns 404 for a request of another member's key to a member", async () => {
+  it("returns 404 to a member for a request with another member's key", async () => {
     const { key } = await addMember(account.orgId, "member");
     const id = (await chat(account.key)).headers.get("x-request-id") ?? "";
     const response = await send(`/v1/generation?id=${id}`, { key });

@@ -248,7 +248,7 @@ describe("linking an identity", () => {
 });
 
 describe("a sign-up", () => {
-  it("needs a pace, an address and an operator's approval", async () => {
+  it("needs a rate below the limit, a network address and an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => someone());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };

@@ -80,7 +80,7 @@ it("instructs a model that can't be forced at the end", async () => {
   ]);
 });
 
-it("limits calls to one by Claude's tool_choice, never together with Converse's", async () => {
+it("limits Claude to one tool call with Claude's own tool_choice, without Converse's", async () => {
   const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
   const asked = await sent(body, CLAUDE);
   expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");

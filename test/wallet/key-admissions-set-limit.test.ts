@@ -88,7 +88,7 @@ it("keeps a revoked key revoked", async () => {
   expect([await asked(key), await asked(unmet)]).toEqual(["invalid_api_key", "invalid_api_key"]);
 });
 
-it("ignores an old limit in a key object's first response that was in progress", async () => {
+it("ignores an outdated limit in a response that the key's object sent before the change", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = asked(key);

@@ -197,7 +197,7 @@ describe("daily sums by tag", () => {
     expect(failureOf(await stub.usage(...DAYS, "tag:team"))).toMatchObject({ param: "group_by" });
   });
 
-  it("write no row for a request without tags, and no row before the checkpoint with tags", async () => {
+  it("write no row for a request without tags, and rows for tagged requests only at the checkpoint", async () => {
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["team"] }));
     await charge(stub, 1);
