@@ -16,6 +16,7 @@ const EVENTS: readonly StreamEvent[] = [
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { role: "assistant", content: "" } }] } },
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { content: "hel" } }] } },
   { kind: "text", index: 0, json: '"lo"' },
+  { kind: "piece", index: 1, text: "lo", isPartial: false },
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: {}, finish_reason: "stop" }] } },
   { kind: "usage", usage: USAGE },
   { kind: "end" },

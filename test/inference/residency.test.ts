@@ -1,3 +1,4 @@
+import { FormFile } from "../../src/shared/http/form.ts";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
@@ -57,7 +58,11 @@ const REPLY = {
   headers: { "content-type": "application/json" },
   body: JSON.stringify({ access_token: "t", expires_in: 3600, token_type: "Bearer" }),
 };
-const BODY = { messages: [{ role: "user", content: PROMPT }], input: PROMPT };
+const BODY = {
+  messages: [{ role: "user", content: PROMPT }],
+  input: PROMPT,
+  file: new FormFile("audio.wav", "audio/wav", new TextEncoder().encode(PROMPT)),
+};
 
 let credentials: string;
 let runs: string[];
