@@ -259,6 +259,19 @@ describe("a receiver of usage.settled", () => {
 });
 
 describe("usage.settled", () => {
+  it("leaves no batch behind when a failing webhook gives it up, and other events arrive", async () => {
+    receivers[HOST] = ({ body }) =>
+      new Response("", { status: body.includes("usage.settled") ? 500 : 200 });
+    const stub = stubOf(account.orgId);
+    const hook = await made(HOST, { types: [...types, "key.created"] });
+    await credit(stub, 1000);
+    await deliver(Date.now() + HOUR_MS);
+    expect(to(HOST)).toHaveLength(1);
+    await ask("PATCH", `/${hook.id}`, { types: ["key.created"] });
+    await deliver(Date.now() + 2 * HOUR_MS);
+    expect((await deliveriesOf(hook.id)).filter(({ state }) => state === "pending")).toEqual([]);
+  });
+
   it("isn't among the types of a webhook without types", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await made(HOST);

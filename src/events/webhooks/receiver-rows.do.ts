@@ -49,7 +49,16 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
         webhook.id,
         JSON.stringify(webhook),
       );
-      writeStream(sql, webhook.id, streamAfter(before?.stream ?? null, webhook));
+      const stream = streamAfter(before?.stream ?? null, webhook);
+      writeStream(sql, webhook.id, stream);
+      // Without a position, a pending batch could never be sent and would block the queue.
+      if (stream === null) {
+        sql.exec(
+          "DELETE FROM deliveries WHERE webhook_id = ? AND type = ? AND state = 'pending'",
+          webhook.id,
+          USAGE_SETTLED,
+        );
+      }
       if (before !== undefined && before.webhook.url !== webhook.url) forgetHealth(sql, webhook.id);
       if (webhook.disabledReason !== null) abandonDeliveries(sql, webhook.id, "webhook_disabled");
     }
