@@ -74,6 +74,28 @@ describe("a policy", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
   });
 
+  it("reserves nothing in the budget of a model that it excludes", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const [one] = CANDIDATES;
+    const other = { ...candidate("cheap", 100), sent: "other", model: "other/two" };
+    const budgets = [
+      {
+        id: "bud_other",
+        unit: "dollars" as const,
+        amount: 0,
+        window: "day",
+        models: ["other/*"],
+        onExceeded: "reject" as const,
+        alertAt: null,
+      },
+    ];
+    valueOf(
+      await key.stub.patchSettings({ budgets, policy: { ...ALL, allowed_models: ["acme/*"] } }),
+    );
+    const request = requestOf(key, { candidates: one === undefined ? [] : [one, other] });
+    expect(valueOf(await ask(key, request))).toMatchObject({ routes: [0] });
+  });
+
   it("rejects a hold without candidates, and a hold with them gets their bounds", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const request = requestOf(key);

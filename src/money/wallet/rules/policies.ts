@@ -68,7 +68,9 @@ export function withinPolicies(
   if (candidates === undefined) return withinLists(layers, request);
   const routes = allowedRoutes(layers, candidates);
   const left = candidates.filter((_, index) => routes.includes(index));
-  if (left.length > 0) return success({ request: { ...request, ...boundsOf(left) }, routes });
+  if (left.length > 0) {
+    return success({ request: { ...request, candidates: left, ...boundsOf(left) }, routes });
+  }
   const found = objectionTo(layers, candidates);
   // A session isn't told about the policies of its key, member or organization.
   const isHidden = isSession && found?.scope !== "session";
