@@ -16,6 +16,8 @@ import type { OperatorCall } from "./operator-context.ts";
 
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
+/** A wallet with many rows needs more than the usual time. */
+const COSTS_MS_MAX = 15_000;
 
 const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
 export const marginQuery = z.object({
@@ -129,7 +131,10 @@ export async function costsOf(
   const missing: CostsPage["missing"][number][] = [];
   for (const { id, slug } of shown) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other: each may read many rows
-    const report = await readObject(() => wallet(id).costs(query), { attemptsMax: 2 });
+    const report = await readObject(() => wallet(id).costs(query), {
+      attemptsMax: 2,
+      budgetMs: COSTS_MS_MAX,
+    });
     if (report.ok) reports.push({ id, slug, report: report.value });
     else missing.push({ slug, failure: report.failure });
   }

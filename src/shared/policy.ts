@@ -38,8 +38,8 @@ export type RouteCandidate = {
   readonly most: Micros;
 };
 
-/** Maximum number of candidates in a request. Later routes aren't used where a policy applies. */
-export const CANDIDATES_MAX = 16;
+/** Maximum number of candidates in a request. Later routes aren't used where a policy or fallback models apply. */
+export const CANDIDATES_MAX = 64;
 
 const ENTRIES_MAX = 100;
 const MODEL = /^[^\s/*]+\/(?:\*|[^\s*]+)$/;

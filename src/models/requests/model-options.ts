@@ -38,7 +38,10 @@ export function boundModels(asked: ParsedRequest, sold: Sold): Result<PaidReques
     const { name, param } = unknown;
     return invalid(`${param} is not a known chat model: '${name}'.`, param);
   }
-  const others = fallbacks.map(({ name, preferences }) => {
+  // A repeated name would scan the whole prompt once more.
+  const names = fallbacks.map(({ name }) => name);
+  const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
+  const others = distinct.map(({ name, preferences }) => {
     const body = { ...request.body, model: name };
     return boundRequest({ ...asked, request: { ...request, body }, preferences }, sold);
   });

@@ -6,11 +6,18 @@ import type { Tx } from "./memory.do.ts";
 /** Maximum conversations of an organization whose route is remembered. */
 const WARM_ROUTES_MAX = 1000;
 
-/** Returns the route with a conversation's prompt in its cache, or null, and extends its lifetime. */
+/**
+ * Returns the route with a conversation's prompt in its cache, or null, and extends its lifetime. The row follows
+ * once less than half of its lifetime is left, so that most requests write none.
+ */
 export function findWarmRoute(desk: Tx, affinity: string): string | null {
   const known = warmRoutesOf(desk).get(affinity);
   if (known === undefined || known.until <= desk.nowMs) return null;
-  keepWarmRoute(desk, { affinity, ...known });
+  const until = desk.nowMs + known.seconds * 1000;
+  const all = warmRoutesOf(desk);
+  all.delete(affinity);
+  all.set(affinity, { ...known, until });
+  if (known.stored - desk.nowMs < known.seconds * 500) storeWarmRoute(desk, affinity);
   return known.route;
 }
 
@@ -18,15 +25,23 @@ export function findWarmRoute(desk: Tx, affinity: string): string | null {
 export function keepWarmRoute(desk: Tx, { affinity, route, seconds }: WarmRoute): void {
   const { nowMs, sql } = desk;
   const known = warmRoutesOf(desk);
-  const warm = { route, seconds, until: nowMs + seconds * 1000 };
+  const until = nowMs + seconds * 1000;
   known.delete(affinity);
   for (const [other, { until }] of known) {
     if (until > nowMs && known.size < WARM_ROUTES_MAX) break;
     known.delete(other);
     deleteWarmRoute(sql, other);
   }
-  known.set(affinity, warm);
-  putWarmRoute(sql, affinity, warm);
+  known.set(affinity, { route, seconds, until, stored: until });
+  storeWarmRoute(desk, affinity);
+}
+
+function storeWarmRoute(desk: Tx, affinity: string): void {
+  const known = warmRoutesOf(desk);
+  const warm = known.get(affinity);
+  if (warm === undefined) return;
+  putWarmRoute(desk.sql, affinity, warm);
+  known.set(affinity, { ...warm, stored: warm.until });
 }
 
 function warmRoutesOf({ memory, sql }: Tx): Map<string, WarmUntil> {

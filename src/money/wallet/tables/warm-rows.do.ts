@@ -7,19 +7,22 @@ export const WARM_ROUTES =
   "until INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID";
 
-/** A warm route until a time (Unix ms), which each use extends. */
+/** A warm route until a time (Unix ms), which each use extends. `stored`: that time in its row. */
 export type WarmUntil = {
   readonly route: string;
   readonly seconds: number;
   readonly until: number;
+  readonly stored: number;
 };
 
 /** Returns the warm routes by conversation, the oldest first. */
 export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmUntil> {
   const rows = sql
-    .exec<WarmUntil & { affinity: string }>("SELECT * FROM warm_routes ORDER BY until")
+    .exec<Omit<WarmUntil, "stored"> & { affinity: string }>(
+      "SELECT affinity, route, seconds, until FROM warm_routes ORDER BY until",
+    )
     .toArray();
-  return new Map(rows.map(({ affinity, ...warm }) => [affinity, warm]));
+  return new Map(rows.map(({ affinity, ...warm }) => [affinity, { ...warm, stored: warm.until }]));
 }
 
 export function putWarmRoute(sql: SqlStorage, affinity: string, warm: WarmUntil): void {
