@@ -17,9 +17,9 @@ const AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers every item, at most six at a time. A receiver's first item is its probe: the others follow once it
- * was answered, and stay `untried` if it or a later one was not. So a receiver that hangs takes one of the
- * six slots. Results are in order.
+ * Delivers items, at most six concurrently. Returns results in order. Each receiver first gets one
+ * item. After a failure, its others stay `untried`, so a receiver that hangs blocks only one of the
+ * six.
  */
 export async function eachReceiver<T>(
   items: readonly T[],
@@ -53,10 +53,9 @@ export async function eachReceiver<T>(
   return answers;
 }
 
-/** Sends one signed request to the peer; null: no answer. */
+/** Sends one signed request. Returns null without a response. */
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
-/** Delivers outcomes to this region's own wallets, one call each. */
 export function toOwnWallets(wallet: OutcomeWallet): Deliver {
   const deliver = (message: Message): Promise<Delivery> => {
     const item = outcomeOf(message);
@@ -69,7 +68,6 @@ export function toOwnWallets(wallet: OutcomeWallet): Deliver {
   return (messages) => eachReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-/** Delivers outcomes to a peer's wallets in one request. */
 export function outcomesToPeer(post: Post): Deliver {
   return (messages) => ask(messages, "hold_id", outcomeIn, post);
 }
@@ -79,7 +77,6 @@ function outcomeIn(message: Message): object | null {
   return item === null ? null : outcomeToJson(item);
 }
 
-/** Delivers revocations to a peer in one request. */
 export function revocationsToPeer(post: Post): Deliver {
   return (messages) => ask(messages, "key_hash", revocationIn, post);
 }
@@ -89,7 +86,7 @@ function revocationIn(message: Message): object | null {
   return item === null ? null : revocationToJson(item);
 }
 
-/** Delivers nothing, for a peer that the configuration no longer names. */
+/** Used if the other region is no longer configured. */
 export const DELIVER_NOWHERE: Deliver = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 
@@ -114,7 +111,8 @@ async function ask(
 const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
 /**
- * Returns the peer's result for each id, or null if the answer is invalid. An id with two results has none.
+ * Returns the result for each ID, or null if the response is invalid. An ID with two results counts
+ * as unanswered.
  */
 function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Delivery> | null {
   const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
@@ -127,7 +125,7 @@ function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Deliv
   return answers;
 }
 
-/** Keeps one message per id, because a peer's answer couldn't distinguish two. */
+/** Drops repeated IDs, which the response couldn't distinguish. */
 export function firstOfEachId(messages: readonly Message[]): readonly Message[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);

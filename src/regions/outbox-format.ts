@@ -26,7 +26,7 @@ const outcome = z.discriminatedUnion("kind", [
   z.object({ ...hold, kind: z.literal("void") }),
 ]);
 
-/** Returns one of the `items` of `outcomes`. A void has no cost and no generation. */
+/** Returns one of the `items` of `outcomes`. */
 export function outcomeToJson(item: OutcomeItem): object {
   return {
     hold_id: item.holdId,
@@ -37,7 +37,7 @@ export function outcomeToJson(item: OutcomeItem): object {
   };
 }
 
-/** Reads an outcome, or returns null. The signed sender tells where the request ran. */
+/** Returns null if the outcome is invalid. `sender` is the region that ran the request. */
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
   const parsed = outcome.safeParse(value);
   if (!parsed.success) return null;
@@ -57,12 +57,12 @@ const revocation = z.object({
   root: z.optional(keyHashSchema),
 });
 
-/** Returns one of the `items` of `revocations`; `revoked_at` in Unix ms. */
+/** Returns an item with `revoked_at` in Unix ms. */
 export function revocationToJson({ keyHash, revokedAt, root }: RevocationItem): object {
   return { key_hash: keyHash, revoked_at: revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Reads a revocation, or returns null. */
+/** Returns null if the revocation is invalid. */
 export function revocationFromJson(value: unknown): RevocationItem | null {
   const parsed = revocation.safeParse(value);
   if (!parsed.success) return null;
@@ -72,7 +72,7 @@ export function revocationFromJson(value: unknown): RevocationItem | null {
 
 const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });
 
-/** Returns the unread items of either operation. A malformed one doesn't stop the others. */
+/** Returns unparsed items, so that an invalid one can't stop the others. */
 export function itemsIn(body: unknown): Result<readonly unknown[]> {
   const parsed = parseBody(message, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
@@ -80,7 +80,7 @@ export function itemsIn(body: unknown): Result<readonly unknown[]> {
 
 export type IdName = "hold_id" | "key_hash";
 
-/** Returns the result of an item under its id; null if it had none. */
+/** Returns an item's result. The ID is null if the item has none. */
 export function resultToJson(idName: IdName, item: unknown, delivery: Delivery): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
@@ -94,7 +94,7 @@ const itemResult = z.object({
   reason: z.optional(z.string()),
 });
 
-/** Reads a result of `resultToWire`, or returns null. */
+/** Returns null without an ID. */
 export function resultFromJson(
   idName: IdName,
   value: unknown,
@@ -109,9 +109,9 @@ export function resultFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** The delivery of an item without a valid result, which is repeated. */
+/** A result that causes a retry. */
 export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
-/** The delivery of an unreadable item, which is never repeated. */
+/** A result without a retry. */
 export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";

@@ -7,8 +7,8 @@ import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts"
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
 /**
- * A queued message. `body` is JSON for the deliverer of its `kind`. `receiver`: the object that must take it.
- * While that fails, its messages wait separately.
+ * A queued message. `body` is JSON that depends on `kind`. While a `receiver` fails, only its own
+ * messages wait.
  */
 export type Message = {
   readonly id: string;
@@ -18,8 +18,8 @@ export type Message = {
 };
 
 /**
- * The result of one message. `refused` is final and not repeated. `untried`: its receiver failed before in
- * this round, or time ran out. `unreachable`: nobody answered any message.
+ * The result of a message. `refused` is final. `untried`: its receiver failed earlier, or time ran
+ * out. `unreachable`: no message got a response.
  */
 export type Delivery =
   | { readonly kind: "delivered" }
@@ -28,20 +28,18 @@ export type Delivery =
   | { readonly kind: "untried" }
   | { readonly kind: "unreachable" };
 
-/** Delivers at most a hundred messages and returns their results. An exception fails them all. */
+/** Delivers up to 100 messages. An exception fails all of them. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
-/** Returns the wallet of an organization. */
 export type OutcomeWallet = CallsOf<"wallet", "settle" | "void">["wallet"];
 
-/** Returns the message of an outcome. The same hold and kind give the same message. */
+/** Returns the message of an outcome. The same outcome always gets the same ID and kind. */
 export function outcomeMessage(item: OutcomeItem): Message {
   const { orgId, cost, generation } = item;
   const body = JSON.stringify({ orgId, cost, generation });
   return { id: item.holdId, kind: item.kind, receiver: orgId, body };
 }
 
-/** Returns the message of a revocation, one per key. */
 export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): Message {
   const body = JSON.stringify({ revokedAt, root });
   return { id: keyHash, kind: "revoke", receiver: root ?? keyHash, body };
@@ -53,7 +51,7 @@ const outcomeBody = z.object({
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
 });
 
-/** Returns the outcome of a message, or null. */
+/** Returns null if the message isn't a valid outcome. */
 export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
@@ -68,7 +66,7 @@ const revocationBody = z.object({
   root: z.optional(z.string()),
 });
 
-/** Returns the revocation of a message, or null. */
+/** Returns null if the message isn't a valid revocation. */
 export function revocationOf({ id, body }: Message): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
@@ -76,7 +74,7 @@ export function revocationOf({ id, body }: Message): RevocationItem | null {
   return { keyHash: id, revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Delivers an outcome to its wallet, which applies each once. */
+/** Delivers an outcome, which the wallet applies at most once. */
 export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): Promise<Delivery> {
   const { holdId, cost } = item;
   try {

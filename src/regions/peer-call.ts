@@ -9,10 +9,13 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
-/** With less time left, an attempt gets all of it, because half would be too short across an ocean. */
+/**
+ * Minimum ms to share between attempts. Below it, the first attempt gets all the time, because half
+ * is too short between continents.
+ */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
-/** Answers for a client are complete responses, and a conversation is as large as a body. */
+/** Larger limits, for a client's response and a stored conversation. */
 const ANSWERS_MAX: { readonly [K in PeerOperation]?: number } = {
   forward: BODY_BYTES_MAX,
   kept: 1.5 * BODY_BYTES_MAX,
@@ -29,38 +32,38 @@ export type PeerOperation =
   | "holds"
   | "failures";
 
-/** A peer's answer: 200 with JSON, whose form the caller checks. */
+/** A response with status 200 and JSON, whose fields the caller must check. */
 export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Whether an earlier attempt was lost and may have succeeded. */
+  /** Whether an earlier attempt got no response. It may have succeeded. */
   readonly isRepeat: boolean;
 };
 
 export type PeerCallOptions = {
-  /** The id for both regions' logs, the same in every attempt. */
+  /** The ID in both regions' logs. */
   readonly requestId: string;
-  /** The clock of signatures, Unix ms. */
+  /** Returns Unix ms for signatures. */
   readonly now: () => number;
-  /** The budget in ms of all attempts, until the answer's last byte; by default 2000. */
+  /** Maximum ms for all attempts, including the response body. Default: 2000. */
   readonly budgetMs?: number;
-  /** By default 2: one retry. Calls that must not arrive twice have 1. */
+  /** Default: 2. Set 1 for calls that must not arrive twice. */
   readonly attempts?: number;
   readonly after?: After;
   readonly signal?: AbortSignal;
-  /** Called with the reason if there was no answer. */
+  /** Called without a valid response. */
   readonly onFailed?: (reason: string) => void;
 };
 
-/** The name of our calls, because a zone's defenses challenge unnamed ones first. */
+/** Set because Cloudflare may challenge requests without a User-Agent. */
 const USER_AGENT = "turnpike/1";
 
 /**
- * Calls a peer: `POST /internal/v1/{operation}`, newly signed in each attempt. Returns null without a valid
- * answer in time; the peer may or may not have acted. Attempts share the remaining budget equally (below 600
- * ms the first gets all). It retries after a lost connection, silence, a 5xx and invalid answers, but not
- * after other statuses: a 404 means an unknown signature or operation. Never throws.
+ * Calls `POST /internal/v1/{operation}` in the other region. Returns null without a valid response
+ * in time; the call may have succeeded anyway. Never throws. Retries lost connections, timeouts,
+ * 5xx and invalid responses with a new signature. Other statuses aren't retried: 404 means an
+ * unknown signature or operation.
  */
 export async function callPeer(
   peer: PeerConfig,
@@ -151,8 +154,8 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
 }
 
 /**
- * Returns a status with its source. Every answer of a Worker names its request; others come from something
- * before it, usually a zone's defenses.
+ * Returns the status and its source. A response without `x-request-id` comes from something in
+ * front of the Worker, usually Cloudflare's protection.
  */
 function statusWords(status: number, headers: Headers): string {
   if (headers.has("x-request-id")) return `status ${status}`;
@@ -161,8 +164,8 @@ function statusWords(status: number, headers: Headers): string {
 }
 
 /**
- * Returns the reason why a peer cannot be called, or null. It asks for an unknown key, which needs the peer's
- * register and database.
+ * Returns why a region can't be called, or null. Looks up an unknown key, which tests its key
+ * objects and database.
  */
 export async function peerFault(
   peer: PeerConfig,

@@ -23,45 +23,45 @@ export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, rea
 
 const UNREACHABLE = "unreachable";
 
-/** The `attempts` of a message that was parked before: it gets one more, and its alert was logged. */
+/** `attempts` of a message that was parked before. It gets one more attempt and no second alert. */
 const REVIVED = -1;
 
-/** The failing receivers that one round retries, because each may hang for the whole round. */
+/** Maximum failing receivers per round. Each may use up the whole round. */
 const PROBES_MAX = 6;
 
-/** A receiver's waiting messages. `dueAt`: the next message, or the next probe while it fails. */
+/** A receiver. `dueAt` (Unix ms) is its next message or, while it fails, its next retry. */
 type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
 
-/** The time of a result, and its random factor (0 to 1) for the backoff. */
 type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until each is delivered: `waiting` ones have a due time, `dead` ones were rejected, and
- * `parked` ones grew too old and are retried only by sweeps or after a success. Nothing is dropped. A failing
- * receiver has a row in `failing` with its own backoff: it is tried with one message per round, each time the
- * least recently tried.
+ * Stores messages until they are delivered; none is dropped. `dead` ones were rejected. `parked`
+ * ones are too old, and only sweeps or a response from their region retry them. A failing receiver
+ * has its own backoff and gets one message per round.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
-  /** The latest time read, and whether a message may wait for the receiver; null: unknown. */
+  /**
+   * Latest known Unix ms, and whether messages may wait for an unreachable region. Null is unknown.
+   */
   #clockMs: number | null = null;
   #isUnheard: boolean | null = null;
-  /** Whether a receiver may be failing; null: unknown. */
+  /** Whether a receiver may be failing; null is unknown. */
   #hasFailing: boolean | null = null;
 
-  /** `name` is for log lines. The storage has `OUTBOX_TABLES`. */
+  /** Opens a queue. The storage must have `OUTBOX_TABLES`. */
   constructor(storage: DurableObjectStorage, name: string) {
     this.#storage = storage;
     this.#name = name;
   }
 
-  /** Stores all messages or none, due at once. Existing ones stay unchanged. */
+  /** Stores all or none, due immediately. Existing ones stay unchanged. */
   add(messages: readonly Message[], nowMs: number): void {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);
     };
-    // One statement is a transaction by itself, and a savepoint would cost two more.
+    // A single statement is a transaction already.
     if (messages.length === 1) write();
     else this.#storage.transactionSync(write);
   }
@@ -79,7 +79,7 @@ export class OutboxQueue {
     );
   }
 
-  /** Stores messages that must not wait. Existing ones become due at once. */
+  /** Stores urgent messages. Existing ones become due immediately. */
   addAtOnce(messages: readonly Message[], nowMs: number): void {
     this.#storage.transactionSync(() => {
       this.add(messages, nowMs);
@@ -97,7 +97,7 @@ export class OutboxQueue {
     });
   }
 
-  /** Makes messages due after the clock stepped back, if they would wait longer than any backoff. */
+  /** Limits all waits to the maximum backoff after the clock moved back. */
   followClock(nowMs: number): void {
     const isBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
@@ -113,8 +113,8 @@ export class OutboxQueue {
   }
 
   /**
-   * Returns the next round: up to 100 due messages, shared among receivers, longest due first; then one for
-   * each of up to six failing receivers.
+   * Returns up to 100 due messages, shared among receivers with the oldest first, plus one for each
+   * of up to six failing receivers.
    */
   due(nowMs: number): readonly Message[] {
     const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
@@ -132,13 +132,13 @@ export class OutboxQueue {
     ];
   }
 
-  /** Returns up to 100 waiting messages of this receiver or, with null, of any that doesn't fail. */
+  /** Returns up to 100 messages, even before they are due. `receiver` null means any. */
   waiting(receiver: string | null): readonly Message[] {
     if (receiver !== null) return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVER_MAX);
     return this.due(Number.MAX_SAFE_INTEGER);
   }
 
-  /** Returns the next due time of any or this receiver; null without one. */
+  /** Returns the next due time in Unix ms, or null if nothing waits. `receiver` null means any. */
   nextDueAt(receiver: string | null = null): number | null {
     const isMeant = (line: Line): boolean => receiver === null || line.receiver === receiver;
     return this.#lines().find(isMeant)?.dueAt ?? null;
@@ -147,7 +147,7 @@ export class OutboxQueue {
   #lines(): readonly Line[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
-        // skips from one receiver to the next by the index
+        // finds each receiver with one index lookup
         `WITH RECURSIVE line (receiver) AS (
            SELECT min(receiver) FROM messages WHERE state = 'waiting'
            UNION ALL
@@ -226,7 +226,7 @@ export class OutboxQueue {
     );
   }
 
-  /** Makes messages due that waited or were parked only for this receiver. */
+  /** Retries messages that failed because their region didn't respond. */
   heard(nowMs: number): void {
     if (this.#isUnheard === false) return;
     this.#isUnheard = false;
@@ -280,7 +280,7 @@ export class OutboxQueue {
       kind,
     );
     if (row === undefined) return;
-    // A message is parked only after an attempt: one that waited out a week of downtime is still tried once.
+    // Parked only after an attempt, so that downtime can't skip it.
     if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
       this.#end(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);

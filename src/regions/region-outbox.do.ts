@@ -25,33 +25,36 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * The budgets of a request to a peer. A new revocation waits at most this long for the one before; a hundred
- * outcomes may find slow wallets.
+ * Maximum ms of a request. A new revocation may wait this long for the previous one; 100 outcomes
+ * may involve slow wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
-/** The least pause after a failed alarm, so that it never spins. */
+/** Minimum pause in ms after a failed alarm. */
 const RETRY_MS = 1000;
-/** How long outcomes gather for one signed request and one alarm. */
+/** Ms to collect outcomes for one request. */
 const GATHER_MS = 100;
 const ARMED_MS = 1000;
 const STALE_MS = 60_000;
 
 /**
- * A durable queue for other objects, one object per shard: `own/0` to `own/15` for this region's wallets,
- * `{peer}/0` to `{peer}/15` for a peer's, `{peer}/revocations` for revoked keys. Messages are delivered at
- * least once; receivers apply them once. `OutboxCalls` has its calls.
+ * A durable message queue, one object per shard: `own/0` to `own/15` for this region's wallets,
+ * `{peer}/0` to `{peer}/15` for the other region's, and `{peer}/revocations`. Messages are
+ * delivered at least once, and receivers apply them once. `OutboxCalls` documents the calls.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** Its name tells its task, also in an alarm. */
+  /** The name, stored because alarms may not have it. */
   readonly #name: string;
   #isNameKept: boolean;
   readonly #queue: OutboxQueue;
-  /** Resolves when no delivery runs. Only one runs at a time, so that nothing is sent twice at once. */
+  /**
+   * Resolves when no delivery runs. They run one at a time, so that nothing is sent twice
+   * concurrently.
+   */
   #idle: Promise<unknown> = Promise.resolve();
-  /** The time at which the alarm for gathered outcomes was set, until it runs. */
+  /** Time when the alarm for collected outcomes was set. */
   #armedMs = -Infinity;
-  /** The running flushes, shared by callers with the same receiver. */
+  /** Running flushes, shared by callers with the same receiver. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -103,12 +106,12 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   /**
-   * Delivers due messages. It catches everything, because an exception would use up the platform's six
+   * Delivers due messages. Never throws, because exceptions would use up the platform's six
    * retries.
    */
   override async alarm(): Promise<void> {
     let leastWaitMs = 0;
-    this.#armedMs = -Infinity; // later messages set their own
+    this.#armedMs = -Infinity; // later messages set another alarm
     try {
       if (this.#addressee().carries === "outcomes") leastWaitMs = GATHER_MS;
       const due = (): readonly Message[] => this.#queue.due(now(this.env));
@@ -117,7 +120,7 @@ export class RegionOutbox extends DurableObject<Env> {
       leastWaitMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
-    // Last, because an alarm set before an exception would replace the platform's retry.
+    // Must be last: an alarm set before an exception replaces the platform's retry.
     try {
       await this.#arm(leastWaitMs);
     } catch (error) {
@@ -132,7 +135,10 @@ export class RegionOutbox extends DurableObject<Env> {
     return mine;
   }
 
-  /** Delivers up to a hundred despite their backoff and, after a success, all due ones. */
+  /**
+   * Delivers up to 100 messages regardless of backoff. After a success, continues with all due
+   * ones.
+   */
   async #deliverWaiting(limitMs: number, receiver: string | null): Promise<void> {
     const untilMs = elapsedMs() + limitMs;
     let messages = this.#queue.waiting(receiver);
@@ -148,7 +154,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
   }
 
-  /** Delivers messages and records their results. Returns false if nobody answered any. */
+  /** Delivers messages. Returns false if there was no response at all. */
   async #deliver(all: readonly Message[]): Promise<boolean> {
     const messages = firstOfEachId(all);
     if (messages.length === 0) return true;
@@ -160,7 +166,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   #takeIn(messages: readonly Message[], deliveries: readonly Delivery[]): boolean {
     const nowMs = now(this.env);
-    const together = Math.random(); // unanswered messages return in one request
+    const together = Math.random(); // keeps unanswered messages in one batch
     for (const [i, message] of messages.entries()) {
       const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
       const random = delivery.kind === "unreachable" ? together : Math.random();
@@ -192,20 +198,19 @@ export class RegionOutbox extends DurableObject<Env> {
     const budgetMs = PEER_BUDGET_MS[operation];
     return (body) => {
       const requestId = mintId("req_", clock());
-      // one attempt, because the queue repeats by itself
+      // one attempt, because the queue retries
       return callPeer(peer, operation, body, { requestId, now: clock, budgetMs, attempts: 1 });
     };
   }
 
-  /** Sets the alarm soon, unless it is set. */
   async #armSoon(): Promise<void> {
     const sinceMs = Math.abs(elapsedMs() - this.#armedMs);
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
   /**
-   * Sets the alarm for the first due message. Tests may shift the clock but not the platform's alarms, so the
-   * remaining time counts. Returns false if nothing waits.
+   * Sets the next alarm. Returns false if nothing waits. Uses the remaining time, because tests
+   * shift our clock but not the platform's.
    */
   async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
@@ -216,7 +221,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return true;
   }
 
-  /** Sets an alarm again that was lost, is overdue or too far away. */
+  /** Replaces an alarm that was lost, is overdue or is too far away. */
   async #restoreAlarm(): Promise<void> {
     if (this.#queue.nextDueAt() === null) return;
     const alarmAt = await this.ctx.storage.getAlarm();

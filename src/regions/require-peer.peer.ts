@@ -21,10 +21,7 @@ const makeLine = (): SummedLine => new SummedLine("peer_refused");
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
-/**
- * The largest body of each operation. A forwarded request has its client's in base64; a response to store is
- * JSON in JSON.
- */
+/** Maximum bytes. `forward` has the client's body in base64; `kept` has JSON in JSON. */
 const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,
   lookup: MESSAGE_BYTES_MAX,
@@ -38,9 +35,8 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 
 /**
- * Guards `/internal/v1`. For a message signed by a configured peer it sets `peer`, `peerBody` and the peer's
- * id as `requestId`, so that both logs match. For others these paths don't exist, and an unsigned body isn't
- * read.
+ * Guards `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that both logs
+ * match. Calls without a valid signature get 404, and an unsigned body isn't read.
  */
 export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const timers = new Timers();
@@ -56,7 +52,7 @@ async function answered(c: Context<AppEnv>, next: Next): Promise<Response | unde
   const message = await verified(c);
   if (typeof message === "string") {
     const { config, requestId } = c.var;
-    const claims = c.req.raw.headers.has("signature"); // others' calls get no log line
+    const claims = c.req.raw.headers.has("signature"); // unsigned calls aren't logged
     if (claims) {
       const line = config.logRequests === "all" ? makeLine() : Isolate.of(config).get(makeLine);
       line.add("count", now(c.env), { reason: message, request_id: requestId });
@@ -64,7 +60,7 @@ async function answered(c: Context<AppEnv>, next: Next): Promise<Response | unde
     }
     return notFound(c);
   }
-  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // signed, so the peer's own
+  c.set("requestId", c.req.header("x-request-id") ?? c.var.requestId); // this header is signed
   c.set("peer", message.peer);
   c.set("peerBody", message.body);
   await next();

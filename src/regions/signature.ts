@@ -3,8 +3,8 @@ import { hmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * HTTP Message Signatures (RFC 9421) in one form: label `turnpike`, algorithm hmac-sha256 (3.3.3), the six
- * components and four parameters below in this order. Other forms are not verified.
+ * HTTP Message Signatures (RFC 9421), only with label `turnpike`, algorithm hmac-sha256 (3.3.3),
+ * and these components and parameters in this order.
  */
 const LABEL = "turnpike";
 const COMPONENTS = [
@@ -20,10 +20,13 @@ const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
-/** The form of a keyid: `eu:` and 12 characters of base64url. */
+/** A keyid: `eu:` and 12 characters of base64url. */
 const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
-/** 32 bytes in base64. The last character ends in two zero bits, so that bytes have one text. */
+/**
+ * 32 bytes in base64. The last character ends in two zero bits, so that each value has one
+ * encoding.
+ */
 const BYTES = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
 const DIGEST = new RegExp(`^sha-256=:${BYTES}:$`);
 const SIGNATURE = new RegExp(`^${LABEL}=:(${BYTES}):$`);
@@ -42,7 +45,7 @@ type Verdict =
   | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
   | { readonly ok: false; readonly reason: string };
 
-/** Returns headers that sign a request for 30 s from `nowMs`. */
+/** Returns headers whose signature is valid for 30 s from `nowMs`. */
 export async function signatureHeaders(
   parts: SignedParts,
   secret: PeerSecret,
@@ -62,8 +65,8 @@ export async function signatureHeaders(
 }
 
 /**
- * Verifies a request's head before its body is read, which is then compared with `contentDigest`
- * (`contentDigestOf`). Any doubt is a rejection, never an exception. Unsigned requests cost nothing.
+ * Verifies the headers. The caller must compare the body with `contentDigest`. Never throws.
+ * Unsigned requests cause no cryptography.
  */
 export async function verifySignature(
   request: { readonly method: string; readonly url: string; readonly headers: Headers },
@@ -80,18 +83,18 @@ export async function verifySignature(
   const secret = await secretOf(keyId, accepted);
   if (secret === null) return refused("unknown keyid");
   const base = signatureBase(valuesOf({ method, url, contentDigest, requestId }), parameters);
-  // verify compares in constant time
+  // Compares in constant time.
   const isValid = await verifyHmac(await keyOf(secret), signature, base);
   return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
 }
 
-/** Returns the Content-Digest of a body (RFC 9530, 2). */
+/** Returns a Content-Digest (RFC 9530, section 2). */
 export async function contentDigestOf(body: Uint8Array): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   return `sha-256=:${digest.toBase64()}:`;
 }
 
-/** Returns the signature base (RFC 9421, 2.5): a line per component, then the parameters. */
+/** Returns one line per component, then the parameters (RFC 9421, 2.5). */
 export function signatureBase(
   components: readonly (readonly [name: string, value: string])[],
   parameters: string,
@@ -100,7 +103,7 @@ export function signatureBase(
   return encoder.encode(`${lines.join("")}"@signature-params": ${parameters}`);
 }
 
-/** Returns the derived components (RFC 9421 2.2). An empty query is a question mark (2.2.7). */
+/** Returns the values (RFC 9421, 2.2). An empty query is `?` (2.2.7). */
 function valuesOf(parts: SignedParts): [name: string, value: string][] {
   const { host, pathname, query } = targetOf(parts.url);
   const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
@@ -131,7 +134,7 @@ type Claim = {
   readonly requestId: string;
 };
 
-/** Reads the claim. A repeated header is joined by a comma and fits none of these patterns. */
+/** Parses the signature headers. Repeated ones are joined with a comma and never match. */
 function claimOf(headers: Headers): Claim | null {
   const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
   const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
@@ -171,19 +174,18 @@ const encoder = new TextEncoder();
 
 type Prepared = { readonly key: CryptoKey; readonly keyId: string };
 /**
- * Made once per secret and isolate. The result is kept, not the promise, because no request may wait on
- * another's.
+ * Cache per secret and isolate. It has no promises, because a request can't wait for another
+ * request's I/O.
  */
 const prepared = new WeakMap<PeerSecret, Prepared>();
 
-/** Returns the HMAC-SHA-256 key of a secret. */
 async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
   return (await prepare(secret)).key;
 }
 
 /**
- * Returns the `keyid` of a secret: its sender and 72 bits of an HMAC over a text that no signature uses. Both
- * regions derive it, and it reveals nothing.
+ * Returns the sender and 72 bits of an HMAC over a text that is never signed. Both regions can
+ * derive it, and it reveals nothing.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await prepare(secret)).keyId;
