@@ -9,7 +9,6 @@ import type { Config } from "../../shared/config/config.ts";
 import { Recorder, counterSeries, histogramOf } from "./tally.ts";
 import type { Histogram } from "./tally.ts";
 
-/** Returns this isolate's counts for a configuration. */
 export function recorderOf(config: Config): Recorder {
   return Isolate.of(config).get(makeRecorder);
 }
@@ -17,13 +16,13 @@ export function recorderOf(config: Config): Recorder {
 const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
 
 /**
- * Counts every answer by route and status. Only requests that were admitted, or an operator's or peer's,
- * start a flush. Forged keys must not cost an object call, so theirs wait for the next one.
+ * Counts each response by route and status. A 401 starts no flush, so that forged keys cause no
+ * object call.
  */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   const config = optionalVariables(c, "config");
-  if (config === undefined) return; // misconfigured: nothing is served, and the log says so
+  if (config === undefined) return; // misconfigured: nothing is served
   const { tally } = recorderOf(config);
   const { status } = c.res;
   const series = seriesAt(routePath(c));
@@ -56,11 +55,10 @@ function seriesAt(route: string): RouteSeries {
   return fresh;
 }
 
-/** Flushes the counts after the answer. */
 export function flushCounts(c: Context<AppEnv>): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
-  if (!recorder.isWaiting) return; // usually a flush is already scheduled
+  if (!recorder.isWaiting) return; // usually already scheduled
   recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),
     (series, view) => objectsOf(c.env).metrics().add(series, view),

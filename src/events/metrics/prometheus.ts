@@ -5,8 +5,7 @@ import type { Series } from "../../shared/contracts/metrics.ts";
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
 /**
- * Returns the text format of Prometheus, version 0.0.4 (prometheus.io, exposition formats). Unknown metrics
- * are left out, because another version wrote them.
+ * Returns Prometheus' text format, version 0.0.4. Omits metrics that only another version knows.
  */
 export function prometheusText(series: Series): string {
   const names = Object.keys(series).toSorted();

@@ -14,8 +14,8 @@ const SERIES_MAX = 10_000;
 const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
 
 /**
- * The counters of a region. Isolates send batches after their answers; each batch writes one row. Nothing
- * depends on it: a lost batch loses a few counts. `MetricsCalls` has its calls.
+ * The counters of a region. A lost batch loses only a few counts. `MetricsCalls` documents the
+ * calls.
  */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counted: RegionCounts | null = null;
@@ -41,7 +41,7 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
     this.#write({ ...counted, jobs: { ...counted.jobs, [job]: gauges } });
   }
 
-  /** The first call is stored, so that the age of a job that never ran grows. */
+  /** Stores the start at the first call, so that the age of a job that never ran grows. */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();
     if (this.#counted === null) this.#write(counted);

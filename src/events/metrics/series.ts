@@ -1,4 +1,3 @@
-/** A metric of this region and its type in Prometheus. */
 export type Metric = {
   readonly name: string;
   readonly type: "counter" | "histogram" | "gauge";
@@ -6,7 +5,7 @@ export type Metric = {
   readonly buckets?: readonly number[];
 };
 
-/** Seconds, from a fast local answer to the longest stream. */
+/** Histogram bounds in seconds. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const;
 
 const counter = (name: string, help: string): Metric => ({ name, help, type: "counter" });
@@ -15,7 +14,7 @@ const seconds = (name: string, help: string): Metric => {
   return { name, help, type: "histogram", buckets: SECONDS };
 };
 
-/** All metrics of `GET /admin/v1/metrics`. Names end in their unit. */
+/** All metrics of this region. Names end in the unit. */
 export const METRICS = {
   requests: counter("turnpike_requests_total", "Responses by route and status."),
   headers: seconds(
@@ -98,7 +97,7 @@ export const METRICS = {
 export type MetricName = keyof typeof METRICS;
 export type Labels = Readonly<Record<string, string>>;
 
-/** Returns `name{a="b"}` with labels in the given order, escaped for the text format 0.0.4. */
+/** Returns `name{a="b"}` with escaped labels. */
 export function seriesOf(name: string, labels: Labels): string {
   let pairs = "";
   for (const [label, value] of Object.entries(labels)) {
@@ -108,6 +107,6 @@ export function seriesOf(name: string, labels: Labels): string {
 }
 
 function escaped(value: string): string {
-  if (!/[\\"\n]/.test(value)) return value; // the usual case
+  if (!/[\\"\n]/.test(value)) return value; // usually
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

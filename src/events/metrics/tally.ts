@@ -5,18 +5,17 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
-/** A limit in case of a mistake, because labels come from bounded sets. */
+/** A safeguard: labels come from bounded sets. */
 const SERIES_MAX = 5000;
 
-/** A histogram's series with its labels, written once: one per bucket, and the sum. */
+/** The series of a histogram: one for each bucket, and the sum. */
 export type Histogram = {
   readonly bounds: readonly number[];
-  /** One more than the bounds: the last has none. */
+  /** One more than `bounds`: the last bucket is unbounded. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
 
-/** Returns a counter's series with its labels. */
 export function counterSeries(metric: MetricName, labels: Labels = {}): string {
   return seriesOf(METRICS[metric].name, labels);
 }
@@ -34,7 +33,7 @@ export function histogramOf(metric: MetricName, labels: Labels): Histogram {
   };
 }
 
-/** The counts of one isolate until they are flushed. A histogram counts each value in one bucket. */
+/** The counts of one isolate. Histogram buckets aren't cumulative here. */
 export class Tally {
   #series = new Map<string, number>();
 
@@ -74,37 +73,37 @@ export class Tally {
   }
 }
 
-/** The timeout of a flush in ms, after the answer. */
 const ADD_TIMEOUT_MS = 5000;
-/** The platform ends waitUntil after 30 s. */
+/** The platform ends `waitUntil` after 30 s. */
 const LOST_AFTER_MS = 30_000;
 
 type Add = (series: Series, view: View) => Promise<unknown>;
 
 /**
- * Flushes an isolate's counts to the region's. The first count after a flush schedules the next one `delayMs`
- * later, so that an isolate flushes at most once in that time, and an idle one keeps nothing.
+ * Flushes an isolate's counts. The first count after a flush schedules the next one `delayMs`
+ * later, so an idle isolate schedules nothing.
  */
 export class Recorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
-  /** Returns the isolate's own gauges, flushed with the counts. */
   view: () => Series = () => ({});
   readonly #delayMs: number;
-  /** The start of the last flush (Unix ms) until its counts are taken; then never. */
+  /** Start of the scheduled flush in ms; -Infinity without one. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
   }
 
-  /** Whether there are counts and no running flush, or its request was ended by the platform. */
+  /**
+   * Reports whether there are counts without a scheduled flush. The platform may have ended a
+   * scheduled one.
+   */
   get isWaiting(): boolean {
     if (this.tally.isEmpty) return false;
     return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;
   }
 
-  /** Schedules a flush. `waitUntil` keeps the isolate alive for it. */
   handOver(waitUntil: (work: Promise<unknown>) => void, add: Add): void {
     if (!this.isWaiting) return;
     this.#begunMs = elapsedMs();
@@ -118,7 +117,7 @@ export class Recorder {
     try {
       await within(add(series, { isolate: this.#isolate, series: this.view() }), ADD_TIMEOUT_MS);
     } catch (error) {
-      // No retry: the lost call may have arrived, and a count must never double.
+      // No retry: the call may have arrived, and counts must never double.
       const lost = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lost, reason: reasonOf(error) });
     }

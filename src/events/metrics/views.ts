@@ -1,7 +1,7 @@
 import { METRICS } from "./series.ts";
 import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 
-/** The time in ms after which a silent isolate is gone. */
+/** Ms after which a silent isolate counts as ended. */
 export const VIEW_MS = 300_000;
 
 /** Sums the gauges of active isolates. */
@@ -16,7 +16,7 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   return sum;
 }
 
-/** Returns the ages of the rounds over the wallets and of the frequent jobs, which grow from `sinceMs` if none ran. */
+/** Returns seconds, counted from `sinceMs` if a job never ran. */
 export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): Series {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     (nowMs - (ran?.atMs ?? sinceMs)) / 1000;

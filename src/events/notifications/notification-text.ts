@@ -1,12 +1,11 @@
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { EventRecord, EventType } from "../../shared/event.ts";
 
-/** A notification's sentence, and the console page that helps. */
 export type NotificationText = { readonly subject: string; readonly text: string };
 
 type Data = EventRecord["data"];
 
-/** The types that people can receive by email. */
+/** Event types that people can receive by email. */
 export const NOTIFIED_TYPES = [
   "balance.low",
   "key.budget_reached",
@@ -39,13 +38,12 @@ const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationT
   }),
 };
 
-/** Returns the text of an event that people are notified about; null for other events. */
 export function notificationOf(event: EventRecord): NotificationText | null {
   const type = NOTIFIED_TYPES.find((one) => one === event.type);
   return type === undefined ? null : TEXTS[type](event);
 }
 
-/** Returns the body of an event in Slack's format of incoming webhooks. */
+/** Returns an event for Slack's incoming webhooks. */
 export function slackBody(event: EventRecord): string {
   const { type, subject, actor } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
@@ -53,12 +51,12 @@ export function slackBody(event: EventRecord): string {
   return JSON.stringify({ text: escapeSlack(text) });
 }
 
-/** Escapes Slack's control characters, so that a name can't mention a channel or link. */
+/** Escapes a name, so that it can't contain mentions or links. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Returns an amount in dollars: two decimals from $1, up to six below. */
+/** Returns dollars with two decimals from $1, otherwise up to six. */
 function money(data: Data, field: string): string {
   const value = data[field];
   if (typeof value !== "number") return "an unknown amount";

@@ -3,7 +3,7 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { NOTIFIED_TYPES } from "./notification-text.ts";
 import type { NotifiedType } from "./notification-text.ts";
 
-/** A member with a confirmed address and the types they want. */
+/** A member with a confirmed address. */
 export type Recipient = {
   readonly memberId: string;
   readonly role: Role;
@@ -14,7 +14,7 @@ export type Recipient = {
 
 const MONEY: readonly Role[] = ["owner", "admin", "billing"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
-/** The roles that may receive each type. The member of a key receives its events in any role. */
+/** The roles that can receive each type. Roles below admin get only their own keys' events. */
 const ROLES: Readonly<Record<NotifiedType, readonly Role[]>> = {
   "balance.low": MONEY,
   "key.budget_reached": [...MANAGERS, "billing", "member"],
@@ -23,7 +23,6 @@ const ROLES: Readonly<Record<NotifiedType, readonly Role[]>> = {
   "top_up.disabled": MONEY,
 };
 
-/** Returns the types that a role can receive. */
 export function typesOfRole(role: Role): readonly NotifiedType[] {
   return NOTIFIED_TYPES.filter((type) => ROLES[type].includes(role));
 }
@@ -32,7 +31,7 @@ const RECIPIENTS_MAX = 50;
 
 type StoredRecipient = Omit<Recipient, "types"> & { readonly types: string | null };
 
-/** Returns an organization's recipients, owners first. Throws when D1 fails, like all below. */
+/** Returns recipients, owners first. All functions of this file throw if D1 fails. */
 export async function listRecipients(db: D1Database, orgId: string): Promise<readonly Recipient[]> {
   const { results } = await db
     .prepare(
@@ -50,7 +49,6 @@ export async function listRecipients(db: D1Database, orgId: string): Promise<rea
   });
 }
 
-/** Returns the types that a member receives. */
 export async function readPreferences(
   db: D1Database,
   { memberId, role }: { readonly memberId: string; readonly role: Role },
@@ -76,7 +74,6 @@ export async function writePreferences(
     .run();
 }
 
-/** Returns the ID of a key's member, or null for an unknown key. */
 export async function memberOfKey(db: D1Database, keyId: string): Promise<string | null> {
   const row = await db
     .prepare("SELECT member_id FROM keys WHERE id = ?")
@@ -85,7 +82,7 @@ export async function memberOfKey(db: D1Database, keyId: string): Promise<string
   return row?.member_id ?? null;
 }
 
-/** A role can change after the choice, so the choice is limited to the role's types. */
+/** Limits the choice to the role's types, because the role may have changed. */
 function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
   const allowed = typesOfRole(role);
   if (stored === null) return allowed;

@@ -9,10 +9,9 @@ import { listRecipients, memberOfKey } from "./notifications.store.ts";
 import type { Recipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-/** Number of event IDs that are remembered, so that a repeated batch sends no second email. */
+/** Event IDs to remember, so that a repeated batch sends no second email. */
 const REMEMBERED_MAX = 200;
 
-/** Emails an organization's people about its events. Off the path of requests. */
 export class Notifications {
   readonly #sent = new Set<string>();
   readonly #db: D1Database;
@@ -24,8 +23,8 @@ export class Notifications {
   }
 
   /**
-   * Sends one email per recipient and event. Failed emails are logged and not retried. Throws if the database
-   * fails before an email is sent, so that the wallet repeats the events.
+   * Sends one email per recipient and event. Failed emails aren't retried. Throws if the database
+   * fails before any email, so that the wallet sends the events again.
    */
   async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
     const notified = events.flatMap((event) => {
@@ -56,7 +55,10 @@ export class Notifications {
   }
 }
 
-/** Reports whether a recipient gets an event. Members and billing members get only their own keys' events. */
+/**
+ * Reports whether a recipient gets an event. Only owners and admins get those of other members'
+ * keys.
+ */
 function wants(recipient: Recipient, { type }: EventRecord, keyMemberId: string | null): boolean {
   const types: readonly string[] = recipient.types;
   if (!types.includes(type)) return false;

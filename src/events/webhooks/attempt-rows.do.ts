@@ -15,21 +15,21 @@ import {
 import type { DeliveryRow, DueDelivery } from "./delivery-rows.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
 
-/** The newest attempts kept per delivery, each with at most a KiB of the answer. */
+/** Attempts to keep per delivery. */
 const ATTEMPTS_KEPT = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
-/** An attempt and its sent headers; null if nothing was sent. */
+/** An attempt and its headers; null if nothing was sent. */
 export type AttemptRecord = {
   readonly attempt: Attempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
-/** Attempts by hour since 1970: accepted and failed. */
+/** Accepted and failed attempts by hour since 1970. */
 type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
 
-/** Records an attempt, and the receiver's health and next try. */
+/** Records an attempt, the receiver's health and the next attempt. */
 export function recordAttempt(
   storage: DurableObjectStorage,
   {
@@ -97,8 +97,8 @@ type Kept = {
 };
 
 /**
- * Returns an attempt and those before it, newest first. If the event was rewritten during the attempt, answer
- * and signature are dropped, because they may contain the old name.
+ * Returns the attempts, newest first. If the event was renamed meanwhile, removes the response and
+ * signature, which may contain the old name.
  */
 function withoutOldNames(
   sql: SqlStorage,
@@ -117,8 +117,8 @@ function withoutOldNames(
 }
 
 /**
- * Returns the attempts. Answers are dropped with the last answer: the event was rewritten since, perhaps by a
- * release without a list of attempts.
+ * Returns the attempts. If the last response was removed, the event was renamed, so removes the
+ * others too.
  */
 function attemptsOf(row: Kept): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
@@ -137,14 +137,13 @@ function hoursWith(stored: string | null, nowMs: number, isTaken: boolean): Hour
   return { ...hours, [hour]: isTaken ? [taken + 1, missed] : [taken, missed + 1] };
 }
 
-/** Returns the last day: this hour and the 23 before. */
+/** Returns the last 24 hours, including the current one. */
 function recentHours(stored: string | null, nowMs: number): Hours {
   const oldest = Math.floor(nowMs / HOUR_MS) - DAY_HOURS + 1;
   const hours = stored === null ? {} : storedJson<Hours>(stored);
   return Object.fromEntries(Object.entries(hours).filter(([hour]) => Number(hour) >= oldest));
 }
 
-/** Returns a delivery with everything sent and answered, or null. */
 export function selectDelivery(
   sql: SqlStorage,
   webhookId: string,
@@ -169,7 +168,7 @@ export function selectDelivery(
   };
 }
 
-/** Returns every receiver's health by id. */
+/** Returns each webhook's health by ID. */
 export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, ReceiverHealth> {
   const rows = sql
     .exec<{

@@ -16,7 +16,7 @@ export const deliveriesParameters = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
 });
 
-/** Parses `limit` and `after` of a list's URL; 400 with `param`. */
+/** Returns 400 with `param` for an invalid query. */
 export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   const asked = parseQuery(deliveriesParameters, url);
   if (!asked.ok) return asked;
@@ -24,7 +24,6 @@ export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   return success({ limit, after, state, type });
 }
 
-/** Handles GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
 export async function deliveriesRoute(c: AppContext): Promise<Answer> {
   const asked = deliveriesQuery(c.req.url);
   if (!asked.ok) return asked;
@@ -35,7 +34,6 @@ export async function deliveriesRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 
-/** Handles GET /v1/webhooks/{id}/deliveries/{delivery_id}: its body, headers and each attempt's answer. */
 export async function deliveryRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;

@@ -18,28 +18,26 @@ export const DELETE_BATCH = 100;
 
 export const DELIVERY_ID = "dlv_";
 
-/** A receiver's state for its deliveries. Times are Unix ms. */
+/** The state of a webhook. Times are Unix ms. */
 export type Receiver = {
   readonly webhook: Webhook;
-  /** The start of its failures; null after a success. */
+  /** Time of the first failure since the last success. */
   readonly failingSince: number | null;
-  /** The end of its pause; null without one. */
   readonly pausedUntil: number | null;
-  /** The reason to disable it, until the database has it too. */
+  /** The reason to disable it, until D1 has recorded it. */
   readonly ending: string | null;
-  /** The position in the usage stream; null without `usage.settled`. */
+  /** Position in the usage stream, or null without `usage.settled`. */
   readonly stream: StreamState | null;
 };
 
-/** A webhook's position in the usage stream. Times are Unix ms. */
+/** A position in the usage stream. Times are Unix ms. */
 export type StreamState = {
   readonly from: StreamStart;
-  /** The next read of the ledger. It waits longer while nothing is new. */
+  /** Next read of the ledger. `idleMs` grows while there are no new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
 };
 
-/** The next delivery to a webhook. */
 export type DueDelivery = {
   readonly number: number;
   readonly eventId: string;
@@ -48,17 +46,17 @@ export type DueDelivery = {
   readonly attempts: number;
 };
 
-/** Returns an event's JSON for webhooks. */
 function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): string {
   return JSON.stringify({ id, type, created_at: timestamp(createdAt), actor, subject, data });
 }
 
-/** Returns an event's message in the format of a webhook. */
 export function messageBody({ format }: Pick<Webhook, "format">, event: EventRecord): string {
   return format === "slack" ? slackBody(event) : eventBody(event);
 }
 
-/** Queues events for every enabled receiver that wants them. Existing deliveries stay unchanged. */
+/**
+ * Queues events for enabled webhooks that subscribe to them. Existing deliveries stay unchanged.
+ */
 export function queueEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],
@@ -75,8 +73,8 @@ export function queueEvents(
 }
 
 /**
- * Queues events for one receiver, existing ones anew, and returns their number. Null while another replay
- * waits. `replayId`: the same in each call of a replay.
+ * Queues events again and returns their number, or null while another replay is pending. All calls
+ * of a replay have the same `replayId`.
  */
 export function requeueEvents(
   storage: DurableObjectStorage,
@@ -108,7 +106,7 @@ function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolea
   return found.toArray().length > 0;
 }
 
-/** Sends one delivery, or all in a state, again as new. Returns their number. */
+/** Resends deliveries with a fresh retry schedule. Returns their number. */
 export function resendDeliveries(
   storage: DurableObjectStorage,
   webhookId: string,
@@ -161,8 +159,8 @@ function queue(
 }
 
 /**
- * Gives up a webhook's excess: the oldest of the most frequent noun, so that a flood of one kind doesn't
- * displace others.
+ * Fails the oldest deliveries of the largest group (`key`, `end_user`, ...) above the limit, so
+ * that a flood of one kind doesn't displace others.
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const waiting = sql
@@ -191,7 +189,7 @@ const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
-/** Rewrites kept events. Answers may repeat the old text and signatures cover it, so both are deleted. */
+/** Replaces stored text. Deletes responses, which may repeat it, and signatures, which cover it. */
 export function renameEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],
@@ -212,7 +210,7 @@ export function renameEvents(
   });
 }
 
-/** Returns the longest due delivery of a receiver, or null if there is none or it is paused. */
+/** Returns the longest due delivery. Returns null without one or during a pause. */
 export function selectDue(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,
@@ -232,7 +230,7 @@ export function selectDue(
   return { number, eventId, type, body, attempts };
 }
 
-/** Returns the next due time of a receiver after its pause, Unix ms; null without one. */
+/** Returns the next due time after a pause, in Unix ms, or null. */
 export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql
@@ -245,7 +243,6 @@ export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   return next === Infinity ? null : Math.max(next, pausedUntil ?? 0);
 }
 
-/** Gives up a webhook's waiting deliveries. */
 export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: string): void {
   sql.exec(
     `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
@@ -256,7 +253,6 @@ export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: str
   deleteFinished(sql, webhookId);
 }
 
-/** Deletes finished deliveries beyond the newest. */
 export function deleteFinished(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
@@ -282,7 +278,7 @@ export type DeliveryRow = {
   duration_ms: number | null;
 };
 
-/** Returns deliveries, newest first, after the id `after`; null if that is unknown. */
+/** Returns deliveries, newest first, or null if the ID `after` is unknown. */
 export function selectDeliveries(
   sql: SqlStorage,
   webhookId: string,
@@ -315,7 +311,6 @@ export function selectDeliveries(
   return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** The columns of a `DeliveryRow`. */
 export const DELIVERY_COLUMNS = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
   duration_ms`;
 

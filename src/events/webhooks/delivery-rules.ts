@@ -10,28 +10,28 @@ const RETRIES_MS: readonly number[] = [
   10 * 3_600_000,
   10 * 3_600_000,
 ];
-/** The pauses of a failing receiver by number of failures. Then one message tests it. */
+/** Pauses in ms by number of failures. Then one message tests the receiver. */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
 const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
-/** The time of failures in ms after which a receiver is disabled. */
+/** Ms of continuous failure after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/** The kept bytes of a receiver's answer. */
+/** Number of response bytes to store. */
 export const RESPONSE_BYTES_MAX = 1024;
 
-/** Returns the next try of a delivery after `attempts` failures, Unix ms; null: never. */
+/** Returns the next attempt in Unix ms, or null for none. */
 export function retryAt(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;
 }
 
-/** Returns the pause in ms after `failures` failures, the last with this `retry-after`. */
+/** Returns the pause in ms. A longer `retry-after` counts up to an hour. */
 export function pauseMs(failures: number, retryAfterMs: number | null): number {
   const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
   return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
 
-/** Returns a `retry-after` in ms: seconds or a date (RFC 9110, 10.2.3); null otherwise. */
+/** Parses seconds or a date (RFC 9110, 10.2.3). Returns ms, or null. */
 function retryAfterOf(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
@@ -39,7 +39,6 @@ function retryAfterOf(header: string | null, nowMs: number): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
 
-/** Returns the reason to disable a receiver after a failure, or null. */
 export function disableReason(
   attempt: Attempt,
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
@@ -48,7 +47,7 @@ export function disableReason(
   return nowMs - failingSince >= FAILING_MAX_MS ? "failing" : null;
 }
 
-/** Sends a message and returns its result. Never throws. It follows no redirect. */
+/** Sends a message. Never throws and follows no redirects. */
 export async function attemptDelivery(
   url: string,
   message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
@@ -85,11 +84,11 @@ export async function attemptDelivery(
   } catch {
     return result(null, signal.aborted ? "timeout" : "unreachable");
   } finally {
-    clearTimeout(timer); // a running timer would keep the object awake
+    clearTimeout(timer); // a timer would keep the object in memory
   }
 }
 
-/** Returns the answer's first bytes as text. The rest isn't read. */
+/** Returns the first bytes as text. The rest isn't read. */
 async function firstBytes(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();

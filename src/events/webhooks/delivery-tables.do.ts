@@ -1,6 +1,6 @@
 import type { Tables } from "../../shared/tables.do.ts";
 
-/** Tables of webhooks and their deliveries. Times are Unix ms. */
+/** The tables of webhooks and deliveries. Times are Unix ms. */
 export const DELIVERY_TABLES: Tables = {
   name: "deliveries",
   steps: [
@@ -8,17 +8,17 @@ export const DELIVERY_TABLES: Tables = {
       sql:
         "CREATE TABLE receivers (" +
         "id TEXT PRIMARY KEY NOT NULL," +
-        "webhook TEXT NOT NULL," + // JSON: the newest copy from D1
+        "webhook TEXT NOT NULL," + // JSON copy of the D1 row
         "failing_since INTEGER," +
-        "failures INTEGER NOT NULL DEFAULT 0," + // attempts since then
-        "paused_until INTEGER," + // nothing is sent before; null: not paused
+        "failures INTEGER NOT NULL DEFAULT 0," + // failed attempts since `failing_since`
+        "paused_until INTEGER," + // null: not paused
         "ending TEXT," +
-        "finished INTEGER NOT NULL DEFAULT 0," + // deliveries that ended since old ones were deleted
-        "replay TEXT," + // the newest replay
-        "tests TEXT NOT NULL DEFAULT '[]'," + // times of the newest tests
+        "finished INTEGER NOT NULL DEFAULT 0," + // finished deliveries since old ones were deleted
+        "replay TEXT," + // ID of the newest replay
+        "tests TEXT NOT NULL DEFAULT '[]'," + // times of recent tests
         "last_success_at INTEGER," +
         "last_error TEXT," +
-        "hours TEXT" + // JSON: health by hour; null: nothing was sent
+        "hours TEXT" + // JSON: attempts by hour; null: none
         ") STRICT, WITHOUT ROWID;" +
         "CREATE TABLE deliveries (" +
         "number INTEGER PRIMARY KEY AUTOINCREMENT," +
@@ -46,7 +46,7 @@ export const DELIVERY_TABLES: Tables = {
       readableBy: 1,
     },
     {
-      // JSON: the position in the usage stream; null: none
+      // JSON: position in the usage stream, or null
       sql: "ALTER TABLE receivers ADD COLUMN stream TEXT",
       readableBy: 1,
     },

@@ -12,7 +12,6 @@ type StoredReceiver = {
   stream: string | null;
 };
 
-/** Returns all receivers by id. */
 export function selectReceivers(sql: SqlStorage): Receiver[] {
   return sql
     .exec<StoredReceiver>(
@@ -29,8 +28,8 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
 }
 
 /**
- * Sets the receivers from the database. A removed one loses its deliveries, a disabled one gives them up, and
- * a changed one starts anew.
+ * Applies the webhooks from D1. A removed one loses its deliveries, a disabled one fails them, and
+ * a changed one restarts them.
  */
 export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
   const { sql } = storage;
@@ -69,19 +68,18 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
   });
 }
 
-/** Returns the position after a change. A new stream starts with the rows after the change. */
+/** Returns the position after a change. A new stream starts at the time of the change. */
 function streamAfter(before: StreamState | null, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
   return { from: before?.from ?? { sinceMs: webhook.changedAt }, nextAt: 0, idleMs: 0 };
 }
 
-/** Stores the position of a webhook in the usage stream. */
 export function writeStream(sql: SqlStorage, webhookId: string, stream: StreamState | null): void {
   const text = stream === null ? null : JSON.stringify(stream);
   sql.exec("UPDATE receivers SET stream = ? WHERE id = ?", text, webhookId);
 }
 
-/** Forgets a webhook's health, because another address says nothing about this one. */
+/** Resets the health after the URL changed. */
 function forgetHealth(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     "UPDATE receivers SET last_success_at = NULL, last_error = NULL, hours = NULL WHERE id = ?",
@@ -95,12 +93,11 @@ function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
   sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);
 }
 
-/** Ends the pause of a receiver that just accepted a message. */
 export function endPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Counts a test, at most `limit` a minute. Returns the wait in ms; 0: counted. */
+/** Counts a test, at most `limit` per minute. Returns 0, or the wait in ms. */
 export function countTest(
   sql: SqlStorage,
   webhookId: string,

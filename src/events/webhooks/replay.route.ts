@@ -13,10 +13,10 @@ import { readObject } from "../../shared/reach-object.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
 const REPLAY_MAX = 1000;
-/** More than an organization's changes in one millisecond: it has at most 1,000 active keys. */
+/** More than the events of one millisecond: an organization has at most 1,000 active keys. */
 const MILLISECOND_MAX = 10_000;
 
-/** The start of a replay: of events, or of the usage stream by time or ledger row. */
+/** The start: of events by time, or of the usage stream by time or ledger row. */
 export const replaySchema = z.object({
   since: z.optional(moment),
   usage_since: z.optional(moment),
@@ -31,8 +31,8 @@ type Steps = {
 };
 
 /**
- * Handles POST /v1/webhooks/{id}/replay. { since } sends logged events again, at most 1,000 per call;
- * `next_since` continues, null at the end. { after_seq } or { usage_since } restarts the usage stream.
+ * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events; pass `next_since` to
+ * continue, until it is null. `after_seq` or `usage_since` restarts the usage stream.
  */
 export async function replayRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, replaySchema, []);
@@ -49,7 +49,6 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
   });
 }
 
-/** Starts the replay that a body describes. */
 export async function startReplay(
   { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
   steps: Steps,
@@ -73,8 +72,8 @@ export async function startReplay(
 }
 
 /**
- * Queues a page of the log and returns the next start, always later. A millisecond with more events than a
- * page, for example a member with a thousand keys, is queued whole.
+ * Queues a page of events and returns the start of the next page, which is always later. Never
+ * splits the events of one millisecond, even above the page size.
  */
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
@@ -92,7 +91,7 @@ export async function replay(steps: {
     count = events.value.filter(isOf).length;
   }
   let sent = 0;
-  // at least once: the queue knows whether the webhook exists
+  // At least one call, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- a call has a size
     const queued = await steps.queue(

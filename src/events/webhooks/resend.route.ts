@@ -7,7 +7,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
-/** One delivery by id, or all in a state. */
+/** Either one delivery, or all in a state. */
 export const resendSchema = z.object({
   delivery_id: z.optional(
     z.string().check(z.regex(/^dlv_[0-9A-Za-z]{24}$/, "must be a delivery's id")),
@@ -15,10 +15,7 @@ export const resendSchema = z.object({
   state: z.optional(z.enum(["failed", "pending"])),
 });
 
-/**
- * Handles POST /v1/webhooks/{id}/resend { delivery_id } or { state }: 202 { queued }. The named deliveries
- * are sent again now as new.
- */
+/** Handles POST /v1/webhooks/{id}/resend: 202 with the number of deliveries. */
 export async function resendRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, resendSchema, []);
   if (!fields.ok) return fields;
@@ -30,7 +27,7 @@ export async function resendRoute(c: AppContext): Promise<Answer> {
   return resent.ok ? accepted({ queued: resent.value }) : resent;
 }
 
-/** Returns 400 unless exactly one of the two is given. */
+/** Returns 400 unless exactly one field is given. */
 function resendOf({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });

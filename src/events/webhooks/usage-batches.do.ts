@@ -10,13 +10,13 @@ import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
 import { usageMessage } from "./usage-message.ts";
 
-/** Ledger rows of a message, about 40 KiB. */
+/** Ledger rows per message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 /** Pages without streamed rows that one read may skip. */
 const SKIPPED_MAX = 20;
 
-/** A batch to send: its delivery, its message, and the position after it. */
+/** A batch to send, with the positions before and after it. */
 export type Batch = {
   readonly due: DueDelivery;
   readonly body: string;
@@ -30,14 +30,13 @@ type Source = {
   readonly nowMs: number;
 };
 
-/** Reports whether a webhook's next read of the ledger is due. */
 export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): boolean {
   return stream !== null && stream.nextAt <= nowMs && (pausedUntil ?? 0) <= nowMs;
 }
 
 /**
- * Returns the next batch of a webhook, read from the ledger for each attempt, so that nothing waits in this
- * object. `before` is the delivery of a batch that failed. Returns null if nothing is new.
+ * Returns null without new rows. Each attempt reads the batch from the ledger, so this object
+ * stores no rows. `before` is the delivery of a failed batch.
  */
 export async function nextBatch(
   { storage, read, nowMs }: Source,
@@ -70,7 +69,7 @@ export async function nextBatch(
   return null;
 }
 
-/** Moves the next read to later. The delivery of an earlier batch has nothing to send then. */
+/** Postpones the next read and deletes the delivery of a failed batch. */
 function wait(
   storage: DurableObjectStorage,
   { id, stream, from }: { readonly id: string; readonly stream: StreamState; from: StreamStart },
@@ -89,7 +88,7 @@ function deleteDelivery(sql: SqlStorage, { number }: DueDelivery): void {
   sql.exec("DELETE FROM deliveries WHERE number = ? AND state = 'pending'", number);
 }
 
-/** Writes a batch's delivery. A batch that is cut differently from the failed one replaces it. */
+/** Stores a delivery, which replaces that of a failed batch with other rows. */
 function putBatch(
   sql: SqlStorage,
   webhookId: string,
@@ -118,7 +117,9 @@ function putBatch(
   return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
 }
 
-/** Records a batch's attempt. After a success, the next batch is due, unless a replay moved the position. */
+/**
+ * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
+ */
 export function recordBatch(
   storage: DurableObjectStorage,
   attempt: Parameters<typeof recordAttempt>[1] & { readonly batch: Batch },

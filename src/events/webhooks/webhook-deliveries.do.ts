@@ -51,19 +51,18 @@ import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
-/** The interval of checks in ms of a delivery in progress, and of a receiver that couldn't be disabled. */
+/** Ms between checks of a delivery in progress, or of a webhook that couldn't be disabled. */
 const WATCH_MS = 60_000;
 const TESTS_MAX = 5;
 
 /**
- * Delivers an organization's events to its webhooks, each at least once. Every webhook has its own queue with
- * one message in progress, so a failing one delays nobody. A failing one is paused; then one message tests
- * it, and the others follow. Waiting deliveries are in the object's tables, and an alarm is set for the next
- * one. `DeliveriesCalls` has its calls.
+ * Delivers events to webhooks, at least once. Each webhook has its own queue with one message in
+ * progress, so a failing one doesn't delay others. It pauses, and then one message tests it. An
+ * alarm starts the next waiting delivery. `DeliveriesCalls` documents the calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();
-  /** One read of the database at a time, so that an older never replaces a newer. */
+  /** Reads run one at a time, so that an older result never replaces a newer one. */
   #reloading: Promise<unknown> = Promise.resolve();
   readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
 
@@ -71,7 +70,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     try {
       await this.#reload(orgId);
     } catch (error) {
-      if (!this.#isMade()) throw error; // whether a webhook exists is unknown
+      if (!this.#isMade()) throw error; // a webhook may exist
       logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
     }
     if (this.#isMade()) {
@@ -114,7 +113,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const event: EventRecord = {
       id: mintEventId(nowMs),
-      type: "webhook.test" as EventType, // not a kept type
+      type: "webhook.test" as EventType, // not a stored type
       createdAt: nowMs,
       actor,
       subject: webhookId,
@@ -202,7 +201,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     await this.#endAll();
   }
 
-  /** Starts every idle queue with a due delivery, then sets the alarm. */
+  /** Starts idle queues with due deliveries, then sets the alarm. */
   #move(): void {
     if (!this.#isMade()) return;
     const nowMs = now(this.env);
@@ -230,7 +229,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
   }
 
-  /** Delivers the next message. Returns false if nothing is due. */
+  /** Returns false if no delivery is due. */
   async #deliverNext(webhookId: string): Promise<boolean> {
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
@@ -245,7 +244,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return true;
   }
 
-  /** Records an attempt and returns the reason to disable the webhook, or null. */
+  /** Returns the reason to disable the webhook, or null. */
   #record(
     { webhook, failingSince }: Receiver,
     {
@@ -270,7 +269,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return ending;
   }
 
-  /** Returns the batch of the usage stream that is due, or null. */
   async #nextBatch(receiver: Receiver, queued: DueDelivery | null): Promise<Batch | null> {
     const nowMs = now(this.env);
     const { stream, webhook } = receiver;
@@ -302,7 +300,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
   }
 
-  /** Returns a webhook's secrets, from the database if KEY_SECRETS changed since. */
+  /**
+   * Returns a webhook's secrets. If they can't be decrypted, reads them again, because KEY_SECRETS
+   * may have changed.
+   */
   async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return [];
@@ -314,7 +315,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return found === undefined ? [] : openSecrets(found.webhook, keySecrets, now(this.env));
   }
 
-  /** Disables ended webhooks in the database, and lets the wallet record the event. */
+  /** Disables webhooks in D1 and lets the wallet record the event. */
   async #endAll(): Promise<void> {
     const over = this.#receivers().filter(({ ending }) => ending !== null);
     for (const { webhook, ending } of over) {
@@ -334,7 +335,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     this.#arm(0);
   }
 
-  /** Sets the alarm for the next delivery, at least `leastMs` from now. */
   #arm(leastMs: number): void {
     const nowMs = now(this.env);
     const due = this.#receivers().map((receiver) => {
@@ -357,7 +357,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       : success(found);
   }
 
-  /** Updates the receivers from the database. Throws if it fails. */
+  /** Updates the webhooks from D1. Throws if it fails. */
   #reload(orgId: string): Promise<void> {
     const reloading = this.#reloadAfter(this.#reloading, orgId);
     this.#reloading = reloading.catch(() => undefined);
@@ -372,7 +372,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     syncReceivers(this.ctx.storage, webhooks);
   }
 
-  /** Returns whether the organization ever had a webhook. It writes nothing. */
+  /** Reports whether there ever was a webhook. Writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, DELIVERY_TABLES);
   }

@@ -2,25 +2,25 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { resealed, seal, unseal } from "../../shared/seal.ts";
 
-/** A webhook's secret as stored: encrypted, newest first. `until`: its end (Unix ms); null for none. */
+/** An encrypted secret. `until` (Unix ms) is the end of its validity. */
 export type SealedSecret = { readonly sealed: string; readonly until: number | null };
 
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
-/** Makes a secret in the form of Standard Webhooks: `whsec_` and 32 random bytes in base64. */
+/** Creates a Standard Webhooks secret: `whsec_` and 32 random bytes in base64. */
 export function mintSecret(): string {
   return PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
 }
 
 const PURPOSE = "turnpike webhook secrets 1";
 
-/** Seals a webhook's secret under the first of KEY_SECRETS, bound to its webhook. */
+/** Encrypts with the first of KEY_SECRETS and binds the secret to its webhook. */
 export function sealSecret(secret: string, webhookId: string, by: KeySecret): Promise<string> {
   return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
 }
 
-/** Returns the secret, or null if KEY_SECRETS lost its key or it belongs to another webhook. */
+/** Returns null if its key was removed from KEY_SECRETS, or for another webhook. */
 export function unsealSecret(
   sealed: string,
   webhookId: string,
@@ -29,10 +29,7 @@ export function unsealSecret(
   return unseal(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
 }
 
-/**
- * Returns the signing secrets: the newest, and the one before during its overlap. None if the newest is
- * unreadable.
- */
+/** Returns the valid secrets, newest first, or none if the newest can't be decrypted. */
 export async function openSecrets(
   { id, secrets }: { readonly id: string; readonly secrets: readonly SealedSecret[] },
   keySecrets: readonly KeySecret[],
@@ -45,7 +42,7 @@ export async function openSecrets(
   return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
 }
 
-/** Returns the secret sealed under the first of KEY_SECRETS, or null if it is unreadable. */
+/** Encrypts again with the first of KEY_SECRETS. Returns null if decryption fails. */
 export async function resealedSecret(
   secret: SealedSecret,
   webhookId: string,
@@ -61,9 +58,7 @@ type SignedMessage = {
   readonly body: string;
 };
 
-/**
- * Returns `webhook-signature` of Standard Webhooks: a `v1,` per secret, so that a receiver may know either.
- */
+/** Returns a `v1,` signature per secret (Standard Webhooks). */
 export async function signatures(
   { id, seconds, body }: SignedMessage,
   secrets: readonly string[],

@@ -1,13 +1,13 @@
 import { publicAddress } from "../../shared/public-address.ts";
 
 const LENGTH_MAX = 2048;
-/** Spaces and control characters, which a URL's parser would drop or encode. */
+/** Characters that URL parsers drop or encode. */
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
 
 /**
- * Returns a webhook's URL, or the reason against it: it must be a public address without a fragment. With the
- * sandbox, which sells nothing, loopback over http works too.
+ * Returns the URL, or why it is invalid. It must be public and have no fragment. The sandbox also
+ * allows HTTP on 127.0.0.1.
  */
 export function webhookUrl(text: string, sandbox: boolean): URL | string {
   if (text.length > LENGTH_MAX) return `must have at most ${LENGTH_MAX} characters`;

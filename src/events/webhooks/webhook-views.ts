@@ -10,7 +10,6 @@ import { timestamp } from "../../shared/clock.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** Returns a webhook without its secrets. */
 export function webhookView(webhook: Webhook, nowMs: number): View {
   const { id, url, types: wanted, format, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
@@ -35,7 +34,7 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Returns webhooks with their health; null if the object is unavailable. */
+/** Returns webhooks. The health is null if the object is unavailable. */
 export function webhooksView(
   webhooks: readonly Webhook[],
   health: Result<Readonly<Record<string, ReceiverHealth>>>,
@@ -60,18 +59,15 @@ function healthView({ disabledReason }: Webhook, health: ReceiverHealth): View {
   };
 }
 
-/** Returns the JSON of a test's result. */
 export function testView(attempt: Attempt): View {
   const { status, error, answer, durationMs } = attempt;
   return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }
 
-/** Returns the JSON of a page of deliveries. */
 export function deliveriesView(found: DeliveryPage): View {
   return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
 }
 
-/** Returns the JSON of a delivery in full. */
 export function deliveryDetailView(delivery: DeliveryDetail): View {
   const { body, headers, newestAttempts } = delivery;
   return {

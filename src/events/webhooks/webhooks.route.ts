@@ -56,7 +56,6 @@ export const webhookRotationSchema = z.object({
   overlap_seconds: z.optional(z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S))),
 });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
-/** Handles GET /v1/webhooks: all of them, without secrets. */
 export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
@@ -64,7 +63,7 @@ export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
 }
 
-/** Handles POST /v1/webhooks: 201 with the webhook and, only this time, its signing secret. */
+/** Handles POST /v1/webhooks: 201 with the webhook. Only this response has the secret. */
 export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
@@ -90,12 +89,12 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   if (!fits.ok) return fits;
   const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
-  // An answer without its secret would be useless. The next event updates the object too.
+  // Ignores a failure, because only this response has the secret. The next event updates the object
+  // too.
   await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
 }
 
-/** Handles GET /v1/webhooks/{id}. */
 export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
@@ -103,7 +102,7 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   return success(shown);
 }
 
-/** Handles PATCH /v1/webhooks/{id}: changes take effect with the answer; `enabled: true` enables it again. */
+/** Handles PATCH /v1/webhooks/{id}. Changes take effect before the response. */
 export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
@@ -124,7 +123,8 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * Handles POST /v1/webhooks/{id}/rotate: 200 with a new secret. The old one signs too until the overlap ends.
+ * Handles POST /v1/webhooks/{id}/rotate: 200 with a new secret. The old one also signs until the
+ * overlap ends.
  */
 export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookRotationSchema, []);
@@ -140,7 +140,10 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
 
-/** Handles DELETE /v1/webhooks/{id}: after the answer nothing more is sent, beside a message in progress. */
+/**
+ * Handles DELETE /v1/webhooks/{id}. After the response, only a message in progress can still be
+ * sent.
+ */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
@@ -152,7 +155,7 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   return told.ok ? success({ id, deleted: true }) : told;
 }
 
-/** Handles POST /v1/webhooks/{id}/test: sends `webhook.test` once and returns the result. */
+/** Handles POST /v1/webhooks/{id}/test: sends `webhook.test` once. */
 export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   const { orgId } = caller;
@@ -162,7 +165,7 @@ export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(testView(answer.value)) : answer;
 }
 
-/** Sends once, because a repeat would send a second message. */
+/** Sends once, because a retry would send a second message. */
 async function sendTest(
   deliveries: DeliveriesCalls,
   { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
@@ -179,14 +182,13 @@ function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T
   return list && [...new Set(list)];
 }
 
-/** Rejects a format that can't carry the types. */
 function checked<T extends Pick<Webhook, "types" | "format">>(webhook: T): Result<T> {
   const isStream = webhook.types?.includes(USAGE_SETTLED) === true;
   if (!isStream || webhook.format !== "slack") return success(webhook);
   return invalid(`The format "slack" doesn't support the type "${USAGE_SETTLED}".`, "types");
 }
 
-/** Returns the reason of being disabled after `enabled`; null: enabled. */
+/** Returns the new reason, or null if the webhook is enabled. */
 function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {
   if (enabled === undefined) return before;
   return enabled ? null : (before ?? "by_request");
@@ -202,7 +204,7 @@ function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>>
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
 
-/** Returns the caller's webhook in the path. */
+/** Returns 404 if the caller's organization doesn't have the webhook. */
 export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
@@ -211,7 +213,7 @@ export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   return found.value === null ? noSuchWebhook() : success(found.value);
 }
 
-/** Changes a webhook unless someone else did, then tells the delivering object. */
+/** Changes a webhook. Retries if someone else changed it meanwhile. */
 async function change(
   c: AppContext,
   rotated: boolean,
@@ -240,7 +242,7 @@ async function change(
   return refuse({ kind: "overloaded" });
 }
 
-/** Calls the object. A repeat is harmless. */
+/** Calls the object with retries, so `call` must be repeatable. */
 export function deliveriesOf<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,

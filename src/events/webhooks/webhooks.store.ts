@@ -9,21 +9,21 @@ import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** The most webhooks of an organization: the delivering object has so many open calls. */
+/** Maximum per organization. The delivering object has an open call for each. */
 const WEBHOOKS_MAX = 5;
 
-/** The formats of messages other than the event as JSON. */
+/** Formats other than JSON events. */
 export const WEBHOOK_FORMATS = ["slack"] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
-/** A row of `webhooks`; `types` null: every type of event. Times are Unix ms. */
+/** A row of `webhooks`. `types` null means all event types. Times are Unix ms. */
 export type Webhook = {
   readonly id: string;
   readonly orgId: string;
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly SealedSecret[];
-  /** Absent in an object's copy of an earlier release: null. */
+  /** Absent, like null, in copies of an earlier release. */
   readonly format: WebhookFormat | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
@@ -42,7 +42,7 @@ type StoredWebhook = {
   changed_at: number;
 };
 
-/** Returns an organization's webhooks in order of creation. Throws if D1 fails, like all below. */
+/** Returns webhooks, oldest first. All functions of this file throw if D1 fails. */
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
@@ -62,17 +62,16 @@ export async function findWebhook(
   return row === null ? null : webhookOf(row);
 }
 
-/** The calling key must be active at the change. */
 const LIVES = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
-/** The caller of a change: a key that must be active. */
+/** The caller of a change. Its key must be active. */
 export type WebhookChangeActor = {
   readonly keyId: string;
   readonly actor: Actor;
   readonly nowMs: number;
 };
 
-/** Inserts a webhook. Errors: `conflict` at the limit; `invalid_api_key` for a key that ended meanwhile. */
+/** Fails with `conflict` at the limit, or `invalid_api_key` if the key was revoked meanwhile. */
 export async function insertWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -105,15 +104,14 @@ export async function insertWebhook(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
 }
 
-/** The fields of a change. */
 export type WebhookChange = Pick<
   Webhook,
   "url" | "types" | "secrets" | "disabledReason" | "format"
 >;
 
 /**
- * Updates a webhook that is still as in `before`; otherwise returns null. A change without effect makes no
- * event, and no event contains a secret. `rotated`: its secrets are new.
+ * Returns null if the webhook differs from `before`. A change without effect records no event, and
+ * no event contains a secret. `rotated`: the secrets are new.
  */
 export async function updateWebhook(
   db: D1Database,
@@ -150,7 +148,7 @@ export async function updateWebhook(
   return row === undefined ? null : webhookOf(row);
 }
 
-/** Returns an event's changes; null without any. A URL is reduced to its host. */
+/** Returns null without changes. Only the host of a URL is included. */
 function changesTold(before: Webhook, change: WebhookChange): EventData | null {
   const plain = ({ types, disabledReason, format }: WebhookChange) => ({
     types,
@@ -163,12 +161,11 @@ function changesTold(before: Webhook, change: WebhookChange): EventData | null {
   return { changes: { host, ...other?.changes } };
 }
 
-/** Returns a URL's host, because its path and query may be secret. */
+/** Omits the path and query, which may be secret. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
 
-/** Deletes a webhook. Returns false if it doesn't exist. */
 export async function deleteWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -186,9 +183,9 @@ export async function deleteWebhook(
 const RESEALED_MAX = 500;
 
 /**
- * Reseals webhook secrets under the first of KEY_SECRETS, so that an old one may go. One that changed
- * meanwhile waits for the next call. An unreadable secret is an alert: its webhook sends nothing until it is
- * rotated.
+ * Encrypts secrets again with the first of KEY_SECRETS, so that old ones can be removed. A webhook
+ * that changes meanwhile waits for the next call. An unreadable secret logs an alert: its webhook
+ * sends nothing until it is rotated.
  */
 export async function resealSecrets(
   db: D1Database,
@@ -216,7 +213,7 @@ export async function resealSecrets(
   }
 }
 
-/** Disables a webhook that is still as its deliveries knew it, and records an event. */
+/** Disables a webhook and records an event, unless the webhook was changed meanwhile. */
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,
@@ -245,7 +242,6 @@ export function noSuchWebhook(): Refusal {
   return refuse({ kind: "not_found", message: "No such webhook." });
 }
 
-/** Rejects a URL. */
 export function invalidUrl(problem: string): Refusal {
   return invalid(`url ${problem}.`, "url");
 }
