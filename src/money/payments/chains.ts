@@ -1,8 +1,8 @@
-/** Runs work with the same name in order, and other work concurrently. */
+/** Runs work of the same name in order. */
 export class Chains {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` after all earlier work of this name has ended, even if it failed. */
+  /** Runs `work` after all earlier work of this name, even if that failed. */
   run<T>(name: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(name) ?? Promise.resolve();
     const mine = before.then(work, work);

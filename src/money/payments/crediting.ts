@@ -50,8 +50,8 @@ export const creditStep: RunStep = async (world, purchase) => {
 };
 
 /**
- * Saves the card as the customer's default at Stripe and reports a card that many organizations use. Failures
- * are ignored.
+ * Makes the card the customer's default, and reports a card that many organizations use. Ignores
+ * failures.
  */
 async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
@@ -72,8 +72,8 @@ async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment)
 }
 
 /**
- * Updates the wallet with the refunded amount of a payment. The reading's number is stored before the read,
- * so an older reading never replaces a newer one. Returns false if the call must be retried.
+ * Sends a payment's refunded amount to the wallet. Stores the reading's number before the read, so
+ * that an older reading never replaces a newer one. Returns false to retry.
  */
 export async function syncRefunds(world: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = world;
@@ -98,9 +98,7 @@ export async function syncRefunds(world: PaymentDeps, paymentId: string): Promis
   return true;
 }
 
-/**
- * Sends all payments and refunds to a wallet that was rebuilt. The wallet ignores payments it already has.
- */
+/** Sends all payments and refunds to a rebuilt wallet, which ignores those that it has. */
 export async function replayPayments(world: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = world;
   for (const payment of rows.payments()) {

@@ -5,17 +5,13 @@ import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import { cardView } from "./purchase-view.ts";
 
-/**
- * The credit offers of a deployment and the organization's saved card; null if only the operator can add
- * credits.
- */
+/** The credit offers and the saved card. Null if only the operator can add credits. */
 type Sold = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;
   readonly card: Card | null;
 } | null;
 
-/** Returns the JSON of a page of credits with the state of purchases. */
 export function creditsView(page: CreditPage, sold: Sold): View {
   const { credits, nextAfter, standing, lifetime } = page;
   const { topUp, owedMicro, autoTopUp } = standing;
@@ -38,7 +34,7 @@ export function creditsView(page: CreditPage, sold: Sold): View {
   };
 }
 
-/** Returns dollars in OpenRouter's shape. Its clients show the difference as the balance. */
+/** Returns dollars for OpenRouter's clients, which display the difference as the balance. */
 function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]): View {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),

@@ -1,9 +1,7 @@
 import { now } from "../../shared/clock.ts";
 import type { EventBook, SweepCursor } from "./stripe-events.ts";
 
-/** Database rows about payments. Each function throws when D1 fails. */
-
-/** Records an organization's Stripe customer. Repeats change nothing. */
+/** Records a Stripe customer. Like all functions of this file, throws if D1 fails. */
 export async function addCustomer(
   db: D1Database,
   customerId: string,
@@ -18,7 +16,7 @@ export async function addCustomer(
     .run();
 }
 
-/** Returns the organization's name and creation time (Unix ms), or null if it doesn't exist. */
+/** Returns null if the organization doesn't exist. `createdAt` is in Unix ms. */
 export async function readBuyer(
   db: D1Database,
   orgId: string,
@@ -29,9 +27,7 @@ export async function readBuyer(
     .first<{ name: string; createdAt: number }>();
 }
 
-/**
- * Records the card that an organization pays with. Returns the number of organizations seen with this card.
- */
+/** Records an organization's card. Returns the number of organizations with this card. */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(
@@ -56,7 +52,6 @@ function cursorOf(stored: string): SweepCursor {
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-/** Returns the database access that event dispatch needs. */
 export function eventBook(db: D1Database): EventBook {
   return {
     organizationOf: (customerId) =>

@@ -20,8 +20,8 @@ type Looking = {
 };
 
 /**
- * Reads the objects that a hint names; the hint's own claims are never trusted. Returns false if the hint
- * must be retried.
+ * Reads the objects that a hint names from Stripe, because hints aren't trusted. Returns false to
+ * retry.
  */
 export async function processHint(
   world: PaymentDeps,
@@ -47,7 +47,7 @@ export async function processHint(
   }
 }
 
-/** A purchase of ours, `none` if it isn't ours, or `unsure` if Stripe didn't respond. */
+/** Our purchase, `none`, or `unsure` if Stripe didn't respond. */
 type Found = Purchase | "none" | "unsure";
 
 const unread = (said: StripeAnswer): "none" | "unsure" =>
@@ -55,7 +55,7 @@ const unread = (said: StripeAnswer): "none" | "unsure" =>
 
 async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
   if (typeof found === "string") return found === "none";
-  await looking.lookAt(found.id); // the purchase row records the remaining work
+  await looking.lookAt(found.id); // its row records the remaining work
   return true;
 }
 
@@ -76,7 +76,7 @@ async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Pro
   return looking.readBack(id);
 }
 
-/** Finds the purchase of a session or invoice by its ID, or by our metadata if the response was lost. */
+/** Finds a purchase by its ID or, if the response to its creation was lost, by our metadata. */
 async function ofObject(
   world: PaymentDeps,
   kind: "session" | "invoice",
@@ -94,7 +94,7 @@ async function ofObject(
 }
 
 /**
- * Returns the purchase that a Stripe object names, if the customer matches. The metadata alone is not
+ * Returns the purchase in the metadata. The customer must match, because metadata alone isn't
  * trusted.
  */
 function named(
@@ -105,7 +105,7 @@ function named(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/** Stores the object in a purchase that lost its ID. An invoice created by a checkout needs none. */
+/** Adds a lost object's ID to its purchase. A checkout doesn't need its invoice. */
 function adopt(
   world: PaymentDeps,
   purchase: Purchase,
@@ -125,7 +125,7 @@ async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
   if (said.kind === "refused") return "none";
   const intent = bodyOf(said, intentSchema);
   if (intent === null) return unread(said);
-  // Objects created from an invoice don't carry our metadata.
+  // Objects created from an invoice don't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
     ? ofInvoiceOf(world, id)
     : named(world, intent);

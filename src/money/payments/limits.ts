@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
-/** Declined payments in a day after which an organization can't start checkouts for a day. */
+/** Declined payments in a day that block further checkouts for a day. */
 const DECLINES_A_DAY = 3;
 
 function counts({ state, method }: Purchase): boolean {
@@ -16,10 +16,7 @@ function counts({ state, method }: Purchase): boolean {
 
 type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
-/**
- * Returns the failure of a purchase above the limits, or null. `recent` holds the purchases of the last 48
- * hours.
- */
+/** Returns null within the limits. `recent` has the purchases of the last 48 hours. */
 export function checkPurchaseLimits(
   buying: Buying,
   recent: readonly Purchase[],

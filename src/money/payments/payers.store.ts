@@ -3,15 +3,15 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
-/** Maximum number of paying organizations that one sweep pokes; the next sweep continues after them. */
+/** Maximum organizations per sweep. The next sweep continues after them. */
 const PAYERS_MAX = 80;
 const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
 /**
- * Wakes the payment objects of organizations that have bought credits. This recovers lost alarms and rebuilt
- * wallets. One failure doesn't stop the others. Throws when D1 fails.
+ * Wakes the payment objects of paying organizations, to recover lost alarms and rebuilt wallets.
+ * One failure doesn't stop the others. Throws if D1 fails.
  */
 export async function wakePayers(
   db: D1Database,

@@ -6,7 +6,7 @@ import type { Intent } from "./stripe-objects.ts";
 
 const CENT_MICROS = 10_000n;
 
-/** A captured amount in whole cents, as Stripe counts. */
+/** An amount in whole cents. */
 export type Captured = {
   readonly receivedCents: number;
   readonly totalCents: number;
@@ -14,8 +14,8 @@ export type Captured = {
 };
 
 /**
- * Returns the credits of a payment: the requested amount, or the total without tax if lower, times the share
- * received. Rounded down, so credits never exceed the money received.
+ * Returns the credits: the requested amount or, if lower, the total without tax, multiplied by the
+ * share received. Rounded down, so credits never exceed the money received.
  */
 export function netOf(askedMicro: Micros, captured: Captured): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
@@ -27,7 +27,7 @@ export function netOf(askedMicro: Micros, captured: Captured): Micros {
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
 
-/** Returns the tax of a payment: the share of the tax that was received, rounded down. */
+/** Returns the received share of the tax, rounded down. */
 export function taxOf({ receivedCents, totalCents, taxCents }: Captured): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
@@ -56,9 +56,7 @@ const WITHDRAWN = new Set([
 ]);
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
-/**
- * Returns the cents refunded or disputed. `isUnknown` marks an unknown dispute status, which counts as lost.
- */
+/** Returns the cents. `isUnknown`: a dispute has an unknown status, which counts as lost. */
 export function refundedCents(
   totalCents: number,
   refunds: readonly Refund[],
@@ -80,17 +78,14 @@ export function refundedCents(
 function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY.has(status)) return 0;
   if (status !== "won") return amount;
-  // In the account's currency, only the share that is still withdrawn counts.
+  // The amounts are in the account's currency, so only their ratio counts.
   const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const away = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (whole <= 0 || away <= 0) return 0;
   return Math.min(amount, Math.ceil((amount * away) / whole));
 }
 
-/**
- * Returns the refunded share of the credits, rounded up. A full refund equals the net exactly; no refund is
- * 0.
- */
+/** Returns the refunded share of the credits, rounded up. */
 export function refundedMicros(net: Micros, grossCents: number, totalCents: number): Micros {
   if (grossCents <= 0 || totalCents <= 0) return micros(0);
   const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
@@ -106,10 +101,10 @@ const HARD = new Set(
 );
 const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** The meaning of a declined charge. `isHard` means the card must not be charged again. */
+/** The reason of a decline. `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
-/** Our errors by Stripe's or the bank's code. Any other code is a declined card. */
+/** Our errors by Stripe's or the bank's code. All others mean a declined card. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {
   insufficient_funds: "insufficient_funds",
   expired_card: "expired_card",
@@ -119,17 +114,17 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
   processing_error: "processing_error",
 };
 
-/** Classifies a decline by Stripe's and the bank's codes. Unknown codes can be retried later. */
+/** Returns the reason. Unknown codes can be retried later. */
 export function declineOf(said: StripeRefusal): Decline {
   const why = said.decline_code ?? said.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
-  // A decline without the bank's code was blocked before the bank saw it.
+  // Without the bank's code, the charge was blocked before it reached the bank.
   const isBlocked = why === "card_declined";
   const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(said.advice_code ?? "");
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-/** Returns the card to display, or null if the payment has none. */
+/** Returns null if the payment has no card. */
 export function cardOf(intent: Intent): Card | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
@@ -141,7 +136,7 @@ export function cardOf(intent: Intent): Card | null {
   };
 }
 
-/** Returns the fingerprint that identifies a card across organizations. */
+/** Returns Stripe's fingerprint, which is the same in all organizations. */
 export function fingerprintOf(intent: Intent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }
@@ -149,7 +144,7 @@ export function fingerprintOf(intent: Intent): string | null {
 const PAUSE_MS = 5000;
 const PAUSE_MAX_MS = 600_000;
 
-/** Returns the pause in ms after `tries` unanswered calls: 5 s, doubling up to 10 minutes. */
+/** Returns the pause in ms: 5 s, doubling up to 10 minutes. */
 export function pauseMs(tries: number): number {
   return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }

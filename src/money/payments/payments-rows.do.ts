@@ -3,7 +3,7 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** `record` is the row as JSON; the other columns are indexes. Times are Unix ms. */
+/** `record` is the row as JSON; other columns are indexes. Times are Unix ms. */
 const FIRST =
   "CREATE TABLE head (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
@@ -12,7 +12,7 @@ const FIRST =
   "CREATE TABLE purchases (" +
   "id TEXT PRIMARY KEY NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // not over, or something is still to be done
+  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // unfinished, or with work left
   "session_id TEXT," +
   "invoice_id TEXT," +
   "payment_id TEXT," +
@@ -23,20 +23,20 @@ const FIRST =
   "CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;" +
-  "CREATE TABLE payments (" + // kept for good: money can come back of a payment years later
+  "CREATE TABLE payments (" + // permanent: refunds can follow years later
   "id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE hints (" + // what somebody said, until it was looked at
+  "CREATE TABLE hints (" + // hints to check
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE heard (" + // looked at: spares a look, guards nothing
+  "CREATE TABLE heard (" + // processed hints, only to avoid repeated work
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX heard_by_age ON heard (at);" +
-  "CREATE TABLE names (" + // which purchase an Idempotency-Key made
+  "CREATE TABLE names (" + // the purchase of each Idempotency-Key
   "name TEXT PRIMARY KEY NOT NULL," +
   "body TEXT NOT NULL," +
   "purchase_id TEXT NOT NULL," +
@@ -58,7 +58,7 @@ const NOBODY: PaymentsHead = {
 
 type Record_ = { readonly record: string };
 
-/** Returns `PaymentRows` over an object's tables. All writes of one turn commit together. */
+/** Returns the rows. Writes without an await in between commit together. */
 export function paymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
@@ -128,7 +128,7 @@ function putPurchase(sql: SqlStorage, purchase: Purchase): void {
   );
 }
 
-/** Returns purchases before `after`, newest first, with one more than `limit` if there are more. */
+/** Returns purchases, newest first, and one more than `limit` if there are more. */
 export function selectPurchases(
   sql: SqlStorage,
   limit: number,
@@ -146,7 +146,6 @@ export function selectPurchases(
 
 const NAMES_MS = 2 * 86_400_000;
 
-/** Returns the purchase of an Idempotency-Key and its original request. */
 export function selectName(
   sql: SqlStorage,
   name: string,

@@ -44,7 +44,7 @@ import { portalSchema } from "./stripe-objects.ts";
 import { bodyOf, stripeOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** Maximum ms a response waits for a first result. The purchase continues afterwards. */
+/** Maximum ms that a response waits for the first result. */
 const SHOW_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
 /** Ms until unfinished work is checked again, in case this object was evicted. */
@@ -52,7 +52,7 @@ const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 /**
- * An organization's purchases and payments, in its home region. Each step is stored before it runs, and an
+ * An organization's purchases and payments, in its home region. Each step is stored first, and an
  * alarm resumes it. `PaymentsCalls` documents the calls.
  */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
@@ -116,7 +116,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
       }
       const params = portalParams(customer.id, buyer.returnUrl);
-      const key = `portal:${crypto.randomUUID()}`; // unique per click; the call moves no money
+      const key = `portal:${crypto.randomUUID()}`; // unique per click; moves no money
       const said = await world.stripe.ask(post("/v1/billing_portal/sessions", params, key));
       const made = bodyOf(said, portalSchema);
       if (made !== null) return success({ url: made.url });
@@ -184,7 +184,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const madeAt = standing?.ok === true ? standing.value.madeAt : null;
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isAnew) await machine.restate(madeAt);
-      this.#after(machine.work()); // runs even while the wallet is unavailable
+      this.#after(machine.work()); // even while the wallet is unavailable
       return success(null);
     });
   }
@@ -209,7 +209,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return openTables(this.ctx.storage, PAYMENT_TABLES);
   }
 
-  /** Creates the tables and stores the organization. Repeats change nothing. */
+  /** Creates the tables and stores the organization, once. */
   #make(orgId: string, orgName: string): void {
     makeTables(this.ctx.storage, PAYMENT_TABLES);
     const { rows } = this.#world();
@@ -219,7 +219,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** Returns the purchase of an Idempotency-Key, or creates one with its first event in one turn. */
+  /** Returns the purchase of an Idempotency-Key, or creates it. */
   #wanted(buying: Buying, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
     const world = this.#world();
@@ -245,7 +245,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(id);
   }
 
-  /** Expires other open checkouts. If two are paid, both are credited. */
+  /** Expires other open checkouts. If two are paid anyway, both are credited. */
   #expireOthers(id: string): void {
     const machine = this.#machineOf();
     for (const one of this.#world().rows.open()) {
@@ -262,7 +262,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
   }
 
-  /** Continues work after the response and sets the alarm for the rest. */
+  /** Continues after the response, then sets the alarm for remaining work. */
   #after(work: Promise<unknown>): void {
     void this.#arm();
     const done = work
@@ -328,7 +328,6 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** Sets the alarm for the next due work, or a little later for work in progress. */
   async #arm(): Promise<void> {
     if (!this.#isMade() || this.#config()?.payments === null) return;
     const next = this.#machineOf().nextAt();

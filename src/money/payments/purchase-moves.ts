@@ -11,7 +11,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 type Change = Partial<Purchase>;
 
-/** Extra ms after a customer's deadline, because Stripe's clock may be behind. */
+/** Ms after a customer's deadline, because Stripe's clock may be behind. */
 const GRACE_MS = 60_000;
 
 export function storePurchase(
@@ -24,7 +24,6 @@ export function storePurchase(
   return after;
 }
 
-/** Moves a purchase to its next step immediately. */
 export function moveTo(
   world: PaymentDeps,
   purchase: Purchase,
@@ -35,7 +34,7 @@ export function moveTo(
   return storePurchase(world, purchase, { ...begun, ...change });
 }
 
-/** Repeats the step after a pause because its result is unknown. */
+/** Retries the step after a pause, because its result is unknown. */
 export function retryLater(world: PaymentDeps, purchase: Purchase, said?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (said?.kind === "unsure" && (said.status === 401 || said.status === 403)) {
@@ -56,7 +55,7 @@ export function restartStep(world: PaymentDeps, purchase: Purchase): Purchase {
   return storePurchase(world, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
-/** Waits for the customer to act at `url` until `expiresAt`. */
+/** Waits for the customer to pay or confirm at `url`. */
 export function awaitCustomer(
   world: PaymentDeps,
   purchase: Purchase,
@@ -85,7 +84,7 @@ export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Endi
   return notifyWallet(world, after, { type: `purchase.${state}`, data: { code: error }, ending });
 }
 
-/** Closes an invoice whose amount differs from its purchase. It is never paid. */
+/** Closes an invoice whose amount differs from its purchase, so that it is never paid. */
 export function closeMismatched(
   world: PaymentDeps,
   purchase: Purchase,
@@ -96,7 +95,7 @@ export function closeMismatched(
   return moveTo(world, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
-/** Ends a purchase that only a person can repair. */
+/** Ends a purchase that only a person can fix. */
 export function endMisconfigured(
   world: PaymentDeps,
   purchase: Purchase,
@@ -108,7 +107,7 @@ export function endMisconfigured(
   return endPurchase(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
-/** Queues an outcome for the wallet, sent in the row's next turn. */
+/** Queues an outcome, stored together with the purchase. */
 export function notifyWallet(
   world: PaymentDeps,
   purchase: Purchase,

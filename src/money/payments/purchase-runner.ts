@@ -37,7 +37,6 @@ const STEPS: Readonly<Record<Step, RunStep>> = {
 const STEPS_MAX = 30;
 const AT_ONCE = 8;
 
-/** Returns a new purchase that has sent nothing to Stripe. */
 export function newPurchase(
   of: Pick<Purchase, "id" | "method" | "amountMicro" | "saveCard" | "returnUrl" | "actor">,
   nowMs: number,
@@ -68,7 +67,7 @@ export function newPurchase(
   };
 }
 
-/** Tries after which a stuck hint is reported: about an hour, then once a day. */
+/** Tries after which a stuck hint is reported: after about an hour, then daily. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -78,8 +77,8 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
 }
 
 /**
- * Executes an organization's purchases step by step. Each step is stored first, so the object can be evicted
- * at any point. Steps of one purchase or payment never interleave.
+ * Runs purchases step by step. Each step is stored first, so that the object can be evicted at any
+ * time. Steps of one purchase or payment never overlap.
  */
 export class PurchaseRunner {
   readonly #world: PaymentDeps;
@@ -89,7 +88,7 @@ export class PurchaseRunner {
     this.#world = world;
   }
 
-  /** Starts a top-up that the wallet requested. Repeats change nothing. */
+  /** Starts a top-up. Repeats change nothing. */
   want({ id, amountMicro }: TopUpRequest): void {
     const { rows, now } = this.#world;
     if (rows.purchase(id) !== null) return;
@@ -97,13 +96,13 @@ export class PurchaseRunner {
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
   }
 
-  /** Cancels a purchase: closes whatever can still be paid. A payment made meanwhile is credited. */
+  /** Closes everything that can still be paid. A payment made meanwhile is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#world;
     const purchase = rows.purchase(id);
     if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A permanently declined card is not charged again, whoever cancels the purchase.
+    // A permanently declined card stays blocked.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const isUnasked = purchase.step === "customer" && purchase.sent === null;
     if (isUnasked) endPurchase(this.#world, purchase, ending);
@@ -115,7 +114,7 @@ export class PurchaseRunner {
     return this.#chains.run(id, () => this.#goOn(id));
   }
 
-  /** Reads a purchase from Stripe, finished or not. Credits are kept. */
+  /** Reads a purchase from Stripe again, unless it is paid. */
   lookAt(id: string): Promise<void> {
     return this.#chains.run(id, async () => {
       const { rows } = this.#world;
@@ -127,7 +126,7 @@ export class PurchaseRunner {
     });
   }
 
-  /** Reads a payment, one reading at a time. Returns false if it must be retried. */
+  /** Reads a payment's refunds. Returns false to retry. */
   readBack(paymentId: string): Promise<boolean> {
     return this.#chains.run(paymentId, () => syncRefunds(this.#world, paymentId));
   }
@@ -162,7 +161,7 @@ export class PurchaseRunner {
     }
   }
 
-  /** Returns the time of the next due work (Unix ms), or null. */
+  /** Returns the next due time in Unix ms, or null. */
   nextAt(): number | null {
     const { rows } = this.#world;
     const times = [
@@ -172,13 +171,13 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Processes a hint. Hints that name the same object share one read. */
+  /** Processes a hint. Hints for the same object share one read. */
   heed(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#world;
       const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
-      if (due === undefined || due.nextAt > now()) return; // another hint already read this object
+      if (due === undefined || due.nextAt > now()) return; // another hint already read it
       const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
       const isDone = await processHint(this.#world, this, due);
       const tries = due.tries + 1;

@@ -8,10 +8,7 @@ import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf } from "../../shared/money.ts";
 
-/**
- * Customer messages for unpaid purchases. They never quote Stripe, and don't distinguish lost, stolen and
- * declined cards.
- */
+/** Messages that never quote Stripe, and don't distinguish lost, stolen and declined cards. */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",
@@ -37,7 +34,6 @@ export function cardView(card: Card | null): View | null {
   };
 }
 
-/** Returns the customer's view of a purchase. */
 export function purchaseView(purchase: PurchaseRecord): View {
   const { error, expiresAt } = purchase;
   return {
@@ -57,7 +53,7 @@ export function purchaseView(purchase: PurchaseRecord): View {
   };
 }
 
-/** Returns the operator's view, with Stripe IDs and the current step. */
+/** Adds Stripe IDs and the current step. */
 export function operatorPurchaseView(purchase: PurchaseRecord): View {
   const { nextAt } = purchase;
   return {

@@ -12,7 +12,6 @@ import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Captured } from "./payment-rules.ts";
 
-/** The next call to Stripe, or a read. Null means no further step. */
 export type Step =
   | "customer"
   | "session"
@@ -20,7 +19,7 @@ export type Step =
   | "item"
   | "finalize"
   | "pay"
-  /** Reads the object after the customer acts. */
+  /** Reads the result from Stripe. */
   | "read"
   | "expire"
   | "void"
@@ -35,7 +34,7 @@ type Sent = {
   readonly firstAt: number;
 };
 
-/** A purchase as stored in one row, written before each call and after each response. */
+/** A purchase, stored before each call and after each response. */
 export type Purchase = {
   readonly id: string;
   readonly method: PurchaseMethod;
@@ -47,9 +46,9 @@ export type Purchase = {
   readonly step: Step | null;
   readonly sent: Sent | null;
   readonly tries: number;
-  /** Restarts of a step that moves no money, each with a new key. */
+  /** Number of restarts, each with a new idempotency key. */
   readonly anew: number;
-  /** Time of the next run (Unix ms); null if it waits for an event. */
+  /** Next step in Unix ms; null if it waits for an event. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -60,12 +59,12 @@ export type Purchase = {
   readonly invoiceId: string | null;
   readonly paymentId: string | null;
   readonly url: string | null;
-  /** The ending once nothing can be paid; null while the purchase can continue. */
+  /** Set once the purchase must end without payment. */
   readonly ending: Ending | null;
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** Outcomes that the wallet hasn't received, in order, and the time of the next try. */
+  /** Outcomes that the wallet hasn't received, and the time of the next try. */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
@@ -75,7 +74,7 @@ export type Ending = {
   readonly isHard: boolean;
 };
 
-/** A captured payment. It is kept permanently. */
+/** A captured payment, stored permanently. */
 export type Payment = Captured & {
   readonly id: string;
   readonly purchaseId: string;
@@ -83,15 +82,13 @@ export type Payment = Captured & {
   readonly capturedAt: number;
   readonly isCredited: boolean;
   readonly fingerprint: string | null;
-  /** Micro-credits refunded, by the newest reading. */
+  /** Micro-credits refunded at the newest reading. */
   readonly backMicro: Micros;
   readonly reading: number;
 };
 
-/** A stored hint with its retries. */
 export type WaitingHint = Hint & { readonly tries: number; readonly nextAt: number };
 
-/** The object's own row. */
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;
@@ -103,9 +100,7 @@ export type PaymentsHead = {
   readonly walletMadeAt: number | null;
 };
 
-/**
- * The rows of one organization's payments. Calls are synchronous, and all writes of one turn commit together.
- */
+/** Calls are synchronous, and writes without an await in between commit together. */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;
@@ -120,7 +115,6 @@ export type PaymentRows = {
   putPayment(payment: Payment): void;
   waiting(): readonly WaitingHint[];
   putWaiting(hint: WaitingHint): void;
-  /** Marks a hint as done, so that its event isn't processed again. */
   heard(hint: WaitingHint, at: number): void;
   wasHeard(eventId: string): boolean;
 };
@@ -128,7 +122,7 @@ export type PaymentRows = {
 export const isOver = ({ state }: Purchase): boolean =>
   state === "credited" || state === "declined" || state === "expired";
 
-/** Returns the record of a purchase for other objects. */
+/** Returns a purchase without internal fields. */
 export function recordOf(purchase: Purchase, payment: Payment | null): PurchaseRecord {
   const {
     sent: _sent,

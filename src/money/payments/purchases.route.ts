@@ -19,7 +19,7 @@ import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
 const MICROS = 1_000_000;
-/** Maximum ms a response waits, including the start of the object. */
+/** Maximum ms that a response waits, including the start of the object. */
 const WAIT_MS = 8000;
 
 export const purchaseBody = z.object({
@@ -29,8 +29,8 @@ export const purchaseBody = z.object({
 });
 
 /**
- * POST /v1/credits/purchases: 202 with a purchase that continues in the background, and the `url` where the
- * customer pays. Requires an Idempotency-Key; another body with the same key is 422.
+ * Handles POST /v1/credits/purchases: 202 with a purchase that continues in the background, and the
+ * `url` to pay at. Requires an Idempotency-Key; another body with the same key is 422.
  */
 export async function buyRoute(c: AppContext): Promise<Answer> {
   const { config, admitted } = c.var;
@@ -78,7 +78,7 @@ export const purchasesQuery = z.object({
   after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
 });
 
-/** GET /v1/credits/purchases?limit&after: newest first, including automatic purchases. */
+/** Handles GET /v1/credits/purchases, which includes automatic ones. */
 export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(purchasesQuery, c.req.url);
   if (!page.ok) return page;
@@ -92,13 +92,13 @@ export async function readPurchaseRoute(c: AppContext): Promise<Answer> {
   return found.ok ? success(purchaseView(found.value)) : found;
 }
 
-/** POST /v1/credits/purchases/{id}/cancel: 202. A payment made meanwhile is credited. */
+/** Handles POST /v1/credits/purchases/{id}/cancel: 202. A payment made meanwhile is credited. */
 export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
   const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
   return found.ok ? accepted(purchaseView(found.value)) : found;
 }
 
-/** POST /v1/credits/portal: a link to Stripe's page for cards, addresses and invoices. */
+/** Handles POST /v1/credits/portal: a link to Stripe's page for cards, addresses and invoices. */
 export async function portalRoute(c: AppContext): Promise<Answer> {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const buyer = await buyerOf(c);
@@ -118,7 +118,7 @@ export const creditsQuery = z.object({
   ),
 });
 
-/** GET /v1/credits?limit&after: credits and refunds, newest first, and the state of purchases. */
+/** Handles GET /v1/credits: credits and refunds, newest first, and the state of purchases. */
 export async function creditsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(creditsQuery, c.req.url);
   if (!page.ok) return page;
@@ -148,7 +148,7 @@ async function buyerOf(
   return success({ orgId, orgName, orgCreatedAt, returnUrl });
 }
 
-/** Calls the payments object. Each call can be retried and returns within two seconds. */
+/** Calls the payments object with retries, so `call` must be repeatable. */
 async function askPayments<T>(
   c: AppContext,
   call: (payments: PaymentsCalls) => Promise<Result<T>>,

@@ -24,12 +24,12 @@ import type { PaymentDeps } from "./payment-deps.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 const WAIT_MS = 600_000;
-/** Maximum ms a customer has to confirm a charge of a saved card. */
+/** Maximum ms for a customer to confirm a charge. */
 const CONFIRM_MS = 23 * HOUR_MS;
 const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
-/** Reads the result of a purchase from Stripe's object, never from a notification. */
+/** Reads the result from Stripe's object, never from a notification. */
 export const readStep: RunStep = async (world, purchase) => {
   if (purchase.invoiceId !== null) return readInvoiceStep(world, purchase, purchase.invoiceId);
   if (purchase.sessionId !== null) return readSessionStep(world, purchase, purchase.sessionId);
@@ -128,7 +128,7 @@ function unpaid(
     case "uncollectible":
       return endPurchase(world, purchase, ending ?? ABANDONED);
     case "paid":
-      // Paid outside Stripe or from a Stripe balance: nothing was captured, so nothing is credited.
+      // It was paid outside Stripe or from a Stripe balance, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
       return endPurchase(world, purchase, ending ?? ELSEWHERE);
     case "draft":
@@ -150,7 +150,7 @@ function openInvoice(
   const isUnderWay = intents.some(({ status }) => status === "processing");
   if (isUnderWay) return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
-  // A confirmation request arrives as a refused charge, so the object decides.
+  // A required confirmation first looks like a declined charge.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
@@ -211,7 +211,7 @@ function gone(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   return endMisconfigured(world, purchase, said);
 }
 
-/** Closes whatever can still be paid. If Stripe refuses, the object may have been paid and is read again. */
+/** Closes an object. If Stripe refuses, it may have been paid, so it is read again. */
 async function close(
   world: PaymentDeps,
   purchase: Purchase,
@@ -248,7 +248,6 @@ export const voidStep: RunStep = async (world, purchase) => {
   return close(world, purchase, call, hasStatus("void"));
 };
 
-/** Deletes a draft invoice. */
 export const discardStep: RunStep = async (world, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;

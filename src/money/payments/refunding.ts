@@ -16,10 +16,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
-/**
- * Refunds a payment at Stripe, once per name. Returns the payment's ID. The wallet is updated by the next
- * reading.
- */
+/** Refunds a payment once per name, and returns its ID. The next reading updates the wallet. */
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
@@ -50,9 +47,7 @@ export async function refundOf(
   return success(payment.id);
 }
 
-/**
- * Reports whether a refund with this name exists. Stripe remembers a key for a day, but a refund permanently.
- */
+/** Reports whether this refund exists. Stripe remembers idempotency keys only for a day. */
 async function madeBefore(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

@@ -32,15 +32,18 @@ import { bodyOf } from "./stripe.ts";
 import type { Params, StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** One step of a purchase: at most one call that changes something, stored before it is sent. */
+/** A step, with at most one call that changes something. */
 export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 const FAULTS_STORED = 3;
-/** Lifetime of a Stripe idempotency key, with a margin. A checkout can't be created after half an hour. */
+/**
+ * Ms that Stripe stores an idempotency key, with a margin. A checkout is retried less long, because
+ * Stripe rejects one that expires within half an hour.
+ */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
 
-/** Sends a step's call, always with the same bytes. Returns the row after the response. */
+/** Sends a step's call. Retries send the same bytes. */
 async function send(
   world: PaymentDeps,
   purchase: Purchase,
@@ -60,7 +63,7 @@ async function send(
   };
 }
 
-/** Reports whether to search for existing objects instead of repeating the call. */
+/** Reports whether to search for the object instead of retrying the call. */
 function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, said: StripeAnswer): boolean {
   if (said.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
@@ -85,7 +88,7 @@ function sellingOf(world: PaymentDeps, purchase: Purchase): Selling {
   };
 }
 
-/** Creates the organization's Stripe customer once and stores it before it is used. */
+/** Creates the Stripe customer once, and stores it before its first use. */
 export const customerStep: RunStep = async (world, purchase) => {
   const { rows, book } = world;
   const head = rows.head();
@@ -119,7 +122,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const head = rows.head();
   if (made === null) {
     if (!mustLook(world, now, said)) return retryLater(world, now, said);
-    // A customer whose response was lost is harmless: nothing is paid under it.
+    // A customer without our record is harmless, because it never pays.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(world, retryLater(world, now, said), { sent: null });
   }
@@ -130,7 +133,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   return storePurchase(world, now, { sent: null, tries: 0 });
 }
 
-/** Starts a purchase's first own step. A saved card is charged for one purchase at a time. */
+/** Starts the first own step. A saved card is charged for one purchase at a time. */
 function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = world;
   if (purchase.ending !== null) return endPurchase(world, purchase, purchase.ending);
@@ -151,7 +154,6 @@ function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purc
   return moveTo(world, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
-/** Returns another purchase for which the saved card is being charged. */
 export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
   return rows.open().find((one) => one.id !== id && isCharged(one)) ?? null;
 }
@@ -174,7 +176,7 @@ export const sessionStep: RunStep = async (world, purchase) => {
   return findLostSession(world, now);
 };
 
-/** Finds a session whose creation response was lost, among the customer's sessions. */
+/** Searches for a session whose creation response was lost. */
 export async function findLostSession(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(world, purchase, "checkout/sessions");
   const now = world.rows.purchase(purchase.id) ?? purchase;
@@ -184,10 +186,7 @@ export async function findLostSession(world: PaymentDeps, purchase: Purchase): P
   return endPurchase(world, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/**
- * Returns the ID of an object created for a purchase, null if there is none, or undefined if Stripe didn't
- * respond.
- */
+/** Returns null if there is none, or undefined if Stripe didn't respond. */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,
@@ -251,7 +250,7 @@ export const finalizeStep: RunStep = async (world, purchase) => {
   });
 };
 
-/** Charges the saved card. It always uses one key and never repeats a refused charge. */
+/** Charges the saved card with one idempotency key, and never retries a declined charge. */
 export const payStep: RunStep = async (world, purchase) => {
   if (purchase.ending !== null) return moveTo(world, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
@@ -282,7 +281,7 @@ async function byInvoice(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-/** Handles a refusal before anything exists: a deleted customer or card, or an invalid request of ours. */
+/** Handles a deleted customer or card, or our invalid request, before anything exists. */
 function refusedByCustomer(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   if (said.error.code !== "resource_missing") return endMisconfigured(world, purchase, said);
   if (said.error.param !== "customer") return forgetCard(world, purchase);

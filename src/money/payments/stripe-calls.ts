@@ -5,14 +5,14 @@ import { form } from "./stripe.ts";
 import type { Params, StripeCall } from "./stripe.ts";
 
 const CENT_MICROS = 10_000;
-/** Ms after the request during which a checkout can be paid. */
+/** Ms during which a checkout can be paid. */
 const CHECKOUT_MS = 3_600_000;
 
 function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-/** Reports whether an invoice has its purchase's amount before tax, neither empty nor doubled. */
+/** Reports whether an invoice's amount before tax equals the purchase. */
 export function isOfAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
@@ -20,7 +20,6 @@ export function isOfAmount(
   return subtotal === centsOf(amountMicro);
 }
 
-/** The input of purchase forms: the row and the deployment's tax settings. */
 export type Selling = {
   readonly id: string;
   readonly orgId: string;
@@ -118,7 +117,7 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-/** Returns the parameters of a refund. `name` identifies it later. */
+/** Returns the parameters of a refund, which `name` identifies later. */
 export function refundParams(
   paymentId: string,
   { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,
@@ -139,7 +138,6 @@ export function defaultCardParams(paymentMethod: string) {
   return { invoice_settings: { default_payment_method: paymentMethod } };
 }
 
-/** Returns a changing call under an idempotency key. */
 export function post(path: string, params: Params, key: string): StripeCall {
   return { method: "POST", path, body: form(params), key };
 }
@@ -164,10 +162,7 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/**
- * Returns a call that lists a customer's objects since a time (Unix ms), minus a minute for clock
- * differences.
- */
+/** Lists a customer's objects, from ten minutes earlier because clocks differ. */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

@@ -9,10 +9,7 @@ import { read, readIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/**
- * Stripe event types that matter here, and the hints they give. Stripe lists at most this many types per
- * call.
- */
+/** Event types and their hints. Stripe allows at most this many types per call. */
 const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -37,37 +34,33 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * The position of the event sweep, in Unix seconds. `rest` describes an unfinished sweep that began at
- * `startedS`: events before `beforeS` remain.
+ * Position of the sweep in Unix seconds. `rest` is an unfinished sweep from `startedS`: events
+ * before `beforeS` remain.
  */
 export type SweepCursor = {
   readonly sinceS: number;
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
-/** The database access of event dispatch. Each call throws when D1 fails. */
+/** The database access of event dispatch. Each call throws if D1 fails. */
 export type EventBook = {
-  /** Returns the customer's organization in this region, or null. */
+  /** Returns null if the customer isn't in this region. */
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
   cursor(): Promise<SweepCursor | null>;
   moveCursor(to: SweepCursor): Promise<void>;
 };
 
-/** The payment objects that receive events. */
 export type Dispatching = CallsOf<"payments", "hint"> & {
   readonly book: EventBook;
   readonly stripe: Stripe;
   readonly isLive: boolean;
 };
 
-/** `told`: the receiver stored it. `nothing`: no organization here. `unsure`: retry. */
+/** `told`: stored by the receiver. `nothing`: no organization here. `unsure`: retry. */
 export type Dispatched = "told" | "nothing" | "unsure";
 
-/**
- * Sends an event as a hint to the customer's organization. Only its IDs are used. Customers unknown in this
- * region belong to another one and are ignored.
- */
+/** Sends an event as a hint with only its IDs. Ignores customers of other regions. */
 export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
   const kind = EVENT_KINDS[event.type];
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
@@ -91,9 +84,7 @@ async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Prom
 type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
-/**
- * Returns the object and customer of an event. Refunds, disputes and warnings get theirs from the payment.
- */
+/** Returns the object and customer. For refunds, disputes and warnings, the payment has them. */
 async function namesOf(
   to: Dispatching,
   { data }: StripeEvent,
@@ -140,16 +131,16 @@ async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Nam
   return isWhole ? { object, customer } : "nothing";
 }
 
-/** Events become visible late, so the last hour is read again. */
+/** Seconds to read again, because events become visible late. */
 const OVERLAP_S = 3600;
-/** Stripe keeps events for 30 days. */
+/** Shorter than the 30 days for which Stripe stores events. */
 const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
- * Lists events since the last sweep, newest first, and sends each to its organization. The cursor moves after
- * the last page and never past an event that failed. The next sweep continues with older events. Returns the
- * number listed, or null if Stripe didn't respond.
+ * Sends events since the last sweep to their organizations. The cursor never passes an event that
+ * failed. Excess events wait for the next sweep. Returns the number listed, or null if Stripe
+ * didn't respond.
  */
 export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 
-/** Schemas of the fields we read from Stripe objects. Anything else isn't a Stripe response. */
 const whole = z.int().check(z.minimum(0));
 const id = z.string().check(z.regex(/^[a-z]+_[A-Za-z0-9_]{1,250}$/));
 const idOf = z.pipe(
@@ -24,7 +23,7 @@ const charge = z.object({
   payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
   outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
 });
-/** A charge; without expansion it is treated as absent. */
+/** An unexpanded charge becomes null. */
 const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),
@@ -92,7 +91,6 @@ export const invoiceSchema = z.object({
 });
 export type Invoice = z.infer<typeof invoiceSchema>;
 
-/** The list fields that identify our own objects. */
 export const foundSchema = listOf(z.object({ id, metadata }));
 
 export const refundsSchema = listOf(
@@ -110,7 +108,7 @@ export const disputesSchema = listOf(
 export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOf) }));
 export const portalSchema = z.object({ url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)) });
 
-/** The IDs in an event. Its other content is never used. */
+/** An event, which is used only for its IDs. */
 export const eventSchema = z.object({
   id,
   type: z.string().check(z.maxLength(100)),
@@ -129,7 +127,7 @@ export const eventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
-/** Each event is parsed separately, so one malformed event doesn't block the others. */
+/** Each event is parsed separately, so that an invalid one doesn't block the others. */
 export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(whole) }));
 export const chargeSchema = z.object({
   id,

@@ -3,17 +3,16 @@ import type { PaymentsConfig } from "../../shared/config/config.ts";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
 
-/** The Stripe API version that every call sends. Tests compare it with Stripe's types. */
+/** The Stripe API version. Tests compare it with Stripe's types. */
 export const API_VERSION = "2026-10-28.endive";
 
 const ANSWER_BYTES_MAX = 1024 * 1024;
 const TIMEOUT_MS = 30_000;
 
-/** The parameters of a call, nested like Stripe's forms. */
 export type Params = { readonly [name: string]: Param };
 type Param = string | number | boolean | readonly Param[] | Params | undefined;
 
-/** Encodes parameters as a form (`a[b][0]=v`). Undefined values are omitted. */
+/** Encodes a form (`a[b][0]=v`). Omits undefined values. */
 export function form(params: Params): string {
   const pairs: string[] = [];
   const add = (name: string, value: Param): void => {
@@ -29,7 +28,7 @@ export function form(params: Params): string {
   return pairs.join("&");
 }
 
-/** A call. `body` is a form, or null for GET and DELETE. `key` makes a POST idempotent. */
+/** A call. `key` makes a POST idempotent. */
 export type StripeCall = {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
@@ -37,7 +36,7 @@ export type StripeCall = {
   readonly key: string | null;
 };
 
-/** Stripe's error. Its message is never stored. */
+/** Stripe's error, without its message. */
 export type StripeRefusal = z.infer<typeof refusal>;
 const word = z.nullish(z.string().check(z.maxLength(100)));
 const refusal = z.object({
@@ -50,8 +49,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * The result of a call. `unsure`: it may have been executed. `isStored`: every retry under this key gets the
- * same fault, so read the object instead.
+ * The result. `unsure`: the call may have been executed. `isStored`: retries with this key fail
+ * too, so read the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -69,10 +68,9 @@ export type StripeAnswer =
     };
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
-/** A Stripe account and its transport. */
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 
-/** Returns the deployment's Stripe account. Each call is sent once and never throws. */
+/** Returns a Stripe account. Each call is sent once and never throws. */
 export function stripeOf(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
   send: Fetch = (url, init) => fetch(url, init),
@@ -109,7 +107,7 @@ function requestOf({ method, body, key }: StripeCall, secretKey: string): Reques
   };
 }
 
-/** Returns the response in the schema's shape, or null. */
+/** Returns null if the response doesn't match the schema. */
 export function bodyOf<T>(said: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
   if (said.kind !== "done") return null;
   const parsed = z.safeParse(schema, said.body);
@@ -149,10 +147,9 @@ function jsonOf(text: string | null): unknown {
 const TOLERANCE_S = 300;
 const SIGNATURES_MAX = 8;
 
-/** The time and the signatures of a `stripe-signature` header. */
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/** Returns a signature header of the last five minutes, or null. It costs no body. */
+/** Returns a header from the last five minutes, or null. */
 export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
@@ -164,10 +161,7 @@ export function signatureHeader(header: string | null, nowMs: number): Signature
   return shaped.length === 0 ? null : { time, tags: shaped };
 }
 
-/**
- * Reports whether a secret signed these bytes within five minutes of now. The secret includes its `whsec_`
- * prefix.
- */
+/** Reports whether a secret (with its prefix `whsec_`) signed these bytes within five minutes. */
 export async function isSigned(
   bytes: Uint8Array,
   header: string | null,

@@ -14,14 +14,15 @@ import type { StripeEvent } from "./stripe-objects.ts";
 import { isSigned, signatureHeader, stripeOf } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
-/** Stripe sends an event at once, and anyone can make up a signature header. */
+/** Small limits, because anyone can send a signature header. */
 const EVENT_LIMITS = { bytesMax: EVENT_BYTES_MAX, timeoutMs: 5000 };
-/** Maximum ms before the response. Stripe retries without a timely one. */
+/** Maximum ms until the response. Stripe retries after a timeout. */
 const ANSWER_MS = 8000;
 
 /**
- * POST /payments/stripe: receives Stripe events. A body without a recent, well-formed signature header isn't read. Returns 2xx once the
- * organization stored the event or none is concerned, 400 for a bad signature, and 503 for our own fault.
+ * Handles POST /payments/stripe. Reads the body only with a recent, well-formed signature header.
+ * Returns 2xx once the event is stored or concerns no organization here, 400 for an invalid
+ * signature, and 503 for our own failure.
  */
 export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const { config } = c.var;
@@ -56,7 +57,7 @@ function unsigned(c: AppContext): Response {
   return fail(c, { kind: "invalid_request", message: "Bad request.", param: null });
 }
 
-/** Returns null if the body isn't an event. It is signed, so it comes from Stripe but means nothing here. */
+/** Returns null for a signed body that isn't an event. */
 function eventOf(bytes: Uint8Array): StripeEvent | null {
   try {
     const parsed = eventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));

@@ -30,7 +30,7 @@ import { postCredit, recallCredit } from "./postings.do.ts";
 import { usedEver } from "./usage.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
-/** Credits a payment once and ends its automatic purchase. See `WalletPaymentCalls`. */
+/** Credits a payment once and ends its automatic purchase. */
 export function creditPayment(
   desk: Tx,
   credit: PaymentCredit,
@@ -65,8 +65,8 @@ export function creditPayment(
 }
 
 /**
- * Returns the ledger reference of a payment. If a rebuild lost the first credit, it is credited again under
- * another reference.
+ * Returns a payment's reference. If a rebuild lost the first credit, another reference allows a
+ * second one.
  */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
@@ -81,7 +81,7 @@ function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
-/** Sets the refunded amount of a payment, unless a later reading did. See `WalletPaymentCalls`. */
+/** Sets a payment's refunded amount. Ignores an older reading. */
 export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
   const { memory, sql } = desk;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = asked;
@@ -114,7 +114,7 @@ export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
   return success(null);
 }
 
-/** Records the outcome of a purchase. An unpaid automatic purchase delays the next one. */
+/** Records an outcome. An unpaid automatic purchase delays the next one. */
 export function recordPurchaseOutcome(
   desk: Tx,
   { event, once, topUp }: PurchaseOutcome,
@@ -126,7 +126,6 @@ export function recordPurchaseOutcome(
   return success(null);
 }
 
-/** See `WalletPaymentCalls.forgive`. */
 export function forgiveOwed(
   desk: Tx,
   asked: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
@@ -152,7 +151,7 @@ export function forgiveOwed(
   return success({ owedMicro: debts.value.owed });
 }
 
-/** Runs at the end of every transaction: pays debts from free balance, then requests a top-up if due. */
+/** Ends each transaction: pays debts from the free balance, then requests a top-up if due. */
 export function endTransaction(desk: Tx): void {
   const { memory, sql } = desk;
   const collected = collectDebt(memory.debts, freeOf(memory.books));
@@ -168,7 +167,6 @@ export function endTransaction(desk: Tx): void {
   topUpIfDue(desk, false);
 }
 
-/** Reports whether `endTransaction` has anything to do. */
 export function needsEndOfTransaction({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }
@@ -199,7 +197,7 @@ type CreditEntry = {
   purchase_id: string | null;
 };
 
-/** Returns ledger rows that aren't charges, newest first, before row `after`. */
+/** Returns ledger rows except charges, newest first. */
 export function readCredits(desk: Tx, limit: number, after: number | null): Result<CreditPage> {
   touchStorage(desk);
   const rows = desk.sql
