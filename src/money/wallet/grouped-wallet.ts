@@ -9,11 +9,11 @@ import type {
 
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
-/** The wallet calls of one isolate. Calls that arrive while one to the same wallet is running are grouped. */
+/** Groups wallet calls of one isolate that arrive while another call to the same wallet runs. */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  /** Returns an organization's wallet for one request. `stub` and `after` belong to the request. */
+  /** Returns the wallet for the request that `stub` and `after` belong to. */
   walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {
@@ -22,7 +22,7 @@ export class WalletGroups {
         together: (parts) => stub().together(parts),
         after,
       });
-    return new GroupedWallet(ask as AskPart); // `callPart` returns each part the result of its own call
+    return new GroupedWallet(ask as AskPart); // `callPart` returns each part its own call's result
   }
 }
 
@@ -58,7 +58,6 @@ class GroupedWallet implements GroupedCalls {
   }
 }
 
-/** Makes the call that a part describes. */
 export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<PartResult> {
   switch (part.call) {
     case "hold":

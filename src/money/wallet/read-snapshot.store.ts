@@ -13,13 +13,13 @@ import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
-  /** Debts from reversed payments; null if there never were any. */
+  /** The debts, or null if there never were any. */
   readonly debts: BookDebts | null;
-  /** Operator settings, which only D1 has; null without the organization. */
+  /** Operator settings, which only D1 has. */
   readonly configuration: Configuration | null;
 };
 
-/** Reads an organization's published state in one transaction. Returns null if there is none. */
+/** Reads the state in one transaction. Returns null if there is none. */
 export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
   const [head, operators, settings, debts] = await batchOf<
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]

@@ -3,45 +3,44 @@ import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
-/** The database's state before a publish; null without a row. */
+/** The database's state before a publish. */
 export type SnapshotHead = {
   readonly epoch: string;
   readonly seq: number;
   readonly creditsMicro: number;
 };
 
-/** Rows with the database's column names, without `org_id` and `seq`. */
+/** A row with D1's column names, without `org_id` and `seq`. */
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
-/** A publish: absolute values under a rising revision. */
+/** Absolute values, with a revision that increases. */
 export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
-  /** The publish up to which changes aren't repeated; 0 to send everything. */
+  /** The publish that D1 must have, because only later changes are sent; 0 sends everything. */
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly pages: Iterable<SnapshotPage>;
-  /** Smallest alert ID to keep; null to keep all. */
+  /** Lowest alert ID to keep, or null to keep all. */
   readonly alertsFrom: string | null;
   /** All end users are included, so other rows are deleted. */
   readonly everything: boolean;
-  /** The person's name; null for a member with API keys only. */
+  /** Whether to record that the wallet is in use. */
   readonly isUse: boolean;
-  /** Last uses of keys in pages of at most `PAGE_ROWS`, stored regardless of the revision. */
+  /** Last uses of keys, stored regardless of the revision. */
   readonly uses: readonly (readonly KeyUse[])[];
 };
 
-/** The database's response to a publish. */
 export type PublishResult = {
-  /** The earlier state. `moved`: from an older publish of this wallet to this one. */
+  /** The earlier state. `moved`: an older publish of this wallet was replaced. */
   readonly head: SnapshotHead | null | "moved";
   readonly touched: readonly TouchedKey[];
   readonly eventsWait: boolean;
 };
 
-/** At most `PAGE_ROWS` rows of one table, so that no string exceeds 2 MB (D1 and SQLite limit). */
+/** Limited to `PAGE_ROWS` rows, because strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage =
   | {
       readonly table: keyof typeof TABLES | keyof typeof APPENDED;
@@ -49,7 +48,7 @@ export type SnapshotPage =
     }
   | { readonly table: keyof typeof REMOVED; readonly rows: readonly string[] };
 
-/** Rows per page: about 800 KB of JSON with the longest names. */
+/** Rows per page (about 800 KB of JSON with the longest names). */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
@@ -108,7 +107,7 @@ const TABLES = {
   },
 } as const;
 
-/** Columns of tables whose rows never change. The first is the key. */
+/** Tables whose rows never change. The first column is the key. */
 const APPENDED = {
   alerts: [
     "id",
@@ -123,18 +122,17 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-/** Removals: the table and the column that names a row. */
+/** The table and column that identify a removed row. */
 const REMOVED = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],
 } as const;
 const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
 
-/** A condition that holds for the whole batch: the database is at this publish of this wallet. */
+/** SQL condition: D1 has this publish of this wallet. */
 const CURRENT =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
-/** Returns the database's state of an organization's wallet. */
 export async function readSnapshotHead(
   db: D1Database,
   orgId: string,
@@ -143,9 +141,9 @@ export async function readSnapshotHead(
 }
 
 /**
- * Writes a publish and returns the database's response. The first batch moves the database from an older
- * publish of the same epoch. All other writes apply only at this publish, so late or repeated batches do
- * nothing. Throws when D1 fails; partial writes look like the next publish's.
+ * Writes a publish. The first batch replaces an older publish of the same epoch. Later batches
+ * apply only to this publish, so late or repeated ones do nothing. Throws if D1 fails; the next
+ * publish repairs a partial one.
  */
 export async function writePublication(
   db: D1Database,
@@ -193,7 +191,7 @@ async function publishedBy(
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...said, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
-  // Another publish moved the database here without these rows.
+  // Another publish wrote to D1 without these rows.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "the book stood still while it was written",
@@ -215,7 +213,6 @@ export type PagedTable = keyof typeof PAGED;
 const isPaged = (name: string): name is PagedTable => name in PAGED;
 export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGED).filter(isPaged);
 
-/** Yields all rows of an organization in one table, by page. */
 export async function* readSnapshotPages(
   db: D1Database,
   orgId: string,
@@ -234,7 +231,6 @@ export async function* readSnapshotPages(
   }
 }
 
-/** Returns the row of an organization's settings. */
 export function settingsRow(settings: Settings): SnapshotRow {
   return {
     default_user_monthly_quota_micro: settings.monthlyQuota,
@@ -247,7 +243,7 @@ export function settingsRow(settings: Settings): SnapshotRow {
   };
 }
 
-/** Deletes the rows of a wallet that was given up before anything was recorded. */
+/** Deletes the rows of a wallet that was abandoned while empty. */
 export async function deleteWalletRows(
   db: D1Database,
   orgId: string,
@@ -277,10 +273,7 @@ export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
     : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
 }
 
-/**
- * Returns the statement that moves the database to this publish, unless it is past it, behind its base or
- * another wallet's.
- */
+/** Returns a statement that does nothing if D1 is newer, older than `base` or another wallet's. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db

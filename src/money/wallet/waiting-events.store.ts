@@ -1,10 +1,9 @@
 import { eventIn } from "../../shared/event.ts";
 import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 
-/** Events moved per batch. */
 export const WAITING_PAGE = 50;
 
-/** Returns the oldest waiting events of an organization. Each function here throws when D1 fails. */
+/** Returns the oldest waiting events. All functions of this file throw if D1 fails. */
 export async function readWaitingEvents(
   db: D1Database,
   orgId: string,
@@ -19,7 +18,6 @@ export async function readWaitingEvents(
   return results.map(eventIn);
 }
 
-/** Deletes events that the wallet's log has. */
 export async function deleteWaitingEvents(
   db: D1Database,
   events: readonly EventRecord[],

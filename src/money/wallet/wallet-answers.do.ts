@@ -40,13 +40,10 @@ import type * as Reports from "../../shared/contracts/reports.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
 
-/** Batches of charges that one call adds to the daily sums. */
+/** Maximum batches that one call adds to the daily sums. */
 const BATCHES_MAX = 50;
 
-/**
- * Wallet calls that need one transaction only: placed holds, payments, usage and alerts. See `WalletPaymentCalls` and
- * `WalletCalls`.
- */
+/** Wallet calls with a single transaction. See `WalletPaymentCalls` and `WalletCalls`. */
 export abstract class AnsweringWallet extends DurableObject<Env> implements WalletPaymentCalls {
   protected abstract deciding(): Decisions;
 

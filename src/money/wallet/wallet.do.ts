@@ -52,18 +52,18 @@ import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/sett
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
-/** Ms between alarms of a wallet that can't be read. Without them, the platform would stop retrying. */
+/** Ms between alarms of an unreadable wallet. Otherwise the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
 
 /**
- * An organization's wallet, the only writer of its money, named by the organization's ID. Every decision is
- * one synchronous transaction. `WalletCalls` documents the calls.
+ * An organization's wallet, the only writer of its money. Each decision is one synchronous
+ * transaction. `WalletCalls` documents the calls.
  */
 export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookFeed;
-  /** The running read of waiting events and the next one, shared by concurrent callers. */
+  /** Reads of waiting events, shared by concurrent callers. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
@@ -292,7 +292,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     const before = this.#decisions.tryOpen();
     if (before === null) return unavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
-    await this.takeEvents(); // must come after publish, which picks its batch synchronously
+    await this.takeEvents(); // after publish, which selects its batch synchronously
     const desk = this.#decisions.tryOpen();
     return desk === null ? unavailable() : success(vitalsOf(desk));
   }
@@ -309,8 +309,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   /**
-   * Expires holds, publishes, deletes old rows and checks last uses, then sets the next alarm. Failures
-   * become due again.
+   * Expires holds, publishes, deletes old rows and checks last uses, then sets the next alarm.
+   * Failed work becomes due again.
    */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
@@ -357,8 +357,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   /**
-   * Does due work, then sets the alarm once at the end. An alarm set earlier would fire at once.
-   * `mustPublish` publishes without waiting and rechecks a database of another wallet.
+   * Does due work, then sets the alarm; an earlier alarm would run immediately. `mustPublish`
+   * publishes without waiting and checks for a conflict again.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
@@ -387,7 +387,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
-    // must come after publish, which picks its batch synchronously
+    // After publish, which selects its batch synchronously.
     if (eventsWait) await this.takeEvents();
     else endHours(this.#decisions);
     this.#tell();

@@ -1,7 +1,7 @@
-/** Picodollars in a micro-credit: the exact unit of tokens times prices per million tokens. */
+/** Picodollars per micro-credit. Tokens times a price per million are whole picodollars. */
 export const PICOS_PER_MICRO = 1_000_000n;
 
-/** Returns `amount` / 10^`scale` as a plain decimal without trailing zeros. */
+/** Returns `amount` / 10^`scale` without trailing zeros. */
 export function decimalOf(amount: bigint, scale: number): string {
   const digits = (amount < 0n ? -amount : amount).toString().padStart(scale + 1, "0");
   const fraction = digits.slice(-scale).replace(/0+$/, "");

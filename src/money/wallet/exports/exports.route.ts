@@ -19,14 +19,17 @@ const month = once.check(
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
 
-/** GET /v1/exports: the newest day whose export is final. */
+/** Handles GET /v1/exports: the newest day whose export is final. */
 export async function exportsRoute(c: AppContext): Promise<Answer> {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
   const page = await askOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
   return page.ok ? success({ complete_through: page.value.completeThrough }) : page;
 }
 
-/** GET /v1/exports/focus?month or ?day (by default this month): charges, credits, refunds and taxes as FOCUS rows in CSV. */
+/**
+ * Handles GET /v1/exports/focus?month or ?day (default: this month): charges, credits, refunds and
+ * taxes in FOCUS format.
+ */
 export async function focusRoute(c: AppContext): Promise<Response> {
   const asked = daysOf(c);
   if (!asked.ok) return fail(c, asked.failure);
@@ -68,7 +71,9 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/** Streams the pages. A failure breaks the stream, so that no reader takes a part for the whole. */
+/**
+ * Streams the pages. A failure breaks the stream, so that a part is never mistaken for the whole.
+ */
 function streamOf(
   first: string,
   pages: AsyncGenerator<Result<string>>,

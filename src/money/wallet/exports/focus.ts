@@ -8,8 +8,8 @@ import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { decimalOf, PICOS_PER_MICRO } from "./decimal.ts";
 
 /**
- * The columns of FOCUS 1.3 and, for readers of 1.2, the two that 1.3 deprecates. Ours come last. The public
- * validator needs `CommitmentDiscountStatus`, which is always null, to check quantities.
+ * The columns of FOCUS 1.3, two from 1.2, then our own. The public validator requires
+ * `CommitmentDiscountStatus`, which is always null.
  */
 export const FOCUS_COLUMNS = [
   "BilledCost",
@@ -61,13 +61,11 @@ export const FOCUS_COLUMNS = [
   "x_Reference",
 ] as const;
 type Column = (typeof FOCUS_COLUMNS)[number];
-/** A row of the export. Absent columns are null. */
 export type FocusRow = { readonly [C in Column]?: string | undefined };
 
 const OPERATOR = "Turnpike";
 const ZERO = "0";
 type What = ChargeLine[0];
-/** The meter and the unit of each bill line. */
 const METERS: Readonly<Record<What, readonly [meter: string, unit: string]>> = {
   input: ["Input Tokens", "Tokens"],
   cached: ["Cached Input Tokens", "Tokens"],
@@ -83,7 +81,7 @@ const METERS: Readonly<Record<What, readonly [meter: string, unit: string]>> = {
   request: ["Requests", "Requests"],
 };
 
-/** The organization and the UTC day (YYYY-MM-DD) of rows. */
+/** The organization and UTC day (YYYY-MM-DD). */
 export type FocusDay = { readonly orgId: string; readonly day: string };
 
 function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
@@ -114,14 +112,13 @@ function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
   };
 }
 
-/** Returns a time without milliseconds. */
 function timeOf(ms: number): string {
   return timestamp(ms).replace(/\.\d+Z$/, "Z");
 }
 
 /**
- * Returns the rows of a group of charges: one for each bill line with its exact cost, then the rounding of
- * requests to whole micro-credits, and the part of the cost that the operator absorbed.
+ * Returns a row for the exact cost of each bill line, for the rounding to whole micro-credits, and
+ * for the cost that the operator absorbed.
  */
 export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;
@@ -144,7 +141,6 @@ export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   return rows;
 }
 
-/** Returns the bill lines of a group with its quantities. */
 function linesOf({ price, lines }: ChargeGroup): ChargeLine[] {
   return pricesOf(price).flatMap(([what, , perMillion]): ChargeLine[] => {
     const counted = lines[what] ?? 0;
@@ -152,7 +148,6 @@ function linesOf({ price, lines }: ChargeGroup): ChargeLine[] {
   });
 }
 
-/** Returns all bill lines of a price. */
 function pricesOf(price: Price): readonly ChargeLine[] {
   return chargeLines(price, { ...NO_USAGE, cacheWrite: 1, cacheWriteHour: 1 });
 }
@@ -222,7 +217,7 @@ function adjustmentColumns(
   };
 }
 
-/** Returns the rows of a ledger credit. `taxMicro` is the tax of a payment; null for none. */
+/** Returns the rows of a credit. `taxMicro` is a payment's tax. */
 export function creditRows(
   at: FocusDay,
   { amountMicro, reference }: LedgerCredit,
@@ -244,7 +239,7 @@ export function creditRows(
     const description = "Refund or dispute of a payment";
     return [rowOf(at, { ...money, ...columns, ChargeDescription: description })];
   }
-  // A grant lowers the cost of use and is never billed.
+  // A grant reduces costs and is never billed.
   const effective = kind === "rebuild" ? ZERO : decimalOf(-BigInt(amountMicro), 6);
   const [category, description] = SAID[kind];
   const columns = { ChargeCategory: category, ChargeDescription: description };
@@ -267,7 +262,7 @@ function kindOf(reference: string, amountMicro: number): CreditKind {
   return amountMicro > 0 ? "credit" : "correction";
 }
 
-/** Returns the ID of the payment that a reference credits, or null. */
+/** Returns the ID of the credited payment, or null. */
 export function paymentOf({ reference, amountMicro }: LedgerCredit): string | null {
   if (kindOf(reference, amountMicro) !== "payment") return null;
   return reference.split(":")[1] ?? null;
@@ -282,7 +277,7 @@ function costs(billed: string, effective: string): FocusRow {
   };
 }
 
-/** Returns the columns of a purchase of credits. Its use is billed here and effective later. */
+/** Returns the columns of a purchase, which is billed now and effective when used. */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costs(amount, ZERO),
@@ -311,7 +306,7 @@ function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
   });
 }
 
-/** Returns rows as CSV lines (RFC 4180). A null is an empty field. */
+/** Returns CSV lines (RFC 4180). Null is an empty field. */
 export function csvOf(rows: readonly FocusRow[]): string {
   return rows
     .map((row) => FOCUS_COLUMNS.map((column) => fieldOf(row[column])).join(",") + "\r\n")

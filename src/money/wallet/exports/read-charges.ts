@@ -9,14 +9,14 @@ import type { FocusRow } from "./focus.ts";
 
 const GROUPS_PER_PAGE = 500;
 
-/** The objects of an organization that an export reads. Stubs are new at each call. */
+/** The objects to read. Each call returns a new stub. */
 export type ExportSources = {
   readonly orgId: string;
   readonly wallet: () => Pick<WalletCalls, "chargesOfDay">;
   readonly payments: () => Pick<PaymentsCalls, "taxes">;
 };
 
-/** Yields the CSV lines of days, one page of charges at a time. Fails if an object can't be reached. */
+/** Yields CSV lines by page. Fails if an object is unavailable. */
 export async function* focusPages(
   { orgId, wallet, payments }: ExportSources,
   days: readonly string[],

@@ -29,10 +29,8 @@ import {
 } from "./sessions.do.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
 
-/** The context of admission: the wallet's decisions and its organization's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
-/** Returns the admission context with the key objects of this region. */
 export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
   const keys = new KeyAdmissions({
     register: (hash) => objectsOf(env()).register(hash),
@@ -42,7 +40,6 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
   return { decisions, keys };
 }
 
-/** See `WalletCalls.admit`. */
 export function admit(gate: Gate, called: RequestCredential): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
@@ -57,10 +54,7 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
   });
 }
 
-/**
- * Returns a free slot in the key's minute, if the request also fits its session's minute. A rejected request
- * takes no slot.
- */
+/** Returns an admission if the rate limits of key and session allow one. Doesn't count it. */
 function placeOf(
   { keys }: Gate,
   desk: Tx,
@@ -70,10 +64,7 @@ function placeOf(
   return (place.ok ? refuseSessionRate(desk, shown?.session) : null) ?? place;
 }
 
-/**
- * See `WalletCalls.admitAndHold`. A retry can arrive before or after the first attempt's response. It gets
- * the same response, takes no slot and ends no hold.
- */
+/** Admits a request and holds its money. Retries get the first response and aren't counted. */
 export function admitAndHold(
   gate: Gate,
   called: RequestCredential,
@@ -94,7 +85,7 @@ export function admitAndHold(
       const admitted = sessionRate(desk, shown?.session) ?? before ?? place.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
-      if (!isRepeat) keys.take(desk, place.value); // also if the hold was rejected or threw
+      if (!isRepeat) keys.take(desk, place.value); // even if the hold failed
     }
   });
 }
@@ -104,7 +95,7 @@ function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefi
   return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
 
-/** Returns the response to a retry whose key's minute is full, or null for a new request or a revoked key. */
+/** Returns the first response for a retry, even above the key's rate limit; otherwise null. */
 function replayFor(
   { keys }: Gate,
   desk: Tx,
@@ -117,7 +108,6 @@ function replayFor(
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
-/** See `WalletCalls.hold`. */
 export async function holdFor(
   gate: Gate,
   request: HoldRequest,
@@ -131,13 +121,13 @@ export async function holdFor(
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
     if (!live.ok) return live;
-    // Away from home, the slot was counted in the other region.
+    // A request from the other region hasn't been counted here.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
     return hold(desk, request, terms).answer;
   });
 }
 
-/** See `WalletCalls.placeHold`. The session's minute counted the request at its admission. */
+/** Places a hold. The session's rate limit already counted this request. */
 export function placeHoldFor(
   gate: Gate,
   request: HoldRequest,
@@ -152,7 +142,6 @@ export function placeHoldFor(
   });
 }
 
-/** See `WalletCalls.keyStanding`. */
 export function keyStanding(
   gate: Gate,
   { keyHash, shown }: RequestCredential,
@@ -198,8 +187,7 @@ function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"
 }
 
 /**
- * Makes a change by a member. Rejected while the organization is suspended or after the calling key was
- * revoked.
+ * Applies a member's change. Fails if the organization is suspended or the calling key was revoked.
  */
 export function changeBy<T>(
   { decisions, keys }: Gate,
@@ -214,7 +202,7 @@ export function changeBy<T>(
   });
 }
 
-/** See `WalletCalls.revokeKey` and `setKeyLimit`. Without a wallet there is nothing to change. */
+/** Applies a change of a key. Does nothing without a wallet. */
 export function applyKeyChange(
   { decisions, keys }: Gate,
   tell: (keys: KeyAdmissions, desk: Tx) => void,
@@ -226,7 +214,7 @@ export function applyKeyChange(
   return success(null);
 }
 
-/** Reports whether the wallet can decide for a key hash (null: no key) without asking the key's object. */
+/** Reports whether a decision needs no call to the key object. `keyHash` is null without a key. */
 export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
   const desk = decisions.tryOpen();
   return keyHash === null || desk === null || keys.knows(desk, keyHash);
@@ -241,7 +229,7 @@ async function decideFor<T>(
     const before = decisions.tryOpen();
     if (before === null) return unavailable();
     const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
-    // No await from here on: reads, decision and writes belong to one transaction.
+    // No await from here on, so that everything is one transaction.
     return decisions.decide((desk) => refused ?? decision(desk));
   } catch (error) {
     keys.forget();

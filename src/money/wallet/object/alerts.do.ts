@@ -23,7 +23,10 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum alerts per kind and end user in 24 hours. A customer can change a limit 1,000 times a minute. */
+/**
+ * Maximum alerts per kind and end user in 24 hours. Customers can change limits 1,000 times a
+ * minute.
+ */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
@@ -32,8 +35,7 @@ const ALERT_ID = "alert_";
 const GONE_MAX = 5000;
 
 /**
- * Stores and logs new crossings in the deciding transaction: once per end user, period and limit, and for the
- * balance once per threshold until re-armed. At most `DAILY_ALERTS_MAX`.
+ * Stores and logs each alert once per end user, period and limit, or until the balance re-arms it.
  */
 export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
@@ -115,10 +117,7 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
   return told >= DAILY_ALERTS_MAX;
 }
 
-/**
- * Returns the ledger row at which the balance alert was re-armed, `seq` if the balance is well above the
- * threshold.
- */
+/** Returns the ledger row that re-armed the balance alert: `seq` if the balance is high enough. */
 export function rearmedAt(desk: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = desk.memory.row;
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
@@ -137,7 +136,6 @@ type StoredAlert = {
 
 const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_micro, created_at";
 
-/** Returns alerts, newest first. */
 export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
   return sql
     .exec<StoredAlert>(
@@ -149,9 +147,7 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/**
- * Deletes a batch of the oldest alerts. Returns the smallest ID to keep in the database, or null to keep all.
- */
+/** Deletes a batch. Returns the lowest ID to keep in the database, or null to keep all. */
 export function forgetOldAlerts(desk: Tx): string | null {
   const { sql, nowMs } = desk;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
@@ -180,7 +176,6 @@ function hasUnbooked({ sql, memory: { row } }: Tx): boolean {
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
 }
 
-/** Returns a page of alerts published with or after `last`, as stored in the database. */
 export function selectAlertsAfter(sql: SqlStorage, last: SnapshotRow): SnapshotRow[] {
   return sql
     .exec<StoredAlert & { changed: number }>(
@@ -205,14 +200,14 @@ function alertOf(row: StoredAlert): AlertRecord {
   };
 }
 
-/** An end user's quota or a key's budget that is used up or too small for the request. */
+/** A quota or budget that is used up or too small for the request. */
 type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
-  /** The end user's external ID, or the key's or session's ID. */
+  /** External ID of an end user, or ID of a key or session. */
   readonly subject: string;
-  /** Null for a budget that never resets. */
+  /** The budget's window; null if it never resets. */
   readonly period: BudgetPeriod | null;
-  /** The day, Monday or month of the period; null without a period. */
+  /** First day of the period, or null without one. */
   readonly since: string | null;
   readonly limit: Micros;
   readonly left: number;
@@ -273,8 +268,8 @@ function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[
 }
 
 /**
- * Returns the limit that caused a rejection, or null if none or only open holds did. Unused sessions and
- * unknown end users are excluded, because names can be invented without limit.
+ * Returns the limit that rejected a request. Returns null if only open holds did, and for unused
+ * sessions and unknown end users, whose names clients can invent.
  */
 export function reachedByRefusal(
   desk: Tx,
@@ -303,7 +298,7 @@ export function reachedByRefusal(
   return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
-/** Emits the event once per limit and period, in the deciding transaction. */
+/** Emits the event once per limit and period. */
 export function emitReached(desk: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";

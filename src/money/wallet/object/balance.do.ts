@@ -2,7 +2,6 @@ import type { BalanceAnswer } from "../../../shared/contracts/wallet.ts";
 import { OPERATOR } from "../rules/policies.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Returns the balance, the held amount and the number of holds. */
 export function balanceOf(desk: Tx): BalanceAnswer {
   const { balance, held, holds } = desk.memory.books;
   const { owed } = desk.memory.debts;

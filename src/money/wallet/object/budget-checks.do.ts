@@ -14,13 +14,13 @@ import { followTerms } from "./budgets.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Returns the models that may serve a request; null if the other region didn't say. */
+/** Returns the models that may serve a request, or null if the other region sent none. */
 export function modelsOf({ candidates, model }: HoldRequest): readonly string[] | null {
   if (candidates !== undefined) return [...new Set(candidates.map((one) => one.model))];
   return model === null ? null : [model.id];
 }
 
-/** Returns the budgets that a request must fit into, in the order in which they are checked. */
+/** Returns the budgets in the order of checks. */
 export function requestMeters(
   desk: Tx,
   request: HoldRequest,
@@ -38,7 +38,7 @@ export function requestMeters(
   return meters.filter(({ budget }) => reservesIn(budget, models));
 }
 
-/** Returns the budgets of a session that was never used. They are stored with its first grant. */
+/** Returns the budgets of an unused session. The first grant stores them. */
 function unusedMeters({ id, budgets }: Session): Meter[] {
   return (budgets ?? []).map((budget) => ({
     scope: "session",
@@ -51,7 +51,6 @@ function unusedMeters({ id, budgets }: Session): Meter[] {
   }));
 }
 
-/** Returns the budgets in micro-credits as limits of the hold. */
 export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
   return meters
     .filter(({ budget }) => budget.unit === "dollars")
@@ -66,26 +65,25 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
     });
 }
 
-/** Checks the budgets in requests. */
 export function checkRequests(meters: readonly Meter[], at: Moment): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
-    // A running request counts when it ends, so waiting for it doesn't help.
+    // A running request counts when it ends, so waiting doesn't help.
     const short = { required: 1, onlyHolds: false };
     if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
   }
   return null;
 }
 
-/** Returns the tokens granted by the budgets in tokens, at most `granted`; null without any. */
+/** Returns at most `granted`, or null without a token budget. */
 export function tokensWithin(
   meters: readonly Meter[],
   at: Moment,
   { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
 ): Result<number | null> {
   const { least: leastOutput, most } = request.tokens;
-  if (request.placed !== undefined) return success(granted); // it has no tokens
-  const least = request.hasCap ? most : leastOutput; // a cap that the client set isn't lowered
+  if (request.placed !== undefined) return success(granted); // no tokens
+  const least = request.hasCap ? most : leastOutput; // the client's own cap isn't lowered
   let tokens = granted;
   for (const meter of meters) {
     if (meter.budget.unit !== "tokens") continue;
@@ -124,7 +122,6 @@ function exceeded(
   };
 }
 
-/** Returns the least free amount of the budgets in micro-credits that a model's charge counts in. */
 export function freeForCharge(meters: readonly Meter[], at: Moment, model: string): number {
   let least = Infinity;
   for (const meter of meters) {

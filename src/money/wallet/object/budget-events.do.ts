@@ -9,20 +9,19 @@ import type { Count, Meter } from "./budget-memory.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Returns the counts that reach a budget's amount or its alert threshold. */
 export function crossingsOf(counts: readonly Count[]): Count[] {
   return counts.filter((count) => reaches(count, 1) || reaches(count, alertOf(count)));
 }
 
 const alertOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
 
-/** Divided, not multiplied, because 0.55 x 100 is 55.00000000000001. */
+/** Divides, because 0.55 * 100 is 55.00000000000001. */
 function reaches({ meter, before, after }: Count, threshold: number): boolean {
   const { amount } = meter.budget;
   return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
 }
 
-/** Emits an event per budget that a charge reaches, inside the charge's transaction. */
+/** Emits events within the charge's transaction. */
 export function emitCrossings(desk: Tx, crossings: readonly Count[], at: Moment): void {
   for (const count of crossings) {
     const { meter, after } = count;
@@ -31,13 +30,13 @@ export function emitCrossings(desk: Tx, crossings: readonly Count[], at: Moment)
   }
 }
 
-/** Emits an event for the budget that rejects a request, unless only holds are in the way. */
+/** Emits an event, unless only open holds caused the rejection. */
 export function emitRejection(desk: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(
     ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
   );
-  // A session that was never used isn't stored, so its events would be unbounded.
+  // Unused sessions aren't stored, so their events would be unlimited.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitReached(desk, { meter, left: failure.left, at: desk });
 }
@@ -66,12 +65,12 @@ function emitAlert(desk: Tx, { meter, after, at }: Alert): void {
   addEvent(desk, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
 }
 
-/** An end user is named by its ID, not by its external ID, which may be a person's name. */
+/** Returns an ID, never an end user's external ID, which may be a person's name. */
 function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }
 
-/** A rolling window is reported at most once per window length. */
+/** Reports a rolling window at most once per window length. */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);
   return minutes === null ? bucketOf(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));

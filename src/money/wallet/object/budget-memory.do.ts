@@ -12,36 +12,32 @@ import {
 } from "../tables/budget-rows.do.ts";
 import type { BudgetRow } from "../tables/budget-rows.do.ts";
 
-/** A budget with what counts in it now and what open holds reserve of it. */
 export type Meter = BudgetRow & {
-  /** Reserved amounts by bucket. A rolling window and `total` have one bucket, because every open hold counts. */
+  /** Held amounts by period. Rolling windows and `total` have one entry for all open holds. */
   readonly held: Map<number, number>;
 };
 
-/** The budgets in a wallet's memory. */
 export type BudgetMemory = {
-  /** Scopes in which anything has a budget. Requests without one cost no lookup. */
+  /** Scopes with a budget. Others need no lookup. */
   readonly scopes: Set<BudgetScope>;
-  /** Budgets of the owners met so far, by owner. */
+  /** Budgets of the owners loaded so far. */
   readonly meters: Map<string, readonly Meter[]>;
-  /** Budgets that counted something after the newest checkpoint, by owner and ID. */
+  /** Budgets changed since the newest checkpoint, by owner and ID. */
   readonly unsaved: Map<string, Meter>;
 };
 
-/** The part of a wallet's memory that budgets need. */
 export type WithBudgets = { readonly books: HoldTotals; readonly budgets: BudgetMemory };
 
 export function loadBudgets(sql: SqlStorage): BudgetMemory {
   return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };
 }
 
-/** The parties of a request. */
 type Parties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
 
-/** Owners in memory beyond which those without unsaved counts and holds may be forgotten. */
+/** Maximum owners in memory. Above it, unneeded ones are evicted. */
 const OWNERS_MAX = 2000;
 
-/** Returns the owners of budgets that a request counts in, in the order in which they are checked. */
+/** Returns the owners in the order of checks. */
 function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): BudgetOwner[] {
   if (scopes.size === 0) return [];
   const { endUserId, keyId, session = null } = parties;
@@ -54,17 +50,15 @@ function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): 
 }
 const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
-/** Returns the budgets that a request counts in, in the order in which they are checked. */
+/** Returns the budgets in the order of checks. */
 export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
   return ownersOf(sql, memory.budgets, parties).flatMap((owner) =>
     metersOfOwner(sql, memory, owner),
   );
 }
 
-/** Returns the name of an owner in memory. */
 export const nameOf = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
 
-/** Returns an owner's budgets, which are read on its first request. */
 export function metersOfOwner(
   sql: SqlStorage,
   memory: WithBudgets,
@@ -78,7 +72,7 @@ export function metersOfOwner(
   return read;
 }
 
-/** Returns a meter with the reservations of the open holds. */
+/** Returns a budget with its open holds. */
 export function meterOf(sql: SqlStorage, memory: WithBudgets, row: BudgetRow): Meter {
   const meter: Meter = { ...row, held: new Map() };
   for (const hold of memory.books.holds.values()) {
@@ -88,7 +82,7 @@ export function meterOf(sql: SqlStorage, memory: WithBudgets, row: BudgetRow): M
   return meter;
 }
 
-/** Reserves an opened hold in its budgets, or releases an ended one with -1. */
+/** Adds a hold (`sign` 1) or removes it (-1). */
 export function reserve(sql: SqlStorage, memory: WithBudgets, hold: OpenHold, sign: 1 | -1): void {
   for (const owner of ownersOf(sql, memory.budgets, hold)) {
     for (const meter of memory.budgets.meters.get(nameOf(owner)) ?? []) {
@@ -106,34 +100,33 @@ function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void 
   else held.set(bucket, sum);
 }
 
-/** A calendar window counts a hold in the period of its admission; others count every open hold. */
+/**
+ * Returns the period of a hold's admission for a calendar window, and 0 for others, which count all
+ * open holds.
+ */
 function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
 }
 
-/** Reports whether a request reserves in a budget: any of its possible models counts. */
 export function reservesIn(budget: Budget, models: readonly string[] | null): boolean {
   return models === null || models.some((model) => countsModel(budget, model));
 }
 
-/** Returns what open holds reserve of a budget now. */
 export function heldIn({ budget, held }: Meter, at: Pick<Moment, "period">): number {
   return held.get(heldBucket(budget.window, at)) ?? 0;
 }
 
-/** What a settled or expired request counts. */
 export type CountedRequest = Parties & {
   readonly seq: number;
   readonly period: Moment["period"];
-  /** When it was settled or expired, Unix ms. */
+  /** Time of settling or expiry, in Unix ms. */
   readonly atMs: number;
-  /** The model that served it, or the possible ones; null if unknown. */
+  /** The model that served it, or the possible ones. Null if unknown. */
   readonly models: readonly string[] | null;
   readonly amounts: Readonly<Record<BudgetUnit, number>>;
 };
 
-/** A meter and what it counts after a request. */
 export type Count = {
   readonly meter: Meter;
   readonly before: number;
@@ -141,7 +134,7 @@ export type Count = {
   readonly counted: Meter;
 };
 
-/** Returns the counts after a request, without applying them. */
+/** Returns a request's counts without applying them. */
 export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedRequest): Count[] {
   const at = { period: request.period, nowMs: request.atMs };
   return metersOf(sql, memory, request).flatMap((meter) => {
@@ -154,7 +147,7 @@ export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedR
   });
 }
 
-/** Returns a meter's amounts now, in the budget's unit. */
+/** Returns the current amounts in the budget's unit. */
 export function amountsOf(meter: Meter, at: Moment) {
   const { budget, tally } = meter;
   const settled = settledIn(budget.window, tally, at);
@@ -162,12 +155,12 @@ export function amountsOf(meter: Meter, at: Moment) {
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
-/** Applies counts to memory. The next checkpoint writes them. */
+/** Changes only memory. The next checkpoint stores the counts. */
 export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
   for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
-/** Replaces a meter by its next state, which the next checkpoint writes. */
+/** Changes only memory. The next checkpoint stores the budget. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
   const name = nameOf(before);
   const list = meters.get(name) ?? [];
@@ -178,7 +171,7 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
   unsaved.set(`${name}\n${before.budget.id}`, after);
 }
 
-/** Writes the counts since the last checkpoint, inside its transaction. */
+/** Stores changed counts within a checkpoint's transaction. */
 export function storeCounts(
   sql: SqlStorage,
   { books, budgets }: WithBudgets,
@@ -189,7 +182,6 @@ export function storeCounts(
   putCountedUpTo(sql, { seq: books.seq, floorId });
 }
 
-/** Updates memory after a checkpoint. */
 export function countsStored({ budgets }: WithBudgets): void {
   budgets.unsaved.clear();
   if (budgets.meters.size > OWNERS_MAX) budgets.meters.clear();

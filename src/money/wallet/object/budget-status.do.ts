@@ -6,7 +6,6 @@ import { amountsOf, metersOf, metersOfOwner } from "./budget-memory.do.ts";
 import type { Meter } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Returns a budget with its counts now. */
 function statusOf(desk: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
   const { settled: used, held } = amountsOf(meter, desk);
@@ -15,12 +14,11 @@ function statusOf(desk: Tx, meter: Meter): BudgetStatus {
   return { scope, budget, used, held, resetsAt, countingSince: sinceMs };
 }
 
-/** Returns an owner's budgets with their counts. See `WalletCalls.budgets`. */
 export function budgetsOf(desk: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
   return metersOfOwner(desk.sql, desk.memory, owner).map((meter) => statusOf(desk, meter));
 }
 
-/** Returns the budgets of a key's request in the order in which they are checked; a session sees its own. */
+/** Returns the budgets in the order of checks; for a session, only its own. */
 export function budgetsOfKey(
   desk: Tx,
   keyId: string,

@@ -15,8 +15,9 @@ import type { BudgetMemory, Meter } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Replaces an owner's budgets. An entry whose unit, window and models stay keeps its count. A new calendar
- * window without models starts with the usage of its period, all others at zero; open holds always count.
+ * Replaces an owner's budgets. A budget with the same unit, window and models keeps its count. A
+ * new calendar budget without models starts with the period's usage, others at zero. Open holds
+ * always count.
  */
 export function setBudgets(desk: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = desk;
@@ -25,7 +26,7 @@ export function setBudgets(desk: Tx, owner: BudgetOwner, budgets: readonly Budge
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
     if (known === undefined) return newMeter(desk, owner, budget);
-    return { ...known, budget, sinceSeq: memory.books.seq }; // its tally counts up to here
+    return { ...known, budget, sinceSeq: memory.books.seq }; // its count includes all rows up to here
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {
@@ -41,7 +42,6 @@ export function setBudgets(desk: Tx, owner: BudgetOwner, budgets: readonly Budge
   memory.changed = true;
 }
 
-/** Brings a key's or session's budgets in memory and tables in line with its terms. */
 export function followTerms(
   desk: Tx,
   owner: BudgetOwner,
@@ -77,7 +77,7 @@ function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
   return { ...budgets, scopes: new Set([...budgets.scopes, scope]) };
 }
 
-/** Returns the usage of the current calendar period that a new budget starts with; null to start at zero. */
+/** Returns the usage of the current calendar period, or null to start at zero. */
 function seedOf(desk: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
   const isCalendar = window === "day" || window === "week" || window === "month";
   const of = isCalendar && models === null ? usageOf(desk, owner) : null;
@@ -91,7 +91,7 @@ function seedOf(desk: Tx, owner: BudgetOwner, { unit, window, models }: Budget):
   return stored + laterUsage(desk.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns the daily totals of an owner; null for a session, which has none. */
+/** Returns null for a session, which has no daily totals. */
 function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
   switch (scope) {
     case "organization":
@@ -114,7 +114,6 @@ function externalIdsOf(sql: SqlStorage, endUserId: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Returns the usage that the newest checkpoint doesn't have yet. */
 function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number {
   let sum = 0;
   for (const total of totals.values()) {
@@ -126,7 +125,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/** Counts later buckets of rolling windows as of now, after the clock stepped back. */
+/** Counts future entries of rolling windows as of now, after the clock moved back. */
 export function pullBuckets(desk: Tx): void {
   const at = { period: desk.period, nowMs: desk.nowMs };
   for (const owner of storedOwners(desk)) {

@@ -29,14 +29,12 @@ import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { floorOf } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Requests per transaction, about 20 ms. */
+/** Requests per transaction (about 20 ms). */
 const BATCH_ROWS = 2000;
 const LAST_ID = "~";
 
-/** Charge groups by UTC day. */
 export type Charges = Map<string, DayCharges>;
 
-/** A charge in the ledger. */
 type Charged = {
   readonly seq: number;
   readonly at: number;
@@ -47,8 +45,8 @@ type Charged = {
 };
 
 /**
- * Adds the next batch of settled requests to the sums of their days. Only requests below the oldest open hold
- * are final. Returns true if more may remain.
+ * Adds settled requests older than any open hold to the daily sums. Returns true if more may
+ * remain.
  */
 export function foldCharges(desk: Tx): boolean {
   const { sql, memory, storage } = desk;
@@ -57,7 +55,7 @@ export function foldCharges(desk: Tx): boolean {
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
   const { charges, lastId } = chargesOf(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
-  const foldedId = lastId === null ? floorId : `${lastId}0`; // the next id after it
+  const foldedId = lastId === null ? floorId : `${lastId}0`; // sorts directly after lastId
   storage.transactionSync(() => {
     addCharges(sql, charges);
     const closed = lastId === null ? closedBefore(floorId) : "";
@@ -67,12 +65,11 @@ export function foldCharges(desk: Tx): boolean {
   return lastId !== null;
 }
 
-/** Reports whether a day can be closed. */
 export function foldIsDue(desk: Tx): boolean {
   return closedBefore(floorOf(desk)) > readFold(desk.sql).closedDay;
 }
 
-/** Returns the newest day that ended before all requests from an ID on. */
+/** Returns the newest day that no request from this ID on can belong to. */
 function closedBefore(floorId: string): string {
   const ms = mintedAt(floorId, HOLD_ID);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
@@ -87,8 +84,8 @@ type Batch = {
 };
 
 /**
- * Returns the charges of settled requests in a range of IDs. `lastId` is the last one if the limit was
- * reached. Late charges are added when they are posted.
+ * Returns charges in a range of IDs, and the last ID if the limit was reached. Late charges are
+ * added when they are posted.
  */
 function chargesOf(
   sql: SqlStorage,
@@ -130,7 +127,6 @@ function chargedOf(row: StoredCharge): Charged {
   return { seq, at, keyId, generation: generationIn(row), cost, charged };
 }
 
-/** Adds a charge to the groups of its day. */
 export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Charged): void {
   const { day } = periodOf(one.at);
   const groups = charges.get(day) ?? new Map<string, ChargeGroup>();
@@ -152,7 +148,7 @@ export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Ch
   charges.set(day, groups);
 }
 
-/** Stores charges. After its close a day is final, so a charge dated before goes to the next day. */
+/** Stores charges. A closed day is final, so its later charges go to the next open day. */
 export function addCharges(sql: SqlStorage, charges: Charges): void {
   const { closedDay } = readFold(sql);
   for (const [day, groups] of charges) {
@@ -171,7 +167,7 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   return bounded;
 }
 
-/** Returns the charges of requests that retention is about to delete, unless they are in the sums. */
+/** Returns the charges that aren't in the daily sums yet. */
 export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
   const { foldedId } = readFold(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
@@ -179,8 +175,8 @@ export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
 }
 
 /**
- * Returns a page of a day's charges by ledger time: the stored sums and, until the day closes, the requests
- * after them.
+ * Returns a page of a day by ledger time. An open day includes requests that aren't in the sums
+ * yet.
  */
 export function readCharges(desk: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = desk;

@@ -11,10 +11,7 @@ import { countsStored, storeCounts } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
-/**
- * Writes the totals since the last checkpoint, so that a start reads only later rows, and takes the next
- * publish number. Updates memory after the transaction.
- */
+/** Stores totals, so that a start only reads later rows. Updates memory after the transaction. */
 export function takeCheckpoint(desk: Tx): void {
   const { memory, sql } = desk;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
@@ -50,9 +47,7 @@ export function takeCheckpoint(desk: Tx): void {
   countsStored(memory);
 }
 
-/**
- * Returns a lower bound for the IDs of future ledger rows: the oldest open hold or the oldest valid new ID.
- */
+/** Returns a lower bound of request IDs in future ledger rows. */
 export function floorOf(desk: Tx): string {
   let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
   for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
@@ -65,7 +60,6 @@ const ADD_TOTAL = `INSERT INTO totals (dimension, day, name, ${SUMS.join(", ")},
   ON CONFLICT (dimension, day, name) DO UPDATE SET
     ${SUMS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
 
-/** Adds the amount since the last checkpoint to a total. `changed` is the publish that carries it. */
 function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
   const { dimension, day, name, requests, cost } = total;
   sql.exec(ADD_TOTAL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
@@ -73,7 +67,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const MARK_ROWS = 1000;
 
-/** Deletes checkpoints that are closer than MARK_ROWS. The others mark positions for reading the ledger. */
+/** Keeps checkpoints at least MARK_ROWS apart. Ledger reads start at them. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

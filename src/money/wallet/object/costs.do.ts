@@ -20,7 +20,7 @@ type CostSum = {
   sold: string;
 };
 
-/** See `WalletCalls.costs`. Covers the newest `ROWS_MAX` settled requests of the period. */
+/** Returns costs from the newest `ROWS_MAX` settled requests. */
 export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(asked.fromMs, keptMs);
@@ -60,7 +60,7 @@ export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Returns when the wallet was last rebuilt (Unix ms), which lost the earlier receipts; 0 for never. */
+/** Returns the last rebuild, which lost earlier receipts, in Unix ms; 0 for never. */
 function rebuiltAt(sql: SqlStorage): number {
   const { at } = sql
     .exec<{

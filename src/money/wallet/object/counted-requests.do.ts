@@ -16,7 +16,7 @@ type CountedRow = {
   seq: number;
   at: number;
   requests: number;
-  /** 1 if the charge is of the model that served. */
+  /** 1 if this model served the request. */
   served: number;
   charged: number;
   tokens: number;
@@ -30,14 +30,13 @@ type CountedRow = {
 };
 
 const PARTIES = `admitted_at, period_day, ${END_USER_ID}, ${KEY_ID}, session, ${MODEL}, ${MODELS}`;
-/** What budgets count, also of a hold that only they count. */
+/** Includes charges of quota holds. */
 const CHARGED = `charged + ${QUOTA_CHARGED}`;
 const TOKENS = "prompt_tokens + completion_tokens";
 
 /**
- * Returns the requests of the ledger that the stored tallies don't count yet, in order: those after the newest
- * checkpoint, and those of an earlier release without budgets. An expired hold counts as a
- * request at its expiry, whatever follows. A late charge counts when it comes, but not as a request again.
+ * Returns requests that aren't in the stored counts, in ledger order. An expired hold counts as a
+ * request; its late charge adds only the amount.
  */
 export function selectCounted(
   sql: SqlStorage,

@@ -23,11 +23,11 @@ import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
- * Runs a wallet's decisions, each in one synchronous transaction, and keeps memory and alarm consistent with
+ * Runs each decision in one synchronous transaction, and keeps memory and the alarm consistent with
  * the tables.
  */
 export class Decisions {
-  /** `lost`: the tables couldn't be read after an error. The next call reads them again. */
+  /** `lost`: the tables couldn't be read. The next call reads them again. */
   #memory: Memory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
@@ -45,27 +45,22 @@ export class Decisions {
     return this.#schedule;
   }
 
-  /** Loads the tables, if any. `alarmAt` is the alarm that is set (Unix ms). */
+  /** Loads existing tables. `alarmAt` is in Unix ms. */
   start(alarmAt: number | null): void {
     this.#schedule = new Schedule(alarmAt);
     this.#recover();
   }
 
-  /** Reports whether a wallet exists but can't be read. */
   get isLost(): boolean {
     return this.#memory === "lost";
   }
 
-  /** Resets to the state without a wallet, after the tables were deleted. */
   forget(): void {
     this.#memory = "unmade";
     this.#schedule = new Schedule(null);
   }
 
-  /**
-   * Runs a decision and sets the alarm. Returns `storage_unavailable` if there is no wallet or its tables
-   * can't be read.
-   */
+  /** Runs a decision. Returns `storage_unavailable` without a readable wallet. */
   decide<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     return this.turn((desk) => {
       const answer = decision(desk);
@@ -74,7 +69,7 @@ export class Decisions {
     });
   }
 
-  /** Sets the alarm after a decision and delivers its events. */
+  /** Sets the alarm and delivers events. */
   noteNews(desk: Tx): void {
     this.#schedule.arm(desk);
     if (desk.memory.isUntold) this.#onNews();
@@ -98,12 +93,12 @@ export class Decisions {
       if (needsEndOfTransaction(desk)) endTransaction(this.open());
       return answer;
     } catch (error) {
-      this.#recover(); // memory may be ahead of the tables after a throw
+      this.#recover(); // after an exception, memory may differ from the tables
       throw error;
     }
   }
 
-  /** Deletes rows when storage is full. Returns false if nothing can go. The alarm deletes more. */
+  /** Frees full storage. Returns false if nothing can be deleted. */
   #makeRoom(): boolean {
     const desk = this.tryOpen();
     if (desk === null) return false;
@@ -118,7 +113,7 @@ export class Decisions {
     }
   }
 
-  /** Returns the transaction context, or null if there is no wallet or its tables can't be read. */
+  /** Returns null without a readable wallet. */
   tryOpen(): Tx | null {
     try {
       return this.openIfMade();
@@ -128,7 +123,7 @@ export class Decisions {
     }
   }
 
-  /** Returns the transaction context, or null without a wallet. Throws if the tables can't be read. */
+  /** Returns null without a wallet. Throws if it can't be read. */
   openIfMade(): Tx | null {
     if (this.#memory === "lost") this.load();
     return this.#memory === "unmade" ? null : this.open();
@@ -144,7 +139,7 @@ export class Decisions {
     return this.#deskAt(memory, clockMs);
   }
 
-  /** Moves the wallet's time back after the clock jumped back, in the tables first. */
+  /** Handles a clock that moved back. Changes the tables before memory. */
   #stepBack(before: Memory, clockMs: number): Tx {
     this.#memory = "lost"; // until everything is read again
     followClock({ ...this.#deskAt(before, clockMs), nowMs: clockMs });
@@ -170,9 +165,7 @@ export class Decisions {
     };
   }
 
-  /**
-   * Loads memory from the tables and schedules due work. Throws if the tables can't be read or are too new.
-   */
+  /** Loads memory and schedules due work. Throws if the tables can't be read or are too new. */
   load(): void {
     this.#memory = "lost"; // until everything is read
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
@@ -193,20 +186,18 @@ export class Decisions {
   }
 }
 
-/** Returns the failure of a wallet that doesn't exist or can't be read. */
 export function unavailable(): Refusal {
   return refuse({ kind: "storage_unavailable" });
 }
 
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
-/** Ms between two publishes after requests; QUIET_MS if there were few. */
+/** Ms between publishes of a busy wallet. */
 const BUSY_MS = 90_000;
-/** Maximum holds and charges since the last publish that count as few. */
+/** Maximum holds and charges since the last publish of a quiet wallet. */
 const QUIET_MAX = 128;
 /** Ms after which an overdue alarm counts as lost. */
 const STALE_MS = 60_000;
-/** Maximum ms between two clock reads of one transaction. */
 const READINGS_MS = 5;
 
 class Schedule {
@@ -215,29 +206,25 @@ class Schedule {
   #publishedAt = -Infinity;
   #delayMs = DELAY_MIN_MS;
   #retainAt: number | null = null;
-  /** The alarm that is set, on the platform's clock. */
+  /** Time of the alarm on the platform's clock. */
   #alarmAt: number | null;
 
   constructor(alarmAt: number | null) {
     this.#alarmAt = alarmAt;
   }
 
-  /** Recomputes when retention is due. The other times follow from memory. */
   refresh(desk: Tx): void {
     this.#retainAt = retentionDue(desk);
   }
 
-  /** Sets the time of the last publish before a start. */
   publishedBefore(atMs: number): void {
     this.#publishedAt = Math.max(this.#publishedAt, atMs);
   }
 
-  /** Schedules the alarm immediately because more rows must be deleted. */
   retainSoon(desk: Tx): void {
     this.#retainAt = desk.nowMs;
   }
 
-  /** Reports whether rows may be old enough to delete. Checked at every alarm. */
   retainIsDue(desk: Tx): boolean {
     if (isStorageLow(desk) || desk.memory.departed.until <= desk.nowMs) return true;
     if (foldIsDue(desk)) return true;
@@ -253,13 +240,12 @@ class Schedule {
     return this.#isPublishing;
   }
 
-  /** Marks a publish as running. No other is due until it ends. */
   publishing(): void {
     this.#isPublishing = true;
     this.#publishAt = null;
   }
 
-  /** Marks a publish as done or failed. The next one waits longer while the wallet is busy. */
+  /** Ends a publish. While the wallet is busy, each pause is longer. */
   published(nowMs: number): void {
     this.#isPublishing = false;
     this.#publishAt = null;
@@ -277,7 +263,7 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** Returns when unpublished changes are due: soon, unless they are few and routine. */
+  /** Returns when changes must be published: soon, unless they are few and routine. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
       const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
@@ -316,17 +302,17 @@ class Schedule {
 }
 
 /**
- * Adjusts the tables when the clock lags the wallet's time by more than jitter. `desk.nowMs` is that clock,
- * `desk.memory.clock` the earlier time. Open holds keep their remaining time, and the last minute's
- * admissions and Idempotency-Key uses count as made now. Holds keep their period. Memory is stale afterwards.
+ * Handles a clock (`desk.nowMs`) that moved back from `desk.memory.clock`. Open holds keep their
+ * remaining time and period. Admissions of the last minute, and Idempotency-Keys, count as made
+ * now. Memory must be reloaded afterwards.
  */
 function followClock(desk: Tx): void {
   const { memory, nowMs, sql, storage } = desk;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
-  // A checkpoint newer than every row, so a start doesn't take an old row's time for the wallet's.
+  // Must be the newest row, so that a start doesn't use an older row's time.
   pullBuckets(desk);
   takeCheckpoint(desk);
-  // No later hold has an older ID, because IDs carry the real clock.
+  // Newer holds have newer IDs, which contain the real time.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
@@ -339,7 +325,7 @@ function followClock(desk: Tx): void {
       rateFloor(memory.clock),
     );
     pullNames(sql, nowMs);
-    // Unpaid rows with new IDs would otherwise lie below the swept mark.
+    // Otherwise the sweep would skip unpaid rows with new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });
 }

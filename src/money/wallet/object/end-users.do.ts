@@ -34,7 +34,7 @@ import { refuseLimits } from "./settings.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Creates an end user with defaults for missing fields, or changes the given fields. */
+/** Creates an end user with defaults, or changes the given fields. */
 export function putEndUser(
   desk: Tx,
   externalId: string,
@@ -57,7 +57,6 @@ export function putEndUser(
   return success({ created: true, endUser: recordOf(desk, made.user) });
 }
 
-/** Changes the given fields. Returns `not_found` for an unknown end user. */
 export function patchEndUser(
   desk: Tx,
   externalId: string,
@@ -87,7 +86,7 @@ export function listEndUsers(
   return success({ endUsers, total: desk.memory.endUsers, nextAfter });
 }
 
-/** Deletes an end user. Its spend of this month is kept; see `depart`. */
+/** Deletes an end user but keeps its spend of this month; see `depart`. */
 export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId: string }> {
   const known = findEndUser(desk, "external_id", externalId);
   if (known === null) return missing();
@@ -164,15 +163,15 @@ function missing(): Refusal {
 const END_USERS_MAX = 100_000;
 const DEPARTED_MAX = 100_000;
 
-/** An end user to create. `departed` is its deleted predecessor of this month, or null. */
+/** An end user to create. `departed` had the same name and was deleted this month. */
 export type NewEndUser = {
   readonly user: EndUser;
   readonly departed: { readonly user: EndUser; readonly account: number } | null;
 };
 
 /**
- * Returns an end user to create, with defaults. One deleted this month under the same name continues with its
- * spend. Returns null at the maximum. Writes nothing.
+ * Returns null at the maximum. Continues the spend of a predecessor deleted this month. Writes
+ * nothing.
  */
 export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
   const { memory, sql, period } = desk;
@@ -195,7 +194,7 @@ export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
   return { user, departed };
 }
 
-/** Writes a new end user and reassigns its earlier requests. Must run in a transaction. */
+/** Stores an end user. Must run in a transaction. */
 export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
   const { memory, sql, period } = desk;
   const changed = nextRevision(desk);
@@ -204,13 +203,12 @@ export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
     return;
   }
   deleteDepartedHash(sql, departed.user.externalId);
-  // Spend as of the checkpoint. Readers add the rows after it.
+  // Spend at the checkpoint. Readers add later rows.
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
   raiseAlerts(desk, quotaCrossings(null, user, period), memory.books.seq);
 }
 
-/** Updates memory after `storeEndUser`. */
 export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): void {
   memory.endUsers += 1;
   memory.unpublished.add(user.id);
@@ -224,8 +222,8 @@ export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): voi
 }
 
 /**
- * Deletes an end user but keeps its spend: until the month ends, its row remains under a hash of its name,
- * and its open holds and charges count.
+ * Deletes an end user. Until the month ends, its row remains under a hash of its name, and its open
+ * holds and charges count.
  */
 function depart(desk: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = desk;
@@ -255,7 +253,7 @@ function depart(desk: Tx, user: EndUser): void {
   memory.changed = true;
 }
 
-/** Deletes departed end users of past months, at most `rowsMax`. Returns true if more may remain. */
+/** Deletes end users who departed in past months. Returns true if more may remain. */
 export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
@@ -267,7 +265,7 @@ export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): bo
   return gone.length >= rowsMax;
 }
 
-/** Returns the hash that replaces a name. Its first character is a control character, which no name has. */
+/** Returns a hash that starts with a control character, which names can't contain. */
 function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

@@ -17,10 +17,7 @@ const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 const GONE_MAX = 100;
 
-/**
- * Stores an event in the deciding transaction. `once` identifies an event that can occur only once. Returns
- * false if it exists.
- */
+/** Stores an event. Returns false if an event with the same `once` exists. */
 export function addEvent(
   desk: Tx,
   event: NewEvent,
@@ -31,10 +28,7 @@ export function addEvent(
   return takeEvent(desk, { ...event, id, createdAt: nowMs });
 }
 
-/**
- * Stores an event from the database, which already has an ID. Data that is too long is cut with an alert,
- * because a rejected event would block all later ones.
- */
+/** Truncates overlong data with an alert, because a rejected event would block later ones. */
 export function takeEvent(desk: Tx, event: EventRecord): boolean {
   const { sql } = desk;
   if (placeOf(sql, event.id) !== null) return false;
@@ -59,12 +53,12 @@ export function takeEvent(desk: Tx, event: EventRecord): boolean {
     logAlert("event_cut", { org_id: desk.memory.row.orgId, id, type });
   }
   desk.memory.isUntold = true;
-  desk.memory.changed = true; // if delivery is lost, the next publish retries it
+  desk.memory.changed = true; // the next publish retries a lost delivery
   dropOld(desk);
   return true;
 }
 
-/** Deletes events above the bound from the fullest partition, and events older than a year. */
+/** Deletes events older than a year, and excess ones from the fullest partition. */
 function dropOld({ sql, nowMs }: Tx): void {
   const rooms = sql
     .exec<{ room: string; first: number | null; last: number | null }>(
@@ -100,7 +94,7 @@ function dropOld({ sql, nowMs }: Tx): void {
   forgetOldEvents(sql, nowMs);
 }
 
-/** Maximum events of one type per key or session and hour. The rest are summed. */
+/** Maximum events per hour, type and actor. The rest are only counted. */
 const HOURLY_MAX = 100;
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;
@@ -122,7 +116,7 @@ function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
   return fits;
 }
 
-/** Returns the count of an actor and type in this hour. Emits the summary of a finished hour. */
+/** Returns this hour's count, and emits the summary of a finished hour. */
 function countOfHour(desk: Tx, actor: string, type: EventType): Count {
   const hour = desk.nowMs - (desk.nowMs % HOUR_MS);
   const [known] = desk.sql
@@ -142,7 +136,7 @@ function tellLeftOut(desk: Tx, { actor, type, hour, left_out: leftOut }: Count):
   addEvent(desk, event, [actor, type, hour]);
 }
 
-/** Records one summary event per actor, type and finished hour, in batches. */
+/** Records one event per actor, type and finished hour, in batches. */
 export function flushSuppressedEvents(desk: Tx): void {
   const { sql, nowMs } = desk;
   const over = sql
@@ -168,13 +162,13 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
 
 type LoggedEvent = StoredEvent & { seq: number };
 
-/** Both parts have their own index. Only `member.*` events have a member as their subject. */
+/** Each part uses an index. Only `member.*` events have a member as subject. */
 const OF_MEMBERS = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))
   UNION SELECT seq FROM events WHERE type GLOB 'member.*' AND subject IN (SELECT value FROM json_each(?6)))`;
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
-/** Returns events after the event `after`, newest first, or null if that event doesn't exist. */
+/** Returns events, newest first, or null if the event `after` doesn't exist. */
 export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPage | null {
   const last = query.after === null ? null : placeOf(sql, query.after);
   if (query.after !== null && last === null) return null;
@@ -201,14 +195,13 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
   return { events, nextAfter, dropped: selectDropped(sql) };
 }
 
-/** Returns conditions that use an index of the log, and the member IDs as JSON. */
 function conditionsOf({ type, memberIds }: EventQuery) {
   const ofType = type === null ? "?5 IS NULL" : "type = ?5";
   if (memberIds === undefined) return { ofType, ofMembers: "?6 IS NULL", members: null };
   return { ofType, ofMembers: OF_MEMBERS, members: JSON.stringify(memberIds) };
 }
 
-/** Returns events since a time (Unix ms), oldest first. */
+/** Returns events, oldest first. */
 export function selectEventsSince(
   { sql, nowMs }: Tx,
   sinceMs: number,
@@ -224,7 +217,6 @@ export function selectEventsSince(
     .map(eventIn);
 }
 
-/** Returns the next events that webhooks haven't received, in order, and the position of the last. */
 export function selectUndelivered(
   sql: SqlStorage,
   limit: number,
@@ -238,14 +230,13 @@ export function selectUndelivered(
   return { events: rows.map(eventIn), lastSeq: rows.at(-1)?.seq ?? 0 };
 }
 
-/** Records that webhooks have received all events up to `seq`. */
 export function markDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
 const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
-/** Replaces an end user's name in the log by its ID and marks the events for webhooks. */
+/** Replaces an end user's name with its ID, and marks the events for webhooks. */
 export function eraseName(
   { sql, memory }: Tx,
   { id, externalId }: { readonly id: string; readonly externalId: string },
@@ -269,7 +260,6 @@ export function eraseName(
   memory.changed = true;
 }
 
-/** Returns erased events that webhooks may still have with the name. */
 export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
     .exec<LoggedEvent>(
@@ -280,7 +270,6 @@ export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRec
     .map(eventIn);
 }
 
-/** Records that webhooks have the erased events. */
 export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
   const ids = JSON.stringify(events.map(({ id }) => id));
   sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);

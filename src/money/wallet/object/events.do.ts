@@ -21,8 +21,8 @@ const TAKE_TIMEOUT_MS = 10_000;
 const PAUSE_MS = 5000;
 
 /**
- * Sends new log events to the webhooks object in order. The object ignores repeats, and the next publish
- * retries failures.
+ * Sends new events in order to the webhooks object, which ignores repeats. The next publish retries
+ * failures.
  */
 export class WebhookFeed {
   readonly #decisions: Decisions;
@@ -52,7 +52,7 @@ export class WebhookFeed {
     }
   }
 
-  /** Sends one page. Returns false when everything is sent. */
+  /** Sends one page. Returns false if none is left. */
   async #tellPage(): Promise<boolean> {
     const desk = this.#decisions.tryOpen();
     if (desk === null || !desk.memory.isUntold) return false;
@@ -68,7 +68,7 @@ export class WebhookFeed {
     }).ok;
   }
 
-  /** Sends events whose name was erased. Returns false when everything is sent. */
+  /** Sends events with an erased name. Returns false if none is left. */
   async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
     const renamed = selectRenamed(sql, TOLD_AT_ONCE);
     if (renamed.length === 0) {
@@ -89,7 +89,6 @@ export class WebhookFeed {
 const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 
-/** Emits the summary events of finished hours. */
 export function endHours(decisions: Decisions): void {
   decisions.decide((desk) => {
     desk.storage.transactionSync(() => flushSuppressedEvents(desk));
@@ -98,8 +97,8 @@ export function endHours(decisions: Decisions): void {
 }
 
 /**
- * Moves events from the database into the log and deletes them there. Event IDs make repeats harmless. Never
- * throws: events that fail stay in the database.
+ * Moves events from D1 to the wallet's log. Retries are harmless. Never throws: events that fail
+ * stay in D1.
  */
 export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
   try {

@@ -16,7 +16,6 @@ import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** See `WalletCalls.noteFailed`. */
 export function noteFailed(desk: Tx, batch: FailedBatch): Result<null> {
   if (desk.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
   const fromMs = desk.nowMs - numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
@@ -24,12 +23,10 @@ export function noteFailed(desk: Tx, batch: FailedBatch): Result<null> {
   return success(null);
 }
 
-/** See `WalletCalls.failures`. */
 export function readFailures({ sql }: Tx, asked: FailureQuery): Result<FailureReport> {
   return success({ counts: countsOf(sql, asked) });
 }
 
-/** See `WalletCalls.keptFailures`. */
 export function readKeptFailures({ sql, nowMs }: Tx, asked: KeptFailureQuery): KeptFailureReport {
   const kept = selectKept(sql, asked.fromMs, asked.beforeMs).filter(isOf(asked.keyIds));
   const groups = new Map<string | null, FailureGroup>();
@@ -72,7 +69,7 @@ function isOf(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string })
   return ({ keyId }) => keyIds?.includes(keyId) ?? true;
 }
 
-/** Returns the end of the newest hour with failures that were counted but not stored, or `fromMs`. */
+/** Returns the end of the newest hour with failures that weren't stored, or `fromMs`. */
 function wholeFrom(
   { fromMs }: FailureQuery,
   counts: readonly FailureCount[],

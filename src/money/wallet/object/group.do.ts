@@ -5,7 +5,7 @@ import { callPart } from "../grouped-wallet.ts";
 import { isKnown } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";
 
-/** See `WalletCalls.together`. All parts run in one transaction and commit together. */
+/** Runs all parts in one transaction. */
 export function runGroup(
   gate: Gate,
   wallet: GroupedCalls,
@@ -27,7 +27,7 @@ async function answerPart(
   }
 }
 
-/** Returns the key hash of a part, or null for an outcome. */
+/** Returns null for an outcome. */
 function keyOf(part: WalletPart): string | null {
   if (part.call === "admitAndHold") return part.args[0];
   return part.call === "hold" ? (part.args[1] ?? null) : null;

@@ -23,20 +23,14 @@ import type { Budget } from "../rules/key-limits.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
 
-/**
- * The limits of a request: its member, its key's terms and its session's. `isPlaced`: the session's minute already
- * counted the request.
- */
+/** The limits of a request. `isPlaced`: the session's rate limit already counted it. */
 export type HeldTerms = KeyTerms & {
   readonly memberId?: string;
   readonly session?: Session | undefined;
   readonly isPlaced?: boolean;
 };
 
-/**
- * Returns the request with its allowed routes, or why it isn't allowed regardless of cost: organization,
- * prices, policy or end user, checked for the key and then the session.
- */
+/** Returns the allowed routes, or a failure that doesn't depend on cost. */
 export function checkRequest(
   desk: Tx,
   request: HoldRequest,
@@ -48,12 +42,10 @@ export function checkRequest(
   return allowed.ok ? (refuseUser(request, terms) ?? allowed) : allowed;
 }
 
-/** Returns the policies that apply to a request. */
 export function policiesFor({ memory }: Tx, terms: HeldTerms): readonly PolicyLayer[] {
   return layersOf(memory.policies, terms);
 }
 
-/** Returns those policies for an answer, or nothing without any. */
 export function policiesIfAny(
   desk: Tx,
   terms: HeldTerms,
@@ -62,7 +54,7 @@ export function policiesIfAny(
   return policies.length === 0 ? {} : { policies };
 }
 
-/** Returns what policies allow of a request. A placed hold calls no provider; the key must have `may_hold`. */
+/** Applies the policies. A placed hold calls no provider, but its key needs `may_hold`. */
 function withinPurpose(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
@@ -72,7 +64,6 @@ function withinPurpose(desk: Tx, request: HoldRequest, terms: HeldTerms): Result
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
 }
 
-/** Returns the failure of a suspended organization or another price list, before any amounts are compared. */
 function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null {
   const { priceList, suspended } = memory.row;
   if (suspended) return refuse({ kind: "organization_suspended" });
@@ -81,7 +72,6 @@ function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null 
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
 
-/** Returns the end user of a request. */
 export function userOf(
   { externalId }: HoldRequest,
   { endUser, session }: HeldTerms,
@@ -101,10 +91,7 @@ function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   return invalid("This session belongs to another end user.", "user");
 }
 
-/**
- * Returns the ID of the expired request whose Idempotency-Key this one takes, null if there is none, or the
- * failure.
- */
+/** Returns the expired request with this Idempotency-Key, or null. */
 export function findExpiredHolder(
   { sql, nowMs }: Tx,
   { idempotency }: HoldRequest,
@@ -114,14 +101,13 @@ export function findExpiredHolder(
   return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
 }
 
-/** Rejects requests while reversed payments are owed. A session doesn't learn the amount. */
+/** Rejects requests while payments are owed. A session's error omits the amount. */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
-/** Checks the session's rate limit, unless already counted, and then the organization's. */
 export function checkRates(desk: Tx, { session, isPlaced }: HeldTerms): Refusal | null {
   const ofSession = isPlaced === true ? null : refuseSessionRate(desk, session);
   return ofSession ?? refuseRate(desk);
@@ -135,12 +121,12 @@ function refuseRate({ memory, nowMs }: Tx): Refusal | null {
   return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
 }
 
-/** Returns the tokens granted from the key's token limit, or null without one. */
+/** Returns the granted tokens, or null without a token limit. */
 export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
   const { tpmLimit: limit } = terms;
   if (limit === null || request.placed !== undefined) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
-  const least = request.hasCap ? most : leastOutput; // a cap that the client set isn't lowered
+  const least = request.hasCap ? most : leastOutput; // the client's own cap isn't lowered
   const share = (free: number): number => shareOf(free, request.hasCap);
   const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
@@ -151,7 +137,9 @@ export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Resu
   return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
 }
 
-/** The end user who pays. `counted` carries the ID of its open holds. `made` is null if it exists. */
+/**
+ * The paying end user. `counted` has the ID of its open holds. `made` is null for an existing one.
+ */
 export type Payer = {
   readonly user: EndUser;
   readonly counted: EndUser;
@@ -169,7 +157,7 @@ export function endUserFor(desk: Tx, externalId: string | null): Result<Payer> {
   return success({ user, counted, made });
 }
 
-/** Returns a key's budget with its spend, or null if it never had one. Stored budgets follow the terms. */
+/** Applies the terms to the budget. Returns null if the key never had one. */
 export function budgetOf(
   desk: Tx,
   keyId: string,
@@ -186,7 +174,6 @@ export function budgetOf(
   return budget;
 }
 
-/** Returns a key's spend, with or without a budget. */
 export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend {
   const known = memory.keyBudgets.get(keyId);
   if (known !== undefined) return known.spend;
@@ -200,8 +187,8 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
 }
 
 /**
- * Returns the budget of a request's key. A quota hold of a key without a budget gets one without an amount,
- * which counts its spend: a later budget couldn't find that spend in the daily totals.
+ * Returns the key's budget. A quota hold creates one without a limit, because daily totals lack its
+ * spend, which a later budget needs.
  */
 export function budgetFor(
   desk: Tx,
@@ -214,8 +201,7 @@ export function budgetFor(
 }
 
 /**
- * Creates a key's first budget. Its earlier spend counts. The row is as of the newest checkpoint; memory is
- * current.
+ * Creates a budget with earlier spend. The row is as of the newest checkpoint; memory is current.
  */
 function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
   const { memory, sql } = desk;
@@ -236,7 +222,6 @@ function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
   return budget;
 }
 
-/** Returns the tokens of a key's last minute. */
 export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
   const known = memory.tokens.get(keyId);
   if (known !== undefined) return known;
@@ -245,7 +230,6 @@ export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
   return window;
 }
 
-/** See `WalletCalls.keyStanding`. */
 export function keyStatus(
   desk: Tx,
   { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },

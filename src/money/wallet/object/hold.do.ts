@@ -60,16 +60,16 @@ import { findEndUser } from "./memory.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** The result of a hold. `isRepeat`: the ID was known and the first response is returned. */
+/** `isRepeat`: the ID is known, and `answer` is the first response. */
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-/** Reserves money for one request under these terms, or rejects it. See `WalletCalls.hold`. */
+/** Holds money for a request, or rejects it. */
 export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const { books, row, room } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
   if (wrongId !== null) return anew(wrongId);
   if (books.holds.has(request.id)) return again(desk, request, terms);
-  // Reject new holds if the database belongs to another wallet or storage is nearly full.
+  // The database belongs to another wallet, or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
   assert(
@@ -83,18 +83,18 @@ export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
-/** The basis of a grant. `lapsed` is the expired request that it replaces, voided with the grant; or null. */
+/** An approved hold. `lapsed` is the expired request that it replaces and voids, or null. */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
   readonly granted: Micros;
-  /** Tokens of the key's token limit; null without one. */
+  /** Granted by the key's token limit; null without one. */
   readonly tokens: number | null;
   readonly lapsed: string | null;
 };
 
 /**
- * Runs the guards in order: permissions, Idempotency-Key, debts, rates, then cost. Guards write nothing. A
- * hold sent twice may be rejected as its own repeat; the first response is then returned.
+ * Checks permissions, Idempotency-Key, debts, rates, then cost. Writes nothing. If the first
+ * attempt of the same hold causes a rejection, `hold` returns the first response.
  */
 function guarded(desk: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
@@ -112,7 +112,7 @@ function guarded(desk: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> 
     : amounts;
 }
 
-/** Returns what a request is granted of its limits: tokens, budgets, quotas and balance. */
+/** Checks tokens, budgets, quotas and balance. */
 function amountsFor(
   desk: Tx,
   request: HoldRequest,
@@ -140,11 +140,11 @@ function amountsFor(
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
 }
 
-/** Returns the first response to a request, or null if it is new. */
+/** Returns the first response, or null for a new request. */
 export function replay(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
   const known = selectRequest(desk.sql, request.id);
   if (known === null) return null;
-  // An end user fixed by the key isn't sent.
+  // The request omits an end user fixed by the key.
   const externalId = request.externalId ?? known.externalId;
   const bounds = recalledBounds(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
@@ -164,7 +164,6 @@ function anew(answer: Result<HoldGrant>): Held {
   return { answer, isRepeat: false };
 }
 
-/** Returns the grant with the rest of the key's token limit and the relevant settings. */
 function grantOf(
   desk: Tx,
   { keyId, affinity = null }: HoldRequest,
@@ -194,7 +193,7 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-/** Stores and applies a grant. Returns null and changes nothing if the ID is known. */
+/** Stores a grant. Returns null, without changes, if the ID is known. */
 function granted(desk: Tx, grant: GrantBy): Result<HoldGrant> | null {
   const { request, routes, payer, granted: amount, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = desk;
@@ -249,7 +248,7 @@ function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session
   if (isPlaced !== true) countSessionRequest(desk, session);
 }
 
-/** Returns the session on its first use, otherwise null. */
+/** Returns null if the session was used before. */
 function firstUseOf({ sql }: Tx, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
@@ -263,7 +262,7 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
   readonly firstUse: Session | null;
 };
 
-/** Writes the hold and related rows. Returns false and writes nothing if the ID is known. */
+/** Stores a hold. Returns false, without changes, if the ID is known. */
 function storeGrant(
   desk: Tx,
   { open, request, tokens }: Opened,
@@ -280,7 +279,7 @@ function storeGrant(
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // Must precede the first request, which refers to its number.
+    // First, because the request refers to the end user's number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(desk, made);
@@ -297,7 +296,7 @@ function storeGrant(
   };
   const isOneRow =
     idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
-  // A single statement is a transaction. A savepoint around it would cost two more statements.
+  // A single statement is a transaction already.
   return isOneRow ? write() : desk.storage.transactionSync(write);
 }
 
@@ -305,7 +304,10 @@ function purposeOf({ pays, merchant, description, tags }: Purpose): Purpose {
   return { pays, merchant, description, ...(tags !== undefined && { tags }) };
 }
 
-/** Returns a hold as stored. A quota hold is 0 in the ledger's columns and has its amount in its purpose. */
+/**
+ * Returns a hold as stored. A quota hold has 0 in the ledger's columns, and its amount in its
+ * purpose.
+ */
 function storedHold(
   request: HoldRequest,
   open: OpenHold,
@@ -328,7 +330,7 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** Emits an event for a reached limit. The error for a session includes only the session's own amounts. */
+/** Emits the event of a reached limit. A session's error has only its own amounts. */
 function refused(
   desk: Tx,
   request: HoldRequest,
@@ -352,7 +354,7 @@ function rejectedMeters(desk: Tx, request: HoldRequest, terms: HeldTerms): reado
   return requestMeters(desk, request, { terms, endUserId: endUser?.id ?? null });
 }
 
-/** Requests an automatic top-up after a rejection for lack of balance. A session isn't told. */
+/** Requests a top-up if the balance is too low. A session's error omits the purchase. */
 function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
   const purchaseId = topUpIfDue(desk, true);
@@ -360,19 +362,17 @@ function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
   return { ...told, purchaseId };
 }
 
-/** Failures after which a request is sent again under its ID. */
+/** Failures after which the caller retries with the same ID. */
 const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
   "price_list_differs",
   "candidates_required",
 ]);
 
-/**
- * Stores the rejection of another region's request; home rejections write nothing. Returns null if the ID is
- * known.
- */
+/** Stores a rejection. Returns null if the ID is known. */
 function remember(desk: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(desk.sql, request.id) !== null) return null;
-  // A request that is retried under the same ID isn't stored either.
+  // Stores only rejections of the other region's requests, except those that it retries with the
+  // same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = desk;
   const { keyId, externalId } = request;

@@ -47,30 +47,28 @@ const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
 type AdmissionDesk = Pick<Objects, "register"> & {
-  /** Returns the current transaction context, or null without a wallet. */
+  /** Returns null without a wallet. */
   readonly desk: () => Tx | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** A pending lookup of a key. Stale: the key changed here meanwhile, so the response may be outdated. */
+/** A pending lookup. `isStale`: the key changed here meanwhile. */
 type Question = { readonly hash: string; isStale: boolean };
 
 type AskRegister = (register: RegisterCalls) => Promise<Identified>;
 
-/** A free slot in a key's minute. */
 export type AdmissionPlace = {
   readonly hash: string;
   readonly key: KnownKey;
   readonly record: ActiveKey;
   readonly entry: StoredAdmission;
-  /** The rest of the minute once the slot is taken. */
   readonly rate: RateState;
 };
 
 /**
- * The organization's keys in their home region: status and an exact log of the last minute, so that no 60
- * seconds exceed the limit. Key objects provide the terms once; changes and revocations apply from their own
- * transaction on. Each admission is stored before the response.
+ * The organization's keys, with an exact log of the last minute, so that no 60 seconds exceed the
+ * limit. Key objects send the terms once; later changes arrive as calls. Each admission is stored
+ * before the response.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionDesk;
@@ -82,12 +80,11 @@ export class KeyAdmissions {
     this.#keeping = keeping;
   }
 
-  /** Clears memory, which may be ahead of the tables. */
+  /** Clears memory, which may differ from the tables. */
   forget(): void {
     this.#known.clear();
   }
 
-  /** Forgets active keys, so that each is looked up again. */
   unlearn({ sql }: Tx): void {
     for (const question of this.#questions) question.isStale = true;
     this.#known.clear();
@@ -100,10 +97,7 @@ export class KeyAdmissions {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  /**
-   * Returns the key's terms, or `invalid_api_key` if it is unknown, revoked or expired, or its secret has
-   * ended.
-   */
+  /** Returns `invalid_api_key` if the key or secret is unknown, revoked or expired. */
   live(desk: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
     const { sql, clockMs } = desk;
     const key = this.#key(sql, hash);
@@ -126,14 +120,14 @@ export class KeyAdmissions {
     return success(key.record);
   }
 
-  /** Returns the failure of a revoked key, also of one never seen, else null. */
+  /** Returns the failure of a revoked key, even if it was never used here. */
   isDead(desk: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(desk, keyHash)) return null;
     const live = this.live(desk, keyHash, shown);
     return live.ok ? null : live;
   }
 
-  /** Looks up a key. Returns null once it is known, `invalid_api_key`, or our own failure. */
+  /** Looks up a key. Returns null on success. */
   learn(hash: string): Promise<Refusal | null> {
     const asked = this.#learning.get(hash);
     if (asked !== undefined) return asked;
@@ -144,7 +138,7 @@ export class KeyAdmissions {
     return learning;
   }
 
-  /** Returns the next slot in the key's minute without taking it, or `invalid_api_key` or `rate_limited`. */
+  /** Returns an admission without counting it. Fails with `invalid_api_key` or `rate_limited`. */
   place(desk: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
     const live = this.live(desk, hash, shown);
     if (!live.ok) return live;
@@ -173,7 +167,7 @@ export class KeyAdmissions {
     this.#refresh(desk, hash, (register) => register.whose());
   }
 
-  /** Finds last uses that a restart may have lost, a few keys per call, for the next publish. */
+  /** Finds uses that a restart may have lost, a few keys per publish. */
   findUses(desk: Tx): void {
     for (const hash of desk.memory.dueUses.take(desk.nowMs, FOUND_AT_ONCE)) {
       const usedAt = this.#key(desk.sql, hash)?.window.lastAt ?? 0;
@@ -181,7 +175,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Records published last uses. A key that differs in the database is looked up again. */
+  /** Updates published uses. Looks up keys that differ in D1. */
   noted(desk: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (desk === null) return;
     const said = new Map(touched.map((one) => [one.hash, one]));
@@ -192,7 +186,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Returns the rest of an active key's minute without taking a slot, or null. */
+  /** Returns the rest of the key's rate limit, or null for an inactive key. */
   standing(desk: Tx, hash: string, shown?: PresentedSecret): RateState | null {
     const key = this.#key(desk.sql, hash);
     const live = this.live(desk, hash, shown);
@@ -217,7 +211,7 @@ export class KeyAdmissions {
     });
   }
 
-  /** Applies a new rate limit from this transaction on, including earlier admissions. */
+  /** Applies a new rate limit, including earlier admissions. */
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
@@ -233,12 +227,11 @@ export class KeyAdmissions {
     if (record !== null && record !== undefined) budgetOf(desk, record.keyId, terms);
   }
 
-  /** Returns the number of the rotation that last ended the key's sessions, or 0. */
   sessionsCut({ sql }: Tx, hash: string): number {
     return this.#key(sql, hash)?.sessionsCut ?? 0;
   }
 
-  /** Applies new secrets from this transaction on and emits one event. Other secrets end. */
+  /** Replaces the secrets and emits one event. */
   setSecrets(desk: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
     this.#outdate(hash);
     const [newest, second] = secrets ?? [];
@@ -265,7 +258,7 @@ export class KeyAdmissions {
       const question = { hash, isStale: false };
       // oxlint-disable-next-line no-await-in-loop -- asked again after a change
       const said = await this.#asked(question, (register) => register.identify(null));
-      // Copied, because a passed-on RPC result stays open until our caller disposes of it.
+      // A forwarded RPC result would stay open until our caller disposes of it.
       if (!said.ok) return refuse(said.failure);
       if (question.isStale) continue;
       const desk = this.#keeping.desk();
@@ -293,7 +286,7 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Looks up the key again. Recorded first, so a slow lookup runs at most once a minute. */
+  /** Looks up a key again, at most once a minute, because the time is stored first. */
   #refresh(desk: Tx, hash: string, ask: AskRegister): void {
     this.#check(desk, hash, desk.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
@@ -313,7 +306,7 @@ export class KeyAdmissions {
     if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(desk, hash, secrets);
   }
 
-  /** Applies the lookup's result. Admissions continue while it fails. */
+  /** Applies the result of a lookup. Admissions continue if it fails. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const said = await this.#asked(question, ask);
@@ -330,7 +323,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Counts future admissions as made now after the clock jumped back. */
+  /** Counts future admissions as made now, after the clock moved back. */
   #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });
@@ -356,7 +349,6 @@ export class KeyAdmissions {
   }
 }
 
-/** Returns the admission that a request receives. */
 export function admittedBy(
   desk: Tx,
   { keyId, memberId, scope, terms }: ActiveKey,

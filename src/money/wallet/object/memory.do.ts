@@ -48,71 +48,66 @@ import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms between two publishes of a quiet wallet. */
 export const QUIET_MS = 180_000;
 
-/** The wallet's memory. Everything can be derived from the tables and changes only after its transaction. */
+/** The wallet's memory. It is derived from the tables and changed only after their transaction. */
 export type Memory = {
   row: WalletRow;
   readonly books: HoldTotals;
-  /** The wallet's time at the last call; see `decisions.do.ts`. */
+  /** The wallet's time at the last call. */
   clock: number;
-  /** The newest time ever seen, which decides the period of spend. */
+  /** Newest time ever seen. It decides the period of spend. */
   newest: number;
-  /** Lower bound for the IDs of ledger rows after the newest checkpoint. */
+  /** Lower bound of request IDs in ledger rows after the newest checkpoint. */
   floorId: string;
   /** End users with spend after the checkpoint, by ID. */
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
-  /** Budgets of keys that ever had one, and of keys with spend after the checkpoint, by ID. */
+  /** Keys that ever had a budget. `unsavedKeys` have spend after the checkpoint. */
   readonly keyBudgets: Map<string, Budget>;
   readonly unsavedKeys: Set<string>;
   readonly budgets: BudgetMemory;
-  /** Tokens of the last minute of keys with a token limit, by ID. */
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
   readonly policies: Policies;
-  /** Numbers of shared texts used so far. */
   readonly names: NameNumbers;
   endUsers: number;
   departed: DepartedUsers;
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
-  /** Unpublished last uses of keys (Unix ms by hash), and keys that may have one after a restart. */
+  /** Unpublished last uses of keys (Unix ms by hash), and keys with a possibly lost use. */
   readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
   readonly notedAt: number;
-  /** There are unpublished changes that should be published soon. */
+  /** Whether changes must be published soon. */
   changed: boolean;
-  /** Number of unpublished holds and charges. A few may wait longer. */
+  /** Unpublished holds and charges. A few may wait longer. */
   routine: number;
   booked: Booked;
-  /** A random mark that changes when ledger rows are deleted or memory is reloaded. */
+  /** Changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
-  /** The declared tag keys, oldest first, each from a ledger row on. */
+  /** Declared keys, oldest first, each valid from a ledger row on. */
   tagKeys: readonly TagKeys[];
-  /** Debts from reversed payments, and the state of automatic top-up. */
   debts: Debts;
   topUp: TopUpState;
-  /** The routes with the prompts of conversations; null before they were needed. */
+  /** The cached routes of conversations; null until first used. */
   warmRoutes: Map<string, WarmUntil> | null;
   isUntold: boolean;
   room: Room;
 };
 
-/** The settings in the database (null: unknown) and the last published use (Unix ms). */
+/** The published settings (null: unknown), and the last published use in Unix ms. */
 type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
 type Room = {
-  /** Storage is nearly full, so no new holds are accepted. */
+  /** Whether new holds are rejected, because storage is nearly full. */
   isFull: boolean;
   readonly fromId: string;
-  /** Time at which it may restart with the oldest request (Unix ms). */
+  /** Earliest time (Unix ms) to start again with the oldest request. */
   readonly passAt: number;
 };
 
-/** Loads memory from the newest checkpoint and the rows after it. */
 export function loadMemory(sql: SqlStorage): Memory {
   const row = readWalletRow(sql);
   const checkpoint = readCheckpoint(sql);
@@ -137,7 +132,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     uses: new Map(),
     dueUses: new DueUses(),
-    // An unacknowledged publish may have left out any earlier use.
+    // An unconfirmed publish may have lost an earlier use.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     changed: false,
     routine: 0,
@@ -186,7 +181,6 @@ function openStoredHolds(sql: SqlStorage, memory: Memory, floorId: string): void
   }
 }
 
-/** Reports whether anything is unpublished. */
 export function isUnpublished({ changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
@@ -203,7 +197,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     )
     .toArray();
   const { books } = memory;
-  // Summed first, because row by row the balance could pass through impossible values.
+  // Row by row, the balance could be invalid in between.
   books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     books.seq = Math.max(books.seq, one.seq);
@@ -221,7 +215,6 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   }
 }
 
-/** Adds a charge to the spend of a key with a budget. */
 export function chargeKey(
   { keyBudgets, unsavedKeys }: Memory,
   { keyId, period, charged }: Pick<PostedUsage, "keyId" | "period" | "charged">,
@@ -232,7 +225,7 @@ export function chargeKey(
   unsavedKeys.add(keyId);
 }
 
-/** Returns the admission time of the newest request outside the ledger (Unix ms), or 0. */
+/** Returns the newest admission without a ledger row in Unix ms, or 0. */
 function newestAdmission(sql: SqlStorage, floorId: string): number {
   const { at } = sql
     .exec<{ at: number | null }>(
@@ -264,7 +257,7 @@ type PostedRow = TokenCounts & {
   tags: string | null;
 };
 
-/** Returns the settled requests after a ledger row in the order of their charges. */
+/** Returns requests in the order of charges. */
 function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number): PostedUsage[] {
   const columns = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
     ${QUOTA_CHARGED} AS quota_charged, ${columnsOfTokens(({ inRow }) => inRow)}`;
@@ -297,7 +290,6 @@ function postedOf(row: PostedRow, tagKeys: readonly string[]): PostedUsage {
   };
 }
 
-/** Returns the granted holds of the organization's last minute. None is later than `nowMs`. */
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
   if (limit === null) return [];
   const floor = rateFloor(nowMs);
@@ -342,20 +334,19 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
   return n > 0;
 }
 
-/** The context of one transaction: tables, memory and one clock read. */
+/** The context of one transaction, with one clock reading. */
 export type Tx = {
   readonly storage: DurableObjectStorage;
   readonly sql: SqlStorage;
   readonly memory: Memory;
   readonly env: Env;
-  /** The wallet's time. If the clock lags slightly, it is the newest time seen. */
+  /** The wallet's time. It never moves back by small clock differences. */
   readonly nowMs: number;
-  /** The current day and month. They never step back. */
+  /** The current day and month. They never move back. */
   readonly period: Period;
   readonly clockMs: number;
 };
 
-/** Returns an end user with its current spend, by ID or external ID. */
 export function findEndUser(desk: Tx, column: "id" | "external_id", value: string): EndUser | null {
   const fresh = column === "id" ? desk.memory.unsaved.get(value) : undefined;
   if (fresh !== undefined) return fresh;
@@ -363,24 +354,23 @@ export function findEndUser(desk: Tx, column: "id" | "external_id", value: strin
   return stored === null ? null : (desk.memory.unsaved.get(stored.id) ?? stored);
 }
 
-/** Records an unpublished last use of a key. */
 export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
-/** Returns the number of the publish that will carry a change made now. */
+/** Returns the publish that will contain a change made now. */
 export function nextRevision(desk: Tx): number {
   return desk.memory.row.revision + 1;
 }
 
-/** Changes the wallet's row in the tables and then in memory. Not for use in a transaction. */
+/** Changes the row in the tables, then in memory. Must not run within a transaction. */
 export function changeRow(desk: Tx, change: Partial<WalletRow>): void {
   const row = { ...desk.memory.row, ...change };
   updateWalletRow(desk.sql, row);
   desk.memory.row = row;
 }
 
-/** Reads storage, so that a replaced instance fails instead of answering from memory. */
+/** Makes a replaced instance fail instead of responding from memory. */
 export function touchStorage(desk: Tx): void {
   desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

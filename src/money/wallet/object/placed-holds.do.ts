@@ -16,10 +16,9 @@ import { hold } from "./hold.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { settle, voidHold } from "./postings.do.ts";
 
-/** Maximum lifetime of a placed hold, extensions included. Older holds slow down a wallet's start. */
+/** Maximum lifetime in ms. Old holds slow down a wallet's start. */
 const LIFETIME_MAX_MS = 7 * 86_400_000;
 
-/** See `WalletCalls.placeHold`. */
 export function placeHold(
   desk: Tx,
   request: HoldRequest,
@@ -36,7 +35,7 @@ export function placeHold(
   });
 }
 
-/** Returns the hold of an earlier attempt with this ID or with this Idempotency-Key and body, or null. */
+/** Returns the hold with the same ID, or the same Idempotency-Key and body. */
 function firstOf(desk: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
   const same = knownHold(desk, id);
   if (same !== null || idempotency === null) return same;
@@ -46,13 +45,11 @@ function firstOf(desk: Tx, { id, idempotency }: HoldRequest): PlacedHold | null 
   return isOld ? null : knownHold(desk, holder.id);
 }
 
-/** See `WalletCalls.placedHold`. */
 export function readPlacedHold(desk: Tx, id: string): Result<PlacedHold> {
   const placed = knownHold(desk, id);
   return placed === null ? missing() : success(placed);
 }
 
-/** See `WalletCalls.changeHold`. */
 export function changeHold(desk: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
   const placed = knownHold(desk, id);
   if (placed === null || !isParty(placed, by)) return missing();
@@ -90,7 +87,7 @@ function captured(desk: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       keyId,
       streamed: false,
       usage: NO_USAGE,
-      price: FREE, // shared by all charges of a merchant; receipts derive the price from the charge
+      price: FREE, // shared by all charges of a merchant; receipts use the charge instead
       firstByteMs: null,
       durationMs: Math.max(0, desk.nowMs - placed.createdAt),
       estimated: false,
@@ -127,7 +124,7 @@ function extend(desk: Tx, placed: PlacedHold, expiresInS: number): Result<Placed
   return success({ ...placed, expiresAt });
 }
 
-/** Reports whether a hold concerns this caller. A session sees only its own holds. */
+/** Reports whether the caller may access a hold. A session may access only its own. */
 function isParty(placed: PlacedHold, by: HoldParty): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;

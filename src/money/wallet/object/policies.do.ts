@@ -13,14 +13,12 @@ import { addEvent } from "./event-rows.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** See `WalletCalls.memberLimits`. */
 export function readMemberLimits(desk: Tx, memberId: string): Result<MemberLimits> {
   touchStorage(desk);
   const policy = desk.memory.policies.get(memberId) ?? null;
   return success({ policy, budgets: budgetsOf(desk, ownerOf(memberId)) });
 }
 
-/** See `WalletCalls.setMemberLimits`. */
 export function setMemberLimits(
   desk: Tx,
   memberId: string,
@@ -55,7 +53,6 @@ function ownerOf(memberId: string): BudgetOwner {
   return { scope: "member", subject: memberId };
 }
 
-/** See `WalletCalls.setOperatorPolicy`. */
 export function setOperatorPolicy(
   desk: Tx,
   policy: Policy | null,

@@ -52,7 +52,7 @@ import type { Tx } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";
 import { keepWarmRoute } from "./warm-routes.do.ts";
 
-/** Charges a request once. See `WalletCalls.settle`. */
+/** Charges a request once. */
 export function settle(
   desk: Tx,
   settlement: Settlement,
@@ -76,9 +76,7 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/**
- * Posts a charge. `actor` is the operator who settles by hand, which is an event; null for normal charges.
- */
+/** Posts a charge. `actor` is the operator of a manual charge, which emits an event. */
 function post(
   desk: Tx,
   settlement: Settlement,
@@ -116,7 +114,7 @@ function post(
   };
   const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
   const isOneRow = !posting.late && booked.posting.shortfall === 0 && !tells;
-  // A single statement is a transaction. A savepoint around it would cost two more statements.
+  // A single statement is a transaction already.
   if (isOneRow) write();
   else desk.storage.transactionSync(write);
   release(desk, known.id);
@@ -131,7 +129,7 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** Adds a charge to the usage since the checkpoint. `inLedger` is 0 for a hold that only budgets count. */
+/** Adds a charge to the usage. `inLedger` is 0 for a quota hold. */
 function countUsage(
   desk: Tx,
   { generation }: Settlement,
@@ -156,7 +154,7 @@ type Charge = {
   readonly inLedger: Micros;
 };
 
-/** Returns the end user after the charge, also a departed one, or null if the organization pays. */
+/** Returns the end user after the charge, even a departed one, or null if the organization pays. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
   const spend = addSpend(endUser.spend, period, posting.charged);
@@ -191,7 +189,7 @@ function store(
   });
 }
 
-/** Adds a late charge to the sums of its day. Its request may be below the fold. */
+/** Adds a late charge to the daily sums. `foldCharges` may have passed its request already. */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
@@ -212,7 +210,7 @@ function report(desk: Tx, settlement: Settlement, posting: Posting): void {
   if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
 }
 
-/** Releases a hold once. An unknown ID is stored so that it can't arrive later. */
+/** Releases a hold. Stores an unknown ID, so that its hold can't arrive later. */
 export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = desk;
@@ -237,7 +235,6 @@ export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
   return success({ kind: "voided" });
 }
 
-/** Releases expired holds. They don't count after their deadline. */
 export function expire(desk: Tx): void {
   const { books } = desk.memory;
   if (desk.nowMs < books.nextExpiry) return;
@@ -258,7 +255,6 @@ export function expire(desk: Tx): void {
   logWarning("holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
 }
 
-/** Ends an open hold in memory. */
 function release({ memory, sql }: Tx, id: string): void {
   const open = memory.books.holds.get(id);
   if (open === undefined) return;
@@ -271,7 +267,10 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, model);
 }
 
-/** Returns how budgets count a charge. A late charge was counted as a request when its hold expired. */
+/**
+ * Returns a charge as budgets count it. The expired hold of a late charge already counted as a
+ * request.
+ */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,
@@ -291,7 +290,7 @@ function countedBy(
   };
 }
 
-/** Returns how budgets count an expired hold: as a request. Its charge may still come. */
+/** Returns an expired hold as budgets count it: one request. Its charge may still follow. */
 function expiredBy(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };
@@ -299,7 +298,7 @@ function expiredBy(hold: OpenHold, seq: number): CountedRequest {
 
 const REFERENCE_MAX = 200;
 
-/** Adds to or corrects the balance, once per reference. See `WalletCalls.credit`. */
+/** Changes the balance once per reference. */
 export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> {
   const { amountMicro, reference } = request;
   assert(typeof reference === "string", "a credit has a reference");
@@ -315,7 +314,7 @@ export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> 
   return decided.ok ? success(postCredit(desk, request, { balance: decided.value })) : decided;
 }
 
-/** Returns the earlier response to a reference, or null for a new one. */
+/** Returns the earlier response, or null for a new reference. */
 export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = desk.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
@@ -339,7 +338,7 @@ export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAn
   });
 }
 
-/** Posts a credit, with `also` in the same transaction. Negative amounts reduce the balance. */
+/** Posts a credit and runs `also` in the same transaction. */
 export function postCredit(
   desk: Tx,
   request: CreditRequest,

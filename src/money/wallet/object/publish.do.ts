@@ -24,13 +24,13 @@ import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Ms between two published uses of a wallet. Readers look for uses within two days. */
+/** Ms between two published uses. Readers search two days back. */
 const USE_MS = 3_600_000;
 
-/** The result of a publish. `again`: the database lost rows again while everything was rewritten. */
+/** The result of a publish. `again`: D1 lost rows again while all of them were written. */
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
-  /** Published last uses of keys, and the database's state of these keys. */
+  /** Published last uses of keys, and these keys in D1. */
   readonly uses: readonly KeyUse[];
   readonly touched: readonly TouchedKey[];
   readonly eventsWait: boolean;
@@ -39,9 +39,9 @@ export type PublishOutcome = {
 const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Updates the database. The batch is chosen in the calling transaction; later changes belong to the next
- * publish. After a conflict, the database is checked and left alone until it is this wallet's again. Throws
- * when D1 fails; the next batch includes everything. `live` returns the context after the wait.
+ * Publishes changes to D1. Changes during the publish wait for the next one. If D1 belongs to
+ * another wallet, only checks it. Throws if D1 fails; the next publish repeats the batch. `live`
+ * returns the current context.
  */
 export async function publish(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(desk, live);
@@ -57,7 +57,7 @@ async function publishOnce(desk: Tx, live: () => Tx | null): Promise<PublishOutc
   if (row.conflict === null) return publishNow(desk, live);
   const head = await readSnapshotHead(desk.env.DB, row.orgId);
   const later = live();
-  if (later === null) return { ...UNSENT, outcome: "published" }; // given up meanwhile
+  if (later === null) return { ...UNSENT, outcome: "published" }; // deleted meanwhile
   if (head === null || ownsSnapshot(later.memory.row, head)) return publishNow(later, live);
   tellConflict(later, head);
   return { ...UNSENT, outcome: "conflict" };
@@ -86,7 +86,7 @@ async function publishNow(desk: Tx, live: () => Tx | null): Promise<PublishOutco
   }
   const said = { ...published, uses: picked.uses };
   const after = live();
-  if (after === null) return { ...said, outcome: "published" }; // given up meanwhile
+  if (after === null) return { ...said, outcome: "published" }; // deleted meanwhile
   const sent = { head: published.head, picked: picked.endUsers, creditsSeq, settings };
   return { ...said, outcome: acknowledge(after, publication, sent) };
 }
@@ -181,8 +181,8 @@ function pick(
 }
 
 /**
- * Yields the rows of a publish by page. Rows changed in between are sent again with the next publish. Credits
- * come first, up to 2,500 in the transaction of their balance.
+ * Yields the rows of a publish. Rows that change meanwhile are sent again next time. Credits come
+ * first, because up to 2,500 fit the transaction of their balance.
  */
 function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = desk;

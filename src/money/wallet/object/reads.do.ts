@@ -29,7 +29,7 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 const LAST_ID = "~";
 
-/** Returns a page of the ledger, read between two marks instead of the whole table. */
+/** Returns a page. Reads between two checkpoints instead of the whole table. */
 export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
@@ -42,7 +42,7 @@ export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<Le
   return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
 }
 
-/** Returns ledger rows before `beforeSeq`, newest first, read between marks. */
+/** Returns ledger rows, newest first, read between checkpoints. */
 export function readNewestLedger(
   desk: Tx,
   beforeSeq: number,
@@ -95,7 +95,7 @@ function ledgerRows(
   range: {
     readonly from: number;
     readonly to: Mark | null;
-    /** The last row wanted; without it, all up to the mark. */
+    /** The last row; by default, all up to the checkpoint `to`. */
     readonly upTo?: number;
     readonly limit: number;
   },
@@ -137,7 +137,7 @@ function ledgerRows(
     }));
 }
 
-/** Returns open holds after `after`, oldest first, optionally of some keys. */
+/** Returns open holds, oldest first. */
 export function readHolds(
   desk: Tx,
   asked: {
@@ -164,7 +164,6 @@ export function readAlerts(desk: Tx, limit: number, offset: number): Result<Aler
   return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
 }
 
-/** See `WalletCalls.events`. */
 export function readEvents(desk: Tx, query: EventQuery): Result<EventPage> {
   const page = selectEventPage(desk, query);
   return page === null
@@ -172,7 +171,7 @@ export function readEvents(desk: Tx, query: EventQuery): Result<EventPage> {
     : success(page);
 }
 
-/** Maximum rows per response: about 10 ms without charges. */
+/** Maximum rows read per response (about 10 ms). */
 const SCANNED_MAX = 10_000;
 
 type StoredGeneration = {
@@ -196,7 +195,7 @@ const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortf
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
 const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
-/** Returns a request with a hold or a stored failure, or `not_found`. Its owner is that of its hold. */
+/** Returns `not_found` without a hold or a stored failure. */
 export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
     .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
@@ -206,7 +205,6 @@ export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   return failed === null ? missing() : success(refusedOf(failed));
 }
 
-/** Returns the settled requests with these IDs. */
 export function generationsOf(
   sql: SqlStorage,
   ids: readonly string[],
@@ -225,9 +223,7 @@ function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
-/**
- * Returns requests, newest first, from at most `SCANNED_MAX` rows. A short page continues after those rows.
- */
+/** Returns requests, newest first. Reads at most `SCANNED_MAX` rows, so a page may be short. */
 export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = asked;
   const beforeId =
@@ -318,7 +314,7 @@ function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): Reques
     .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
 }
 
-/** Returns a list as a SQL parameter; null matches anything. */
+/** Returns a list as an SQL parameter. Null matches everything. */
 function listed(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }

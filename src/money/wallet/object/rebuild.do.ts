@@ -18,9 +18,9 @@ import type { Tx } from "./memory.do.ts";
 const COPIES_MAX = 3;
 
 /**
- * Restores balance, credits, end users, settings, usage and alerts from the database after the wallet's
- * tables were lost or went back in time. One credit row sets the balance. Rejected while the database belongs
- * to this wallet, unless it `isNew`, or while more is held than the database has. Memory is stale afterwards.
+ * Restores the wallet from D1 after its tables were lost or reset. One credit row sets the balance.
+ * Fails if D1 belongs to this wallet, unless `isNew`, or if more is held than D1 has. Memory must
+ * be reloaded afterwards.
  */
 export function adoptSnapshot(
   desk: Tx,
@@ -65,14 +65,13 @@ export function adoptSnapshot(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
-    // The database doesn't have the spend of sessions.
+    // D1 lacks the spend of sessions.
     sql.exec("DELETE FROM sessions");
     sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
   return null;
 }
 
-/** Returns the failure for rebuilding a healthy wallet. */
 export function rejectHealthy(): Refusal {
   const message = "The wallet exists and matches the database. Nothing needs to be rebuilt.";
   return refuse({ kind: "conflict", message, param: null });
@@ -80,7 +79,7 @@ export function rejectHealthy(): Refusal {
 
 function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void {
   const { settings } = book;
-  // Unpublished top-up requests are unknown, so top-up waits for a person.
+  // Unpublished top-ups are unknown, so a person must enable top-up again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
@@ -156,7 +155,7 @@ function adoptRules(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Inserts end users. Existing ones keep their number, so open holds remain theirs. */
+/** Inserts end users. Existing ones keep their number, which open holds use. */
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id
@@ -180,7 +179,6 @@ function adoptEndUsers(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Deletes a copy, adopted or not. */
 export function deleteCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
@@ -189,8 +187,8 @@ const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
 /**
- * Copies the database's rows into the object by page, for `adoptBook` to take over in one transaction.
- * Restarts if the database changes. Returns null if there is no balance or it keeps changing.
+ * Copies the database for `adoptSnapshot`. Restarts if D1 changes. Returns null without a balance,
+ * or if D1 keeps changing.
  */
 export async function copySnapshot(
   sql: SqlStorage,

@@ -20,13 +20,12 @@ import { balanceOf } from "./balance.do.ts";
 import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Rows per transaction, about 10 ms. */
+/** Rows per transaction (about 10 ms). */
 const SLICE_ROWS = 10_000;
-/** Ms between two transactions, so a customer's call meets at most one. */
+/** Ms between transactions, so that other calls wait for at most one. */
 const SLICE_PAUSE_MS = 20;
 const TRIES_MAX = 8;
 
-/** See `WalletCalls.reconcile`. */
 export async function reconcile(
   decisions: Decisions,
   book: D1Database,
@@ -48,10 +47,9 @@ export async function reconcile(
 }
 
 /**
- * Recomputes all totals from rows and compares them with memory and the database, one slice of at most
- * `rowsMax` rows at a time. Everything is as of the newest ledger row at the start. It restarts when
- * `memory.ledgerMark` changes. Differences are complete and logged when there is no `next`. Returns
- * `conflict` after too many restarts.
+ * Recomputes all totals from rows and compares them with memory and D1, at most `rowsMax` rows per
+ * call, as of the newest ledger row at the start. Restarts if `memory.ledgerMark` changes; too many
+ * restarts are a `conflict`. Differences are complete without `next`.
  */
 function reconcileSlice(
   desk: Tx,
@@ -78,7 +76,7 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** The table that changes most is read first, so restarts are cheap. */
+/** Starts with the table that changes most, so that restarts are cheap. */
 const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
@@ -136,7 +134,7 @@ function standingOf(desk: Tx, book: SnapshotHead | null): Omit<Reconciliation, "
   return { ...balanceOf(desk), seq, book, differences: [], rowsRead: 0 };
 }
 
-/** The result of one slice. `after` is the key of its last row, or null at the end of the table. */
+/** The result of one call. `after` is the key of the last row, or null at the end of the table. */
 type Page = {
   readonly rows: number;
   readonly after: readonly string[] | null;
@@ -147,7 +145,7 @@ const READ = { totals: readTotals, entries: readEntries, requests: readRequests 
 const DIMENSIONS = ["model", "key", "user"] as const;
 
 function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
-  const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // without the rows of the days themselves
+  const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // skips the rows of the days themselves
   const [last] = sql
     .exec<{ dimension: string; day: string; name: string }>(
       `SELECT dimension, day, name FROM totals WHERE (dimension, day, name) > (?, ?, ?)
@@ -171,7 +169,7 @@ function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
   return { rows: sums.reduce((sum, { rows }) => sum + rows, 0), after, found: { usage } };
 }
 
-/** Excludes rows posted since the start, which have higher numbers. */
+/** Excludes rows posted since the start. */
 const IN_SCOPE = "(seq <= ?3 OR seq > ?4)";
 
 function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {
@@ -237,7 +235,7 @@ function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): 
   };
 }
 
-/** Sums of a page of the ledger; null without rows. */
+/** Sums of a page. They are null without rows. */
 type Sums = {
   rows: number;
   last: string | number | null;
@@ -252,12 +250,12 @@ function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "af
 
 function differencesOf(run: ReconcileRun): Difference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
-  // Charges by the ledger and, stored separately, by the usage of models, keys and end users.
+  // Charges in the ledger must match the usage of models, keys and end users.
   const paid = run.charged - run.used;
   return [
     { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
     { what: "ledger seq", expected: run.newest, found: seq },
-    // Rows before a rollup are partly deleted. Every later row must exist once.
+    // Each row after a rollup must exist once.
     { what: "ledger rows missing", expected: 0, found: seq - run.rolled - run.later },
     { what: "open holds", expected: run.holds, found: openHolds },
     { what: "held", expected: run.held, found: heldMicro },
@@ -280,7 +278,7 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
   ];
 }
 
-/** Compares payments: every refund is owed, taken or written off, and debts leave nothing free. */
+/** Checks that each refund is owed, collected or forgiven, and that debts leave no free balance. */
 function fromPayments({ sql, memory: { debts, books } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
@@ -311,14 +309,12 @@ function spendOf(memory: Memory): number {
   );
 }
 
-/** Returns the charges since the newest checkpoint, by one dimension or in total. */
 function usageOf(memory: Memory, dimension?: string): number {
   return [...memory.usage.values()]
     .filter((total) => dimension === undefined || total.dimension === dimension)
     .reduce((sum, total) => sum + total.cost, 0);
 }
 
-/** Returns the wallet's state for metrics. */
 export function vitalsOf({ memory, sql, clockMs }: Tx): Vitals {
   const { books, row } = memory;
   let oldest = Infinity;

@@ -13,19 +13,19 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms that free outcomes are remembered, so that late duplicates change nothing. */
+/** Ms to keep free outcomes, so that late duplicates change nothing. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const PRESSED_PART = 0.7;
 const FULL_PART = 0.95;
 const BATCHES_NOW = 10;
-/** Ms during which an ID can still arrive in a hold or outcome. */
+/** Ms during which an ID can still arrive. */
 const YOUNG_MS = 15 * 60_000;
 
-/** Ms between two passes over finished requests under storage pressure. */
+/** Ms between two passes while storage is low. */
 const PASS_MS = 5 * 60_000;
 
-/** Deletes one bounded batch of each kind of old row. Returns true if more may remain. */
+/** Deletes one batch of each kind. Returns true if more may remain. */
 export function retain(desk: Tx): boolean {
   const room = isStorageLow(desk) && freeStorage(desk); // first, because later steps write
   const unpaid = sweepUnpaid(desk);
@@ -40,12 +40,10 @@ export function retain(desk: Tx): boolean {
   return charges || room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
-/** Measures the stored bytes. */
 export function measureStorage(desk: Tx): void {
   desk.memory.room.isFull = storedPart(desk) > FULL_PART;
 }
 
-/** Reports whether rows must be deleted early. */
 export function isStorageLow(desk: Tx): boolean {
   return storedPart(desk) > PRESSED_PART && desk.memory.room.passAt <= desk.nowMs;
 }
@@ -54,15 +52,14 @@ function storedPart({ sql, env }: Tx): number {
   return sql.databaseSize / numberVar(env, "WALLET_BYTES_MAX");
 }
 
-/** Reports whether a statement failed because storage is full. */
 export function isFullError(error: unknown): boolean {
   return /SQLITE_FULL|database or disk is full/i.test(reasonOf(error));
 }
 
 /**
- * Deletes a batch of the oldest finished requests and adds paid ones to the rollup row. It deletes before it
- * writes, so it works when storage is full. Keeps requests that can still be charged or whose Idempotency-Key
- * must become free. Returns true if more remain.
+ * Deletes the oldest finished requests and adds paid ones to the rollup row. Deletes before it
+ * writes, because storage may be full. Keeps requests that can still be charged or have an
+ * Idempotency-Key. Returns true if more remain.
  */
 export function freeStorage(desk: Tx): boolean {
   const { memory, nowMs } = desk;
@@ -73,7 +70,7 @@ export function freeStorage(desk: Tx): boolean {
   return more;
 }
 
-/** Frees space for a failed statement. Returns false if nothing can go. */
+/** Frees storage for a failed statement. Returns false if nothing was deleted. */
 export function freeStorageNow(desk: Tx): boolean {
   const before = desk.sql.databaseSize;
   for (let batches = 0; batches < BATCHES_NOW; batches++) {
@@ -82,7 +79,7 @@ export function freeStorageNow(desk: Tx): boolean {
   return desk.sql.databaseSize < before;
 }
 
-/** Returns when the next row is old enough (Unix ms, at least an hour ahead), or null. */
+/** Returns the next deletion in Unix ms, at least an hour ahead, or null. */
 export function retentionDue(desk: Tx): number | null {
   const due = [
     firstMinted(desk, "", paidAge(desk)),
@@ -105,7 +102,7 @@ function paidAge(desk: Tx): number {
   return numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
 }
 
-/** Returns the end of the next batch of IDs in [fromId, beforeId), and whether more follow. */
+/** Returns the end of the next batch in [fromId, beforeId), and whether more follow. */
 function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, boolean] {
   const [row] = sql
     .exec<{ id: string }>(
@@ -134,14 +131,14 @@ function sweepUnpaid(desk: Tx): boolean {
   return more;
 }
 
-/** Paid, or ended without an Idempotency-Key that must become free. */
+/** SQL condition: paid, or ended without an Idempotency-Key. */
 const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old ledger rows by one `rollup` row with their sum, in place of the newest. The ledger still sums
- * to the balance, and readers never see a row twice. Daily totals keep the usage. Credits stay.
+ * Replaces old ledger rows with one `rollup` row that has their sum and the newest number. The
+ * ledger still sums to the balance, and no reader gets a row twice. Daily totals and credits stay.
  */
 function rollUp(desk: Tx, batch: Batch): void {
   const { sql, memory } = desk;

@@ -33,7 +33,7 @@ import type { Tx } from "./memory.do.ts";
 const SESSIONS_MAX = 50_000;
 const UNUSED_MAX = 1000;
 
-/** See `refuseDeadSession`. `cut` is the key's session cut. */
+/** Checks a session. `cut` is the last rotation that ended the key's sessions. */
 export function refuseSession(
   { sql, memory, clockMs }: Tx,
   session: Session,
@@ -44,7 +44,6 @@ export function refuseSession(
   return refuseDeadSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
 }
 
-/** Returns null while a request fits the session's rate limit. */
 export function refuseSessionRate(
   { memory, nowMs }: Tx,
   session: Session | undefined,
@@ -56,19 +55,18 @@ export function refuseSessionRate(
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
 }
 
-/** Returns the rest of a session's minute, or null without a limit. */
+/** Returns the rest of the rate limit, or null without one. */
 export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
 }
 
-/** Counts a request in its session's minute after it took a slot of its key. */
 export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {
   if (session === undefined || session.rpmLimit === null) return;
   noteSessionRate(memory.sessions, session.id, nowMs);
 }
 
-/** Returns null if another session fits or this one was used before. */
+/** Returns null if this session was used before or another one fits. */
 export function refuseAnotherSession(
   { sql, memory }: Tx,
   session: Session | undefined,
@@ -80,7 +78,8 @@ export function refuseAnotherSession(
 }
 
 /**
- * Returns a session's budget with its spend, or null without a session. A deleted session has nothing left.
+ * Returns the budget with its spend, or null without a session. A deleted session has a budget of
+ * 0.
  */
 export function budgetOfSession(
   desk: Tx,
@@ -95,7 +94,7 @@ export function budgetOfSession(
   return sessionBudget({ id, budgetMicro }, total, desk.period);
 }
 
-/** Returns a failure with only the session's own amounts, never its key's or organization's. */
+/** Replaces the amounts of the key or organization with the session's own. */
 export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =
@@ -119,7 +118,6 @@ export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | un
   };
 }
 
-/** Adds a charge to its session's spend, if it has a session. */
 export function chargeSession(
   { sql, memory }: Tx,
   posted: { readonly session?: string | null; readonly charged: Micros },
@@ -127,7 +125,6 @@ export function chargeSession(
   addSessionSpend(sql, memory.sessions, posted);
 }
 
-/** See `WalletCalls.sessions`. */
 export function listSessions(desk: Tx, { owner, limit, after }: SessionQuery): SessionPage {
   const { clockMs, sql } = desk;
   const rows = selectLiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
@@ -145,7 +142,6 @@ function usedOf(desk: Tx, { keyId, session, spent }: SessionRow): UsedSession[] 
   return [{ keyId, session, spentMicro: sessions.spent.get(session.id) ?? spent, heldMicro: held }];
 }
 
-/** See `WalletCalls.endSession`. */
 export function endSessionBy(desk: Tx, ending: SessionEnding): Result<null> {
   const { sql, memory, clockMs } = desk;
   const { id, owner, actor } = ending;
@@ -166,8 +162,8 @@ export function endSessionBy(desk: Tx, ending: SessionEnding): Result<null> {
 }
 
 /**
- * Ends a session that was never used. It leaves a tombstone until it would expire, and no event. Bounded per
- * caller, because minting and ending are free.
+ * Stores a tombstone until the session's expiry, without an event. Limited per caller, because
+ * creating and ending sessions is free.
  */
 function endUnused(
   { sql, memory, clockMs: endedAt }: Tx,
@@ -194,7 +190,7 @@ function isOf({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean
   return row?.member_id === owner.memberId;
 }
 
-/** Deletes a batch of old sessions. Returns true if more may remain. */
+/** Returns true if more may remain. */
 export function deleteOldSessions(
   { sql, memory, nowMs }: Tx,
   beforeMs: number,

@@ -41,7 +41,7 @@ function settingsAnswer(desk: Tx): SettingsAnswer {
   return { ...settingsRecordOf(desk), budgets };
 }
 
-/** Changes the given settings. Quotas apply to new end users; the alert threshold applies immediately. */
+/** Changes settings. Quotas apply to new end users; the alert threshold applies immediately. */
 export function patchSettings(
   desk: Tx,
   { budgets, ...change }: SettingsChange,
@@ -90,7 +90,6 @@ export function patchSettings(
   return success(settingsAnswer(desk));
 }
 
-/** Changes operator settings: rate limit, price list and status. */
 export function configure(desk: Tx, change: ConfigurationChange): Result<Configuration> {
   const { row } = desk.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
@@ -133,7 +132,6 @@ function settingsOf(record: SettingsRecord): Settings {
   };
 }
 
-/** Returns the failure of a quota or threshold out of range, or null. */
 export function refuseLimits(limits: {
   readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
   readonly threshold: readonly [name: string, value: number | undefined];

@@ -10,7 +10,7 @@ import { DaySets } from "../rules/tag-sets.ts";
 import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Usage of UTC days (inclusive) by the values of one tag key, optionally for each day. */
+/** A query for UTC days (inclusive). */
 export type TagQuery = {
   readonly from: string;
   readonly to: string;
@@ -19,8 +19,8 @@ export type TagQuery = {
 };
 
 /**
- * Returns the totals to store. Combinations of tags above the day's maximum have their values replaced by
- * `other`, so that a day has a bounded number of rows.
+ * Yields the totals to store. To limit the rows of a day, excess combinations of tags get the value
+ * `other`.
  */
 export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
   const days = new Map<string, DaySets>();
@@ -45,8 +45,8 @@ function selectSets(sql: SqlStorage, day: string): string[] {
 type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
 /**
- * Returns usage by the values of a declared tag key. The rest of each day, without a value, is the group
- * `null`, so that the groups always add up to the day's total.
+ * Returns usage by a tag key. Usage without a value is the group `null`, so that all groups add up
+ * to the day's total.
  */
 export function readTagUsage(
   desk: Tx,
@@ -131,7 +131,6 @@ function addGroup(
   groups.set(id, { day, name, amounts: addAmounts(before, amounts) });
 }
 
-/** Adds the rest of each day as the group "". */
 function addRest(groups: Map<string, Group>, { isDaily }: TagQuery, days: UsageReport): void {
   const tagged = new Map<string, UsageAmounts>();
   for (const { day, amounts } of groups.values()) {

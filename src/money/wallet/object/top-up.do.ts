@@ -14,8 +14,8 @@ import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /**
- * Requests an automatic purchase if one is due. The payments object is notified later. `isShort`: a request
- * was rejected for lack of balance. Returns the ID of the purchase in progress, or null.
+ * Requests a top-up if one is due. Returns the ID of the purchase in progress, or null. `isShort`:
+ * a request was rejected for lack of balance.
  */
 export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = desk;
@@ -44,10 +44,7 @@ export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
   return id;
 }
 
-/**
- * Returns the micro-credits per day that the saved card may be charged automatically, or 0 if credits aren't
- * sold.
- */
+/** Returns the daily maximum in micro-credits, or 0 if credits aren't sold. */
 function mostADayOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;
@@ -68,7 +65,7 @@ function store(desk: Tx, state: TopUpState, events: readonly NewEvent[]): void {
   desk.memory.changed = true;
 }
 
-/** Ends the automatic purchase in progress without payment. Other IDs change nothing. */
+/** Ends an unpaid purchase. Ignores other IDs. */
 export function topUpEnded(desk: Tx, id: string, end: TopUpEnd): void {
   const { memory, nowMs } = desk;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
@@ -104,16 +101,15 @@ function switchOff(desk: Tx, state: TopUpState, reason: DisabledReason): void {
 
 const LOOK_AGAIN_MS = 600_000;
 
-/** Returns when a paused automatic purchase continues (Unix ms), or Infinity. */
+/** Returns when a paused purchase continues, in Unix ms, or Infinity. */
 export function topUpDue({ row, topUp, books, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (books.balance >= setting.belowMicro) return Infinity;
-  // The previous transaction found the pause over and requested nothing, so something else blocks it.
+  // The pause is over, but something else prevents the purchase.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 
-/** Records that the payments object accepted the requested purchase. */
 export function markTopUpDelivered(desk: Tx, id: string): void {
   const { open } = desk.memory.topUp;
   if (open?.id === id) store(desk, { ...desk.memory.topUp, open: { ...open, isTold: true } }, []);

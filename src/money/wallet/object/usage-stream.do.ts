@@ -13,11 +13,11 @@ import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 import { generationsOf, readLedger, readNewestLedger } from "./reads.do.ts";
 
-/** Ledger rows read for one page, about 5 ms. Expired holds are among them and aren't streamed. */
+/** Ledger rows read per page (about 5 ms). Expired holds are skipped. */
 const ROWS_MAX = 500;
 const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
 
-/** Returns ledger rows after a position with their requests. Writes nothing. */
+/** Returns ledger rows with their requests. Writes nothing. */
 export function readUsageStream(desk: Tx, { from, limit }: StreamQuery): Result<StreamPage> {
   const start = startOf(desk, from);
   const read = readLedger(desk, start.seq, ROWS_MAX);
@@ -38,7 +38,6 @@ export function readUsageStream(desk: Tx, { from, limit }: StreamQuery): Result<
   });
 }
 
-/** Returns the position of a start: in this wallet's ledger, with the balance there. */
 function startOf(desk: Tx, start: StreamStart): StreamCursor {
   const { madeAt } = desk.memory.row;
   if ("seq" in start && start.madeAt === madeAt) return start;
@@ -49,7 +48,7 @@ function startOf(desk: Tx, start: StreamStart): StreamCursor {
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
-/** Returns the last ledger row before a time. Rows are read from the newest mark before it. */
+/** Returns the last row before a time. Reads from the nearest earlier checkpoint. */
 function seqBefore(desk: Tx, sinceMs: number): number {
   const [mark] = desk.sql
     .exec<{ seq: number }>(
@@ -67,7 +66,7 @@ function seqBefore(desk: Tx, sinceMs: number): number {
   }
 }
 
-/** Returns the events of a ledger row, and of the deleted rows before it. */
+/** Returns the events of a row and of deleted rows before it. */
 function streamed({ memory }: Tx, row: LedgerRow, before: StreamCursor): StreamedRow[] {
   const { orgId } = memory.row;
   const { madeAt, seq: last, balanceMicro: balance } = before;

@@ -12,7 +12,7 @@ import { readTagUsage } from "./tag-usage.do.ts";
 
 const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
 
-/** UTC days (YYYY-MM-DD), both inclusive. */
+/** UTC days (YYYY-MM-DD), inclusive. */
 type Days = { readonly from: string; readonly to: string };
 type Dimension = "day" | "model" | "key" | "user";
 const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
@@ -28,10 +28,10 @@ type GroupRow = Sums & { readonly name: string };
 const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
   ${columnsOfTokens(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
-/** Maximum rows per response. A year of 100,000 end users has 36 million. */
+/** A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
 
-/** Returns usage of whole UTC days by one dimension, or by day and one dimension. */
+/** Returns usage of UTC days, by one dimension or by day and one dimension. */
 export function readUsage(
   desk: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
@@ -49,10 +49,7 @@ export function readUsage(
     : usageByDay(desk, { ...days, groupBy: dimension }, page);
 }
 
-/**
- * Returns days in order with their groups: stored totals plus usage after the newest checkpoint. It reads as
- * many rows as it returns.
- */
+/** Returns stored totals plus later usage. Reads as many rows as it returns. */
 function usageByDay(desk: Tx, asked: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
@@ -96,10 +93,7 @@ function added(one: Sums, other: Sums): Sums {
   return { ...sums, cost: costMicro };
 }
 
-/**
- * Returns a page of groups in SQLite's text order and the total of all. A page over many days has fewer
- * groups than requested.
- */
+/** Returns groups in SQLite's text order. A page over many days may be short. */
 function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
   const end = asked.groupBy === "day" ? null : endOfPage(desk.sql, asked, page);
@@ -109,7 +103,7 @@ function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageRepo
   for (const { name, ...sums } of [...storedGroups(desk.sql, asked, { ...page, end }), ...later]) {
     groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
   }
-  // One more stored group than a page was read, so the groups on the page are complete.
+  // One more stored group was read, so the groups of the page are complete.
   const names = [...groups.keys()].toSorted(asText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
@@ -125,7 +119,7 @@ function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageRepo
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
 /**
- * Returns the first name of the next page, or null. The page is bounded by names per day and rows in total.
+ * Returns the first name of the next page, or null. A page is limited in names per day and in rows.
  */
 function endOfPage(
   sql: SqlStorage,
@@ -156,10 +150,7 @@ function endOfPage(
   return name;
 }
 
-/**
- * Returns the condition for names after the page. `?4` is the last name, or "" at the start, which is also a
- * name.
- */
+/** Returns an SQL condition. `?4` is the last name, or "" at the start, which can be a name too. */
 function isAfter(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }
@@ -190,7 +181,7 @@ function storedGroups(
       to,
       after ?? "",
       limit + 1,
-      end, // a blob sorts after every text
+      end, // a blob sorts after all text
     )
     .toArray();
 }
@@ -201,7 +192,6 @@ function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTo
   );
 }
 
-/** Returns groups after `after` since the newest checkpoint. */
 function laterGroups(desk: Tx, asked: UsageQuery, after: string | null): GroupRow[] {
   const { groupBy } = asked;
   return laterTotals(desk, asked)
@@ -209,7 +199,7 @@ function laterGroups(desk: Tx, asked: UsageQuery, after: string | null): GroupRo
     .filter(({ name }) => after === null || asText(name, after) > 0);
 }
 
-/** Returns the total, because each request counts on its day once. */
+/** Sums daily rows, which count each request once. */
 function totalOf(desk: Tx, asked: UsageQuery): UsageAmounts {
   const { from, to } = asked;
   const stored = desk.sql
@@ -223,7 +213,6 @@ function totalOf(desk: Tx, asked: UsageQuery): UsageAmounts {
   return [stored, ...later].reduce(plus, NO_AMOUNTS);
 }
 
-/** Returns all charges ever. */
 export function usedEver(desk: Tx): Micros {
   return totalOf(desk, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
@@ -233,7 +222,7 @@ function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAm
   return addAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
-/** Compares like SQLite, by code points. JavaScript's `<` compares UTF-16 units. */
+/** Compares code points, like SQLite. JavaScript's `<` compares UTF-16 units. */
 function asText(a: string, b: string): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];

@@ -45,13 +45,11 @@ const dollars = z.pipe(
   }),
 );
 
-/** A quota or threshold in dollars, exact to the micro-credit; null for none. */
+/** An amount in dollars, exact to the micro-credit. */
 export const dollarsOrNull = z.nullable(dollars);
 
-/** An alert threshold from 0 to 1. */
 export const fraction = z.number().check(z.minimum(0), z.maximum(1));
 
-/** Returns a quota or threshold in dollars; null for none. */
 function shownDollars(amount: Micros | null): number | null {
   return amount === null ? null : dollarsOf(amount);
 }
@@ -66,7 +64,7 @@ const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "create
 export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
 
-/** POST /v1/users: 201 with a new end user, or 200 with a changed one. */
+/** Handles POST /v1/users: 201 with a new end user, or 200 with a changed one. */
 export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fields;
@@ -81,10 +79,7 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
 
 export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
 
-/**
- * GET /v1/users?limit&offset&after: end users with current spend, in order of creation. `after` takes the
- * last `next_after` and costs the same on every page.
- */
+/** Handles GET /v1/users, oldest first. With `after`, late pages are as fast as the first. */
 export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(endUsersQuery, c.req.url);
   if (!page.ok) return page;
@@ -96,16 +91,12 @@ export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   return success({ users, total, limit, offset, next_after: nextAfter });
 }
 
-/** GET /v1/users/{external_id}: one end user with current spend, or 404. */
 export async function readEndUserRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-/**
- * PATCH /v1/users/{external_id}: changes the given fields from the next request on. Returns the record, or
- * 404.
- */
+/** Handles PATCH /v1/users/{external_id}. Changes apply to the next request. */
 export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
   if (!fields.ok) return fields;
@@ -116,7 +107,7 @@ export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-/** DELETE /v1/users/{external_id}: deletes an end user, or 404. Its running requests are still charged. */
+/** Handles DELETE /v1/users/{external_id}. Running requests are still charged. */
 export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
   const externalId = externalIdOf(c);
   let attempts = 0;
@@ -124,7 +115,7 @@ export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
     attempts++;
     return wallet.deleteEndUser(externalId, callOf(c));
   });
-  // A first attempt whose response was lost may have deleted it.
+  // An earlier attempt may have deleted it.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
   if (!answer.ok && !isGone) return answer;
   return success({ external_id: externalId, deleted: true });
@@ -162,7 +153,6 @@ function endUserView(endUser: EndUserRecord): View {
   };
 }
 
-/** Hours that responses of /v1/responses are stored. */
 const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
 
 const wholeDollars = z
@@ -203,15 +193,14 @@ export const settingsBody = z.object({
 
 export const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
 
-/** GET /v1/orgs/{id}/settings: the current settings. */
 export async function readSettingsRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
 /**
- * PATCH /v1/orgs/{id}/settings: changes the given settings. Quotas apply to new end users. Only owners and
- * admins change response storage and the policy.
+ * Handles PATCH /v1/orgs/{id}/settings. Only owners and admins change response storage and the
+ * policy.
  */
 export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, settingsBody, SETTINGS_READ_ONLY);
@@ -243,7 +232,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   return told.ok ? success(settingsView(answer.value)) : told;
 }
 
-/** Returns the failure of a top-up outside the purchase limits, or if credits aren't sold by card. */
+/** Rejects a top-up outside the purchase limits, or if credits aren't sold. */
 function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   if (wanted === null) return null;
   const { payments, numbers } = c.var.config;
@@ -266,7 +255,7 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
     : refuse({ kind: "role_required", roles: KEEPERS });
 }
 
-/** Updates the stored responses before the change is confirmed, so that no response outlives the setting. */
+/** Updates stored responses first, so that none outlives the setting. */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));

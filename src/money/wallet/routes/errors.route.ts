@@ -17,7 +17,7 @@ import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 import { day, several, startOf } from "./usage.route.ts";
 
-/** Groupings of counted failures; others need stored failures. */
+/** Groupings that use counters. The others need stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const KEPT_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
@@ -33,9 +33,10 @@ type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * GET /v1/errors?from&to&group_by&...: failed and rejected requests of UTC days (today by default). A
- * `member` sees its own keys. All failures are counted. Grouping by model, provider or end user uses stored
- * failures only, complete since `complete_from`. Returns 400 for filters that the grouping doesn't support.
+ * Handles GET /v1/errors: failed and rejected requests of UTC days (default: today). Counters
+ * include all failures. Grouping by model, provider or end user uses stored failures, complete
+ * since `complete_from`. Members see only their own keys. Returns 400 for filters that the grouping
+ * doesn't support.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {

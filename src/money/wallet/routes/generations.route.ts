@@ -26,9 +26,9 @@ import { day, several, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
-/** Finds a key of this owner, active or revoked, or null. Throws when D1 fails. */
+/** Returns null if the owner has no such key, active or revoked. Throws if D1 fails. */
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
-/** Returns the IDs of a member's keys, active or revoked. Throws when D1 fails. */
+/** Returns active and revoked keys. Throws if D1 fails. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));
@@ -64,8 +64,8 @@ export const generationsQuery = z.object({
 export const holdsQuery = z.object({ limit, after });
 
 /**
- * GET /v1/generations?from&to&model&provider&key_id&external_id&status&code&limit&after: requests, newest
- * first. A `member` sees its own keys. `next_after` continues, also after a short page.
+ * Handles GET /v1/generations, newest first. Members see only their own keys. A short page can have
+ * a `next_after` too.
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
@@ -94,8 +94,8 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
 }
 
 /**
- * GET /v1/holds?limit&after: open holds of requests and clients, oldest first. A `member` sees its own keys,
- * a limited key only itself.
+ * Handles GET /v1/holds: open holds, oldest first. Members see only their own keys, a limited key
+ * only itself.
  */
 export function holdsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
@@ -120,7 +120,7 @@ function only<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
-/** Returns the keys whose requests are shown, or null for all. */
+/** Returns the keys that the caller may see, or null for all. */
 export async function keysOf(
   c: AppContext,
   memberKeys: MemberKeys,
@@ -136,8 +136,8 @@ export async function keysOf(
 }
 
 /**
- * GET /v1/generations/{id}: one paid request, by its request ID or completion ID. A `member` sees its own
- * keys. Other requests and those rolled up by retention are 404.
+ * Handles GET /v1/generations/{id}, by request or completion ID. Members see only their own keys.
+ * Returns 404 for requests that retention deleted.
  */
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
@@ -148,7 +148,7 @@ export function generationRoute(findKey: FindKey): Handler {
 
 export const generationQuery = z.object({ id: text });
 
-/** GET /v1/generation?id: the same request in the shape that OpenRouter's clients read. */
+/** Handles GET /v1/generation?id, in OpenRouter's format. */
 export function generationDataRoute(findKey: FindKey): Handler {
   return async (c) => {
     const asked = parseQuery(generationQuery, c.req.url);
@@ -158,7 +158,6 @@ export function generationDataRoute(findKey: FindKey): Handler {
   };
 }
 
-/** Finds a request that the caller may see. */
 async function findRequest(
   c: AppContext,
   named: string,
@@ -228,8 +227,8 @@ function refusalOf({ failure }: RequestRecord): ReportedError | null {
 }
 
 /**
- * Returns the providers called, in order. The last of a settled request served it. Times are ms since
- * arrival.
+ * Returns the called providers, with times in ms since arrival. The last one of a settled request
+ * served it.
  */
 function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
@@ -256,10 +255,7 @@ function lastAttempt(
   return { route: provider, outcome, why: null, status: null, ...times };
 }
 
-/**
- * Returns the fields of a settled request. `cost_micro` is the charge; prices are micro-credits per million
- * tokens.
- */
+/** Returns a settled request. Prices are micro-credits per million tokens. */
 function settledView(generation: GenerationRecord) {
   const { usage, price, purpose } = generation;
   return {
@@ -300,7 +296,7 @@ function settledView(generation: GenerationRecord) {
   };
 }
 
-/** Returns since when the price was in force, or null if unknown. */
+/** Returns when the price took effect, or null. */
 function fromOf({ origin }: GenerationRecord): string | null {
   const from = origin?.from ?? null;
   return from === null ? null : timestamp(from);

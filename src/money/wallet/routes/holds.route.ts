@@ -22,14 +22,14 @@ import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** The operator's merchants. Both functions throw when D1 fails. */
+/** The operator's merchants. Both functions throw if D1 fails. */
 export type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
-  /** Returns the merchant of a secret, or null. */
+  /** Returns null for an unknown secret. */
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };
 
-/** The largest hold. A receipt's price, a million times the charge, must be exact. */
+/** Maximum hold. A receipt's price, a million times the charge, must stay exact. */
 const HOLD_DOLLARS_MAX = 9000;
 const HOLD_MAX_S = 86_400;
 const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;
@@ -61,14 +61,14 @@ export const captureSchema = z.object({ amount_dollars: z.nullish(amount) });
 export const extendSchema = z.object({ expires_in: seconds });
 
 /**
- * POST /v1/holds: 201 with a hold of `amount_dollars`, or of at least `at_least`. A retry with the same
- * Idempotency-Key returns the first hold.
+ * Handles POST /v1/holds: 201 with a hold of `amount_dollars`, or of at least `at_least`. A retry
+ * with the same Idempotency-Key returns the first hold.
  */
 export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newHoldSchema);
 }
 
-/** POST /v1/charges: 201 with a hold that is captured in the same transaction. */
+/** Handles POST /v1/charges: 201 with a hold that is captured in the same transaction. */
 export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newChargeSchema);
 }
@@ -134,7 +134,7 @@ function refuseAmounts({ amount_dollars: most, at_least, pays, merchant }: Field
     : invalid("merchant can't be set if 'pays' is 'quota'.", "merchant");
 }
 
-/** Checks that the merchant exists, and for a charge that it takes part in the request. */
+/** Rejects an unknown merchant, and a charge without the merchant's secret. */
 async function refuseMerchant(
   c: AppContext,
   { merchant: name }: Fields,
@@ -154,7 +154,7 @@ async function refuseMerchant(
     : invalid(`merchant '${name}' doesn't exist.`, "merchant");
 }
 
-/** GET /v1/holds/{id}: one placed hold. A `member` sees its own keys' holds, a limited key its own. */
+/** Handles GET /v1/holds/{id}. Members see their own keys' holds, a limited key only its own. */
 export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const id = ownHoldId(c);
@@ -172,18 +172,18 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
   };
 }
 
-/** POST /v1/holds/{id}/capture: charges the hold, or `amount_dollars` of it, once. */
+/** Handles POST /v1/holds/{id}/capture: charges the hold, or `amount_dollars` of it, once. */
 export async function captureHoldRoute(c: AppContext): Promise<Answer> {
   const action = await captureOf(c);
   return action.ok ? change(c, action.value) : action;
 }
 
-/** POST /v1/holds/{id}/release: ends the hold without a charge. */
+/** Handles POST /v1/holds/{id}/release. */
 export async function releaseHoldRoute(c: AppContext): Promise<Answer> {
   return change(c, { kind: "release" });
 }
 
-/** POST /v1/holds/{id}/extend: moves the deadline to `expires_in` seconds from now. */
+/** Handles POST /v1/holds/{id}/extend: moves the deadline to `expires_in` seconds from now. */
 export async function extendHoldRoute(c: AppContext): Promise<Answer> {
   const body = await readBody(c);
   if (!body.ok) return body;
@@ -194,7 +194,7 @@ export async function extendHoldRoute(c: AppContext): Promise<Answer> {
 
 type Capture = Extract<HoldAction, { kind: "capture" }>;
 
-/** Returns the capture of a body. An empty body captures the whole hold. */
+/** Parses a capture. An empty body captures the whole hold. */
 export async function captureOf(c: AppContext, owner?: "merchants"): Promise<Result<Capture>> {
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (isEmpty) return success({ kind: "capture", amountMicro: null });
@@ -216,7 +216,7 @@ async function change(c: AppContext, action: HoldAction): Promise<Answer> {
   return changed.ok ? success(placedView(changed.value, caller)) : changed;
 }
 
-/** Returns the request of a hold of the caller's organization, or null. */
+/** Returns the request ID, or null for another organization's hold. */
 function ownHoldId(c: AppContext): string | null {
   const name = readHoldName(c.req.param("id") ?? "");
   return name?.orgId === c.var.admitted.caller.orgId ? name.id : null;
@@ -234,7 +234,6 @@ const STATUSES: Readonly<Record<RequestState, string>> = {
   refused: "refused",
 };
 
-/** Returns the JSON of a placed hold. */
 export function placedView(hold: PlacedHold, of: Pick<Caller, "orgId" | "home">): View {
   const { capturedMicro } = hold;
   return {

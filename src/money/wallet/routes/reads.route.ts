@@ -20,8 +20,8 @@ import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contrac
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
 /**
- * Calls the wallet of the caller's organization, with retries, so only for calls that can be repeated. Fails
- * with `storage_unavailable` or `overloaded`.
+ * Calls the caller's wallet. Retries, so `call` must be repeatable. Fails with
+ * `storage_unavailable` or `overloaded`.
  */
 export function askOwnWallet<T>(
   c: AppContext,
@@ -31,7 +31,6 @@ export function askOwnWallet<T>(
   return readObject(() => call(objectsOf(c.env).wallet(orgId)));
 }
 
-/** GET /v1/balance: the current balance and the amount on hold. */
 export async function balanceRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.balance());
   if (!answer.ok) return answer;
@@ -45,7 +44,7 @@ export async function balanceRoute(c: AppContext): Promise<Answer> {
   });
 }
 
-/** GET /v1/alerts?limit&offset: crossings of quotas and the balance threshold, newest first. */
+/** Handles GET /v1/alerts, newest first. */
 export async function alertsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(pageQuery, c.req.url);
   if (!page.ok) return page;
@@ -54,7 +53,7 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-/** Returns the JSON of a page of alerts, amounts in micro-credits. */
+/** Returns alerts as JSON, with amounts in micro-credits. */
 export function alertsView(
   page: AlertPage,
   asked: { readonly limit: number; readonly offset: number },
@@ -80,7 +79,7 @@ export const eventsParameters = z.object({
   after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
-/** Parses the query of the event log, or returns 400 with `param`. */
+/** Returns 400 with `param` for an invalid query. */
 export function eventQuery(url: string): Result<EventQuery> {
   const fields = parseQuery(eventsParameters, url);
   if (!fields.ok) return fields;
@@ -88,7 +87,7 @@ export function eventQuery(url: string): Result<EventQuery> {
   return success({ type, from, to, limit, after });
 }
 
-/** GET /v1/events?type&from&to&limit&after: events of the organization, newest first. */
+/** Handles GET /v1/events, newest first. */
 export async function eventsRoute(c: AppContext): Promise<Answer> {
   const asked = eventQuery(c.req.url);
   if (!asked.ok) return asked;
@@ -96,7 +95,7 @@ export async function eventsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** Returns the JSON of a page of events. `dropped` counts events deleted by the log's bound. */
+/** Returns JSON. `dropped` counts events deleted because the log was full. */
 export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   return {
     events: events.map(eventView),

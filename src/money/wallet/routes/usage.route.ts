@@ -23,10 +23,10 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** Returns the members of an organization's keys, active or revoked. Throws when D1 fails. */
+/** Returns members of active and revoked keys. Throws if D1 fails. */
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
-/** GET /v1/usage?from&to&group_by&...: current usage and charges of the organization. */
+/** Handles GET /v1/usage. */
 export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const { orgId } = c.var.admitted.caller;
@@ -47,7 +47,7 @@ type UsageSources = {
   readonly members: () => Promise<Result<KeyMembers>>;
 };
 
-/** Answers a usage query from daily totals if possible, else from individual request records. */
+/** Uses daily totals if possible, otherwise individual request records. */
 export async function answerUsage(
   url: string,
   nowMs: number,
@@ -76,7 +76,7 @@ export async function answerUsage(
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
-/** The days (YYYY-MM-DD, UTC, inclusive), grouping and page of a usage query. */
+/** A query for UTC days (YYYY-MM-DD, inclusive). */
 type UsageQuery = {
   readonly from: string;
   readonly to: string;
@@ -112,7 +112,6 @@ const OF_ROWS = [
   "user,member",
 ] as const;
 const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
-/** The groups that daily sums answer. */
 const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
 const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
 /** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
@@ -120,20 +119,18 @@ const dayOrHour = once.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
 );
-/** A comma-separated list. */
 export const several = z.pipe(
   once.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
 const TAG_GROUP = new RegExp(`^(?:(?:day|hour|model|provider|key|user|${TAG_NAME}),)?${TAG_NAME}$`);
-/** Tags, after another dimension or not, such as `tag:team` and `day,tag:team`. */
+/** One or two dimensions with a tag, such as `day,tag:team`. */
 const byTag = once.check(
   z.regex(
     TAG_GROUP,
     "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
   ),
 );
-/** A tag as `team:search`. */
 export const tagFilter = z.pipe(
   once.check(z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag such as team:search")),
   z.transform((text): TagFilter => {
@@ -159,14 +156,14 @@ export const usageParameters = z.object({
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
 /**
- * Parses `from`, `to`, `group_by`, `limit` and `after`. `to` defaults to today and `from` to 30 days. Returns
- * 400 with `param` for an invalid date, `from` after `to`, or more than 366 days.
+ * Parses a query. `to` defaults to today, and `from` to 30 days. Returns 400 with `param` for an
+ * invalid date, `from` after `to`, or more than 366 days.
  */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
   const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
-  const groupBy = group_by as UsageGroupBy; // other values are answered from request records
+  const groupBy = group_by as UsageGroupBy; // other groupings use request records
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
@@ -178,10 +175,7 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   return success({ from, to, groupBy, page: { limit, after } });
 }
 
-/**
- * Returns the JSON of a usage report. A group is a day, model, key ID or external_id. `next_after` is present
- * if more groups follow.
- */
+/** Returns JSON. A group is a day, model, key ID or external_id. */
 function usageView(asked: UsageQuery, report: UsageReport): View {
   return {
     from: asked.from,
@@ -199,7 +193,7 @@ const HOURS_MAX = 72;
 
 type RowsAsked = {
   readonly asked: Omit<RowsQuery, "members">;
-  /** Members whose keys count; null for all. */
+  /** Members whose keys count, or null for all. */
   readonly memberIds: readonly string[] | null;
   readonly view: (report: RowsReport) => View;
 };
@@ -226,7 +220,7 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   });
 }
 
-/** Returns the requested keys that belong to one of these members, or null for all. */
+/** Returns the requested keys of these members, or null for all. */
 function keysOf(
   { keyIds }: Pick<RowsQuery, "keyIds">,
   memberIds: readonly string[] | null,
@@ -257,10 +251,7 @@ function isOfTotals(fields: Fields): boolean {
 
 type Head = { readonly from: string; readonly to: string; readonly groupBy: string };
 
-/**
- * Returns the JSON of usage by request records, with `hour` or a second group, and the time since which it is
- * complete.
- */
+/** Returns JSON, with the time since which the usage is complete. */
 function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], report: RowsReport) {
   const { data, total, completeFrom } = report;
   return {
@@ -293,21 +284,21 @@ function namesView(by: readonly RowDimension[], names: readonly (string | null)[
   return { [first]: one, group: by.length > 1 ? two : one };
 }
 
-/** Returns the start of a day or hour (Unix ms), or null if it doesn't exist. */
+/** Returns Unix ms, or null if the time doesn't exist. */
 function beginOf(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
   const start = startOf(on);
   return start === null ? null : start + Number(hour) * HOUR_MS;
 }
 
-/** Returns the start of a day (Unix ms), or null if it doesn't exist. */
+/** Returns Unix ms, or null if the day doesn't exist. */
 export function startOf(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** Returns the day `days` earlier, not before year 0, because earlier days don't sort. */
+/** Returns an earlier day, but not before year 0, whose days don't sort. */
 function daysBefore(text: string, days: number): string {
   const ms = (startOf(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;

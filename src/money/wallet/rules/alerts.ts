@@ -3,7 +3,7 @@ import { spentIn } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
 
-/** A crossing to report. `limitMicro` is the quota or threshold, `valueMicro` the value that reached it. */
+/** An alert. `valueMicro` reached the quota or threshold `limitMicro`. */
 export type Crossing = {
   readonly kind: "user_daily" | "user_monthly" | "low_balance";
   readonly endUserId: string | null;
@@ -17,8 +17,8 @@ export type Crossing = {
 const REARM_PART = 10;
 
 /**
- * Returns the quotas whose threshold the spend has newly reached. `before` is null after a quota change. The
- * caller stores each once per limit.
+ * Returns the quotas whose threshold a charge newly reached. `before` is null after a quota change.
+ * The caller stores each once per limit.
  */
 export function quotaCrossings(before: EndUser | null, after: EndUser, period: Period): Crossing[] {
   const spent = spentIn(after.spend, period);
@@ -44,12 +44,11 @@ export function quotaCrossings(before: EndUser | null, after: EndUser, period: P
   return crossings;
 }
 
-/** Reports whether spend reached a share of a limit. Divides, because 0.55 x 100 is 55.00000000000001. */
+/** Divides, because 0.55 * 100 is 55.00000000000001. */
 function reaches(spent: Micros, limit: Micros, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
 
-/** Returns a crossing if the balance fell below its threshold. */
 export function balanceCrossing(balance: Micros, threshold: Micros | null): Crossing | null {
   if (threshold === null || balance >= threshold) return null;
   return {
@@ -63,7 +62,7 @@ export function balanceCrossing(balance: Micros, threshold: Micros | null): Cros
   };
 }
 
-/** Reports whether the balance is far enough above the threshold to re-arm the alert. */
+/** Reports whether the balance re-arms the alert. */
 export function rearms(balance: Micros, threshold: Micros | null): boolean {
   return threshold === null || balance - threshold >= threshold / REARM_PART;
 }

@@ -5,8 +5,8 @@ import { isQuota } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
- * Returns the charge as the ledger has it. The ledger keeps a placed hold's purpose. A quota hold charges 0
- * there, and its purpose has the amount.
+ * Returns the charge as the ledger stores it. A quota hold is stored as 0, and its purpose has the
+ * amount.
  */
 export function bookedOf(
   settlement: Settlement,

@@ -4,10 +4,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { HoldTotals } from "./open-holds.ts";
 
-/**
- * Returns the balance after a credit or correction, or the failure: never above 2^53, never below the held
- * amount.
- */
+/** Returns the new balance. Fails above 2^53 or below the held amount. */
 export function decideCredit(books: HoldTotals, amount: Micros): Result<Micros> {
   const balance = books.balance + amount;
   if (!Number.isSafeInteger(balance)) {

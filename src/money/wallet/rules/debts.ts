@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** Refunded and disputed payments: still owed, taken from the balance, or written off. */
+/** Refunded and disputed payments: owed, taken from the balance, or forgiven. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
@@ -11,7 +11,6 @@ export type Debts = {
 };
 export const NO_DEBTS: Debts = { owed: micros(0), taken: micros(0), forgiven: micros(0) };
 
-/** A credited payment and its refunded amount by the newest reading. */
 export type CreditedPayment = {
   readonly id: string;
   readonly purchaseId: string;
@@ -27,7 +26,7 @@ type Moved = {
 };
 
 /**
- * Sets a payment's refunded amount, at most what was credited. Returns null for an older reading. A won
+ * Sets a payment's refunded amount, at most its credits. Returns null for an older reading. A won
  * dispute first reduces the debt, then returns what was taken.
  */
 export function applyRefund(
@@ -56,7 +55,7 @@ export function applyRefund(
   };
 }
 
-/** Pays debts from free balance. Returns the amount and the rest, or null if nothing is owed or free. */
+/** Returns null if nothing is owed or free. */
 export function collectDebt(
   debts: Debts,
   free: Micros,
@@ -67,7 +66,6 @@ export function collectDebt(
   return { debts: after, paid: micros(paid) };
 }
 
-/** Writes off an amount of the debt. */
 export function forgiveDebt(debts: Debts, amount: Micros): Result<Debts> {
   if (amount > debts.owed) {
     return refuse({

@@ -7,15 +7,14 @@ import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-/** Prefix of a hold's ID, which is the request's ID. */
 export const HOLD_ID = "req_";
 
-/** Maximum age of a hold's ID in ms. An older hold could be a late duplicate. */
+/** Maximum age in ms. An older hold may be a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
 /**
- * Returns null if a new hold may have this ID at `nowMs`. An ID that is too old or too new needs a new one. A
- * malformed ID is a bug.
+ * Returns null if a new hold may have this ID. IDs that are too old or new are `overloaded`, and
+ * malformed ones are a bug.
  */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);
@@ -28,15 +27,17 @@ export type NameHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /** Null if its row is gone. Within a day, only a paid request's row can go. */
+  /**
+   * The request's state, or null if its row was deleted. Within a day, this happens only to paid
+   * requests.
+   */
   readonly state: RequestState | null;
 };
 
 /**
- * Decides whether a request may run under an Idempotency-Key. Returns the ID of an expired request to void
- * first, or null. That request must not be charged once its retry runs. A different body may take the key of
- * an expired request. Rejected while the first request is held, and for 24 hours after admission once
- * settled.
+ * Returns the expired first attempt to void, so that it is never charged, or null. Another body can
+ * take over the key of an expired request. Fails while the first request is held and, once settled,
+ * for 24 hours after its admission.
  */
 export function decideName(
   holder: NameHolder | null,
@@ -54,8 +55,8 @@ export function decideName(
 }
 
 /**
- * Returns null for an active session, or `invalid_api_key` if it expired, was ended or belongs to another
- * wallet.
+ * Returns null for an active session, or `invalid_api_key` if it expired, was ended or belongs to
+ * another wallet.
  */
 export function refuseDeadSession(
   { madeAt, cut, expiresAt }: Pick<Session, "madeAt" | "cut" | "expiresAt">,
@@ -72,17 +73,17 @@ export function refuseDeadSession(
   return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
 
-/** The organization's holds of the last minute, oldest first (Unix ms). */
+/** Holds of the last minute, oldest first (Unix ms). */
 export type RateLog = number[];
 
-/** Returns 0 if one more request fits at `nowMs`, else the wait in ms. No 60 seconds exceed `limit`. */
+/** Returns the wait in ms. No 60 seconds exceed `limit`. */
 export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   forget(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
-/** Returns the rest of such a minute and the ms until it grows. */
+/** Returns the remaining requests, and the ms until there are more. */
 export function rateState(log: RateLog, limit: number, nowMs: number): RateState {
   forget(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
@@ -90,7 +91,6 @@ export function rateState(log: RateLog, limit: number, nowMs: number): RateState
   return { limit, remaining: Math.max(0, limit - log.length), resetMs };
 }
 
-/** Returns the time before which an admission doesn't count at `nowMs`. */
 export function rateFloor(nowMs: number): number {
   return nowMs - WINDOW_MS;
 }

@@ -23,7 +23,6 @@ export function noKeySpend({ day, week, month }: Period): KeySpend {
   };
 }
 
-/** Returns a session's total budget with its spend. */
 export function sessionBudget(
   { id, budgetMicro }: { readonly id: string; readonly budgetMicro: Micros | null },
   spent: Micros,
@@ -33,7 +32,7 @@ export function sessionBudget(
   return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
 }
 
-/** Adds a charge to the period of its admission. A past period isn't kept. */
+/** Adds a charge. Ignores past periods. */
 export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
   const added = (name: BudgetPeriod): KeySpend[BudgetPeriod] => {
     const slot = spend[name];
@@ -50,8 +49,8 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
 }
 
 /**
- * Returns `budget - spent - held`, below 0 if overdrawn. A past period has nothing left; only a late settle
- * asks.
+ * Returns a negative amount if overdrawn, and 0 for a past period, which matters only for late
+ * charges.
  */
 export function budgetLeft(budget: Budget, period: Period, held: Micros): number {
   const { budgetMicro, budgetPeriod, spend } = budget;
@@ -60,10 +59,10 @@ export function budgetLeft(budget: Budget, period: Period, held: Micros): number
   return budgetMicro - budgetSpent(budget, period) - held;
 }
 
-/** A request's tokens, dated at its hold: reserved, then actual. */
+/** A request's tokens and the time of its hold. */
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** A window's token request. `share` limits the part of what is left after the minimum. */
+/** A request for tokens. `share` limits its part of the tokens above the minimum. */
 type WindowAsk = Pick<TokenAsk, "least" | "most"> & { readonly share: (free: number) => number };
 
 type TokenVerdict =
@@ -72,15 +71,15 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's tokens of the last minute by request. Reservations and charges never exceed the limit in any 60
- * seconds. A charge replaces its reservation; the excess delays later requests.
+ * A key's tokens of the last minute. Reservations never exceed the limit in any 60 seconds. A
+ * charge replaces its reservation, and an excess delays later requests.
  */
 export class TokenWindow {
   readonly #counted = new Map<string, Counted>();
 
   /**
-   * Grants between the minimum and maximum tokens, as many as are left. `never` means no window has room for
-   * the minimum. Waits are 1 ms to 60 s.
+   * Grants the tokens that are left, between minimum and maximum. `never`: the minimum exceeds the
+   * limit. Waits are 1 ms to 60 s.
    */
   decide(limit: number, ask: WindowAsk, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };
@@ -103,13 +102,12 @@ export class TokenWindow {
     this.#counted.set(id, { id, at, tokens });
   }
 
-  /** Sets the actual tokens of a request, if it is in the last minute. */
   correct(id: string, tokens: number): void {
     const counted = this.#counted.get(id);
     if (counted !== undefined) counted.tokens = tokens;
   }
 
-  /** Returns the rest and when the oldest request stops counting. */
+  /** Returns the remaining tokens, and when the oldest request stops counting. */
   state(limit: number, nowMs: number): RateState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();
@@ -117,7 +115,6 @@ export class TokenWindow {
     return { limit, remaining, resetMs: Math.min(WINDOW_MS, resetMs) };
   }
 
-  /** Returns the tokens that count at `nowMs` and evicts older requests. */
   #count(nowMs: number): number {
     let sum = 0;
     for (const { id, at, tokens } of this.#counted.values()) {

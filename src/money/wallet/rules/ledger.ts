@@ -15,7 +15,7 @@ import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
-/** The stored state of an ID. `granted` is null if it was never granted. */
+/** The stored state of a hold's ID. */
 export type KnownHold = {
   readonly id: string;
   readonly state: RequestState;
@@ -24,12 +24,11 @@ export type KnownHold = {
   readonly externalId: string | null;
   readonly endUserId: string | null;
   readonly keyId: string;
-  /** The session that spends; absent or null without one. */
   readonly session?: string | null;
   readonly admittedAt: number;
   readonly period: Period;
   readonly granted: Micros | null;
-  /** Tokens of the key's token limit; null without one. */
+  /** Granted by the key's token limit; null without one. */
   readonly tokens: number | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -39,10 +38,10 @@ export type KnownHold = {
   readonly purpose?: Purpose | null;
 };
 
-/** The fields that a retry must repeat. */
+/** Fields that must be the same in a retry. */
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
-/** The result of an outcome. `late`: the hold had expired. `overHold`: it cost more than held. */
+/** The result of a charge. `late`: the hold had expired. `overHold`: it cost more than held. */
 export type Posting = {
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -50,47 +49,45 @@ export type Posting = {
   readonly overHold: boolean;
 };
 
-/** An earlier outcome: the charge, or that there is none. */
 type Recalled = { readonly charged: Micros; readonly shortfall: Micros } | "voided" | "unknown";
 
 function chargeOf(cost: Micros, held: Micros, free: number): Micros {
   return micros(Math.min(cost, held + Math.max(0, free)));
 }
 
-/** Returns the maximum share of the free amount for one request. */
+/** Returns the part of the free amount that one request may take. */
 export function shareOf(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
 }
 
-/** A request to hold. The end user is the stored or the new one; null without one. */
 export type HoldRequestFacts = {
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum by the prompt's upper bound. Budgets are never passed, so they don't rely on estimates. */
+  /** The minimum based on the prompt's upper bound, for budgets, which must never be exceeded. */
   readonly sure: Micros;
-  /** The client set an output cap. Without one, half of the free amount stays for the next request. */
+  /**
+   * Whether the client set an output cap. Otherwise, half of the free amount stays for other
+   * requests.
+   */
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
-  /** The key's budget; null without one. */
   readonly budget: Budget | null;
   readonly session?: Budget | null;
-  /** The other budgets in micro-credits that the request counts in. */
   readonly limits?: readonly Limit[];
   readonly period: Period;
-  /** Only budgets and quotas count it. */
+  /** Whether only budgets and quotas count it. */
   readonly isQuota?: boolean;
 };
 
-/** An amount that a request must fit into: what isn't spent, and what open holds reserve of that. */
+/** A limit that a request must fit. Open holds use `held` of `left`. */
 type Allowance = {
   readonly left: number;
   readonly held: number;
-  /** A zero quota or budget also blocks free requests. */
+  /** Whether a limit of zero also rejects free requests. */
   readonly blocksAtZero: boolean;
   readonly refuse: (onlyHolds: boolean) => Failure;
 };
 
-/** A budget in micro-credits of one of the request's parties. */
 export type Limit = {
   readonly scope: BudgetScope;
   readonly left: number;
@@ -98,7 +95,7 @@ export type Limit = {
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
-/** Grants between minimum and maximum, or returns the limit in the way: month, day, key budget or balance. */
+/** Grants an amount, or returns the failure of the first limit that is too low. */
 export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
@@ -114,7 +111,7 @@ export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Mic
   return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
-/** Returns what a request must fit into, in the order in which it is checked. */
+/** Returns the limits in the order of checks. */
 function allowancesOf(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   const { budget, session = null, limits = [] } = ask;
   const of = (scope: BudgetScope): Allowance[] =>
@@ -144,11 +141,9 @@ function limitAllowance(
   };
 }
 
-/** Returns the amount that every limit must have room for. Budgets don't rely on an estimate. */
 const neededOf = (ask: HoldRequestFacts): Micros =>
   budgetsOf(ask).length === 0 && (ask.limits ?? []).length === 0 ? ask.least : ask.sure;
 
-/** Returns the budgets that a request must fit into. */
 function budgetsOf({
   budget,
   session = null,
@@ -230,7 +225,7 @@ function notBelowZero(amount: number): Micros {
   return micros(Math.max(0, Number.isFinite(amount) ? amount : 0));
 }
 
-/** Returns the first response to an ID. Different content is a bug. */
+/** Returns the first response. Different content is a bug. */
 export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
@@ -244,8 +239,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Charges at most the hold plus the free amount, and never above the key's budget. An expired hold holds
- * nothing, and is also bound by its end user's day and month of admission.
+ * Charges at most the hold plus the free amount, and never above the key's budget. For an expired
+ * hold, only the free amount counts, limited by the end user's quotas of its day and month.
  */
 export function decideSettle(
   books: HoldTotals,
@@ -255,7 +250,7 @@ export function decideSettle(
     readonly endUser: EndUser | null;
     readonly budget: Budget | null;
     readonly session?: Budget | null;
-    /** The free amount of the other budgets that the charge counts in; Infinity without any. */
+    /** Free amount of other budgets. Infinity without any. */
     readonly limitFree?: number;
   },
 ): Posting {
@@ -280,7 +275,7 @@ export function decideSettle(
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
 
-/** Returns the earlier outcome of an ID, or null if it isn't decided. */
+/** Returns the earlier outcome, or null. */
 export function recallSettle(known: KnownHold): Recalled | null {
   switch (known.state) {
     case "settled":

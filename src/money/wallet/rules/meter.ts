@@ -4,18 +4,17 @@ import { endOf } from "../../../shared/period.ts";
 import type { Period } from "../../../shared/period.ts";
 
 /**
- * What counts in a budget's window, as sums by bucket. A calendar window or `total` has one bucket, the day it
- * starts. A rolling window of N minutes has buckets of N seconds.
+ * Sums by bucket. A calendar window or `total` has one bucket. A rolling window of N minutes has
+ * buckets of N seconds.
  */
 export type Tally = readonly (readonly [bucket: number, sum: number])[];
 
-/** When something is counted: the period of its admission, and its time (Unix ms). */
+/** The period of admission, and the time in Unix ms. */
 export type Moment = { readonly period: Period; readonly nowMs: number };
 
-/** With 61 buckets, the newest 60 of them are whole, so a sum never covers less than the window. */
+/** One more than 60, because the newest bucket is incomplete. */
 const BUCKETS = 61;
 
-/** Returns the bucket that counts now. */
 export function bucketOf(window: string, { period, nowMs }: Moment): number {
   const minutes = minutesOf(window);
   if (minutes !== null) return Math.floor(nowMs / (minutes * 1000));
@@ -28,10 +27,7 @@ function startOf(window: string, period: Period): number {
   return Date.parse(window === "week" ? period.week : period.day);
 }
 
-/**
- * Returns what counts in the window now. After the clock stepped back, later buckets of a rolling window still
- * count.
- */
+/** Returns the count. If the clock moved back, later buckets of a rolling window still count. */
 export function settledIn(window: string, tally: Tally, at: Moment): number {
   const bucket = bucketOf(window, at);
   const isRolling = minutesOf(window) !== null;
@@ -40,10 +36,7 @@ export function settledIn(window: string, tally: Tally, at: Moment): number {
   }, 0);
 }
 
-/**
- * Adds an amount, and drops the buckets that no longer count. A calendar window ignores an amount of a past
- * period.
- */
+/** Adds an amount and drops old buckets. A calendar window ignores past periods. */
 export function addTo(window: string, tally: Tally, { at, amount }: Counted): Tally {
   const bucket = bucketOf(window, at);
   const newest = tally.reduce((most, [one]) => Math.max(most, one), bucket);
@@ -58,7 +51,7 @@ export function addTo(window: string, tally: Tally, { at, amount }: Counted): Ta
 }
 type Counted = { readonly at: Moment; readonly amount: number };
 
-/** Returns the tally after the clock stepped back: a rolling window counts later buckets as of now. */
+/** Counts later buckets of rolling windows as of now, after the clock moved back. */
 export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
   if (minutesOf(window) === null) return tally;
   const bucket = bucketOf(window, at);
@@ -67,15 +60,15 @@ export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
   return later === 0 ? before : [...before, [bucket, later]];
 }
 
-/** Reports whether a calendar window has moved past the moment, so nothing of it is left. */
+/** Reports whether a calendar window is already in a later period. */
 export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
   const bucket = bucketOf(window, at);
   return minutesOf(window) === null && tally.some(([one]) => one > bucket);
 }
 
 /**
- * Returns when the window has room for `missing` more than now (Unix ms), or null for `total` and for an amount
- * that never fits.
+ * Returns when the window has room for `missing` more, in Unix ms. Returns null for `total` and if
+ * it never fits.
  */
 export function roomAt(
   window: string,

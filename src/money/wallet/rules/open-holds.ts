@@ -11,31 +11,27 @@ export type OpenHold = {
   readonly id: string;
   readonly granted: Micros;
   readonly externalId: string | null;
-  /** The end user it counts against; null without one. */
   readonly endUserId: string | null;
   readonly keyId: string;
-  /** The session that spends; absent or null without one. */
   readonly session?: string | null;
-  /** Tokens that it reserves of token limits; absent or null without one. */
   readonly tokens?: number | null;
-  /** The models that may serve it; absent or null if no budget depended on the model when it was granted. */
+  /** Models that may serve it. Absent or null if no budget depended on the model. */
   readonly models?: readonly string[] | null;
   readonly admittedAt: number;
-  /** The day and month of admission, in which its spend counts. */
+  /** Period of admission, in which its spend counts. */
   readonly period: Period;
   readonly expiresAt: number;
-  /** Set for a placed hold. */
   readonly purpose?: Purpose | null;
 };
 
-/** The totals that decide. They are derived from the tables and changed only by the functions below. */
+/** Totals for decisions, derived from the tables and changed only by the functions below. */
 export type HoldTotals = {
   seq: number;
   balance: Micros;
   held: Micros;
   readonly holds: Map<string, OpenHold>;
   readonly holdsByPayer: Map<string, Set<OpenHold>>;
-  /** Lower bound for the next expiry; Infinity without holds. */
+  /** Lower bound of the next expiry. Infinity without holds. */
   nextExpiry: number;
 };
 
@@ -50,12 +46,10 @@ export function emptyTotals(): HoldTotals {
   };
 }
 
-/** Returns the balance without open holds. */
 export function freeOf(books: HoldTotals): Micros {
   return micros(books.balance - books.held);
 }
 
-/** Returns an end user's open holds in the day and the month of a period. */
 export function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
@@ -66,7 +60,6 @@ export function heldBy(books: HoldTotals, endUserId: string, period: Period): Pe
   return { daily: micros(daily), monthly: micros(monthly) };
 }
 
-/** Returns a key's open holds in a budget period of admission. */
 export function heldOfKey(
   books: HoldTotals,
   { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
@@ -81,7 +74,7 @@ export function heldOfKey(
   return micros(held);
 }
 
-/** Reports whether only budgets and quotas count a hold, and the balance doesn't. */
+/** Reports whether budgets and quotas count a hold, but not the balance. */
 export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
   return purpose?.pays === "quota";
 }
@@ -107,7 +100,6 @@ export function openHold(books: HoldTotals, hold: OpenHold): void {
   }
 }
 
-/** Moves open holds from one end user to another. */
 export function moveHolds(books: HoldTotals, fromId: string, toId: string): void {
   for (const hold of books.holdsByPayer.get(fromId) ?? []) {
     const moved = { ...hold, endUserId: toId };
@@ -121,7 +113,6 @@ export function moveHolds(books: HoldTotals, fromId: string, toId: string): void
   books.holdsByPayer.delete(fromId);
 }
 
-/** Moves the deadline of an open hold. */
 export function extendHold(books: HoldTotals, id: string, expiresAt: number): void {
   const hold = books.holds.get(id);
   assert(hold !== undefined, "only an open hold is extended");
@@ -129,7 +120,7 @@ export function extendHold(books: HoldTotals, id: string, expiresAt: number): vo
   openHold(books, { ...hold, expiresAt });
 }
 
-/** Removes an ended hold. Unknown IDs are ignored. */
+/** Removes a hold. Ignores unknown IDs. */
 export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;
@@ -142,7 +133,7 @@ export function closeHold(books: HoldTotals, id: string): void {
   }
 }
 
-/** Returns the holds that expire by `nowMs`, in order of admission. */
+/** Returns expired holds in the order of admission. */
 export function dueHolds(books: HoldTotals, nowMs: number): OpenHold[] {
   if (nowMs < books.nextExpiry) return [];
   const due = [...books.holds.values()].filter((hold) => hold.expiresAt <= nowMs);

@@ -8,10 +8,10 @@ import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** The policies of an organization by owner: `operator`, `organization` or a member's ID. */
+/** Policies by owner: `operator`, `organization` or a member's ID. */
 export type Policies = Map<string, Policy>;
 
-/** The owners of the policies of a whole organization. */
+/** Owners of policies for a whole organization. */
 export const OPERATOR = "operator";
 export const ORGANIZATION = "organization";
 
@@ -20,7 +20,6 @@ export function rememberPolicy(policies: Policies, owner: string, policy: Policy
   else policies.set(owner, policy);
 }
 
-/** A request's member, its key's terms and its session. */
 export type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
   readonly memberId?: string | undefined;
   readonly session?: Session | undefined;
@@ -28,7 +27,7 @@ export type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
 
 const BY_MODEL = { allowed_providers: null, allowed_data_regions: null };
 
-/** Returns the policies that apply to a request, from the widest to the narrowest. */
+/** Returns the policies, from the widest to the narrowest. */
 export function layersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
   const { memberId, session } = subject;
   const layers: PolicyLayer[] = [];
@@ -52,13 +51,10 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
   return layers;
 }
 
-/** A hold request with the bounds of its allowed routes; `routes` as in `HoldGrant`. */
+/** A request with the bounds of its allowed routes; `routes` as in `HoldGrant`. */
 export type AllowedRequest = { readonly request: HoldRequest; readonly routes?: readonly number[] };
 
-/**
- * Returns the request with the bounds of its allowed candidates. Without candidates, lists of allowed models
- * are decided by the model; other policies need candidates.
- */
+/** Returns the allowed request. Without candidates, only lists of allowed models can be checked. */
 export function withinPolicies(
   layers: readonly PolicyLayer[],
   request: HoldRequest,
@@ -72,7 +68,7 @@ export function withinPolicies(
     return success({ request: { ...request, candidates: left, ...boundsOf(left) }, routes });
   }
   const found = objectionTo(layers, candidates);
-  // A session isn't told about the policies of its key, member or organization.
+  // A session's error doesn't reveal other policies.
   const isHidden = isSession && found?.scope !== "session";
   const isNamed = found !== null && !isHidden && found.field !== "allowed_models";
   const model = request.model?.sent ?? "";
@@ -90,7 +86,6 @@ function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Resu
     : refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
 }
 
-/** Returns the bounds of the most expensive candidate. */
 function boundsOf(
   candidates: readonly RouteCandidate[],
 ): Pick<HoldRequest, "least" | "sure" | "most"> {
@@ -103,10 +98,7 @@ function boundsOf(
   };
 }
 
-/**
- * Returns the routes of a retry: allowed now, and no more expensive than its first hold. Undefined without
- * candidates.
- */
+/** Returns allowed routes that cost no more than the first hold. */
 export function recalledRoutes(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
@@ -119,7 +111,10 @@ export function recalledRoutes(
   });
 }
 
-/** Returns the bounds of a retry. Policies may have changed since, so any candidates may have set them. */
+/**
+ * Returns the bounds of a retry. Any candidate may have set them, because policies may have
+ * changed.
+ */
 export function recalledBounds(
   { candidates, least, most }: HoldRequest,
   known: Pick<HoldRequest, "least" | "most">,

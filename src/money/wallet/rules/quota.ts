@@ -9,7 +9,7 @@ type Spend = {
   readonly monthly: Micros;
 };
 
-/** An end user. A quota of null is no limit; 0 blocks. */
+/** An end user. A quota of null is no limit; 0 rejects all requests. */
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;
@@ -29,7 +29,7 @@ export function noSpend(period: Period): Spend {
   return { day: period.day, month: period.month, ...NOTHING };
 }
 
-/** Returns the spend in `period`. A past period reads 0, so nothing resets it. */
+/** Returns the spend. Spend of another period is 0, so nothing needs a reset. */
 export function spentIn(spend: Spend, period: Period): PerPeriod {
   return {
     daily: spend.day === period.day ? spend.daily : micros(0),
@@ -37,7 +37,7 @@ export function spentIn(spend: Spend, period: Period): PerPeriod {
   };
 }
 
-/** Adds a charge to the period of its admission. A past period isn't kept. */
+/** Adds a charge. Ignores past periods. */
 export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   const spent = spentIn(spend, period);
   return {
@@ -50,15 +50,12 @@ export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   };
 }
 
-/** The rest of an end user's day and month: below 0 if overdrawn, Infinity without a quota. */
+/** Remaining quotas: negative if overdrawn, Infinity without a quota. */
 type Left = { readonly daily: number; readonly monthly: number };
 
 export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };
 
-/**
- * Returns `quota - spent - held`. A past period has nothing left; only a late settle asks, and we absorb the
- * rest.
- */
+/** Returns 0 for a past period, which matters only for late charges. */
 export function quotaLeft(user: EndUser, period: Period, held: PerPeriod): Left {
   const spent = spentIn(user.spend, period);
   return {
@@ -72,7 +69,6 @@ function rest(quota: Micros | null, passed: boolean, used: number): number {
   return passed ? 0 : quota - used;
 }
 
-/** Returns the amount of a nullable column. */
 export function microsOrNull(value: number | null): Micros | null {
   return value === null ? null : micros(value);
 }

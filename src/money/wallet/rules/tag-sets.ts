@@ -2,7 +2,7 @@ import { OTHER, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The combinations of declared tags that have their own sums on one day, as JSON. */
+/** Combinations of tags with their own sums on one day, as JSON. */
 export class DaySets {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;
@@ -12,8 +12,8 @@ export class DaySets {
   }
 
   /**
-   * Returns the combination under which these tags are summed, and remembers it. Once the day has
-   * `TAG_SETS_MAX` combinations, a value that is new on this day counts as `other`.
+   * Returns the combination that counts. Above `TAG_SETS_MAX`, values that are new on this day
+   * become `other`.
    */
   place(set: string): string {
     if (this.#sets.has(set)) return set;
@@ -32,7 +32,6 @@ export class DaySets {
     return set;
   }
 
-  /** Returns the values of each key among the first combinations. Later ones have no others. */
   #knownValues(): ReadonlyMap<string, ReadonlySet<string>> {
     if (this.#values !== null) return this.#values;
     const values = new Map<string, Set<string>>();

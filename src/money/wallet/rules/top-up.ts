@@ -18,7 +18,7 @@ export type TopUpState = {
   /** UTC month of `monthMicro` (YYYY-MM). */
   readonly month: string;
   readonly monthMicro: Micros;
-  /** UTC day of `dayMicro` (YYYY-MM-DD); absent in older rows. */
+  /** UTC day of `dayMicro` (YYYY-MM-DD). Absent in older rows. */
   readonly day?: string;
   readonly dayMicro?: Micros;
   readonly pausedUntil: number | null;
@@ -43,12 +43,12 @@ type Standing = {
   readonly isShort: boolean;
   readonly month: string;
   readonly day: string;
-  /** Maximum micro-credits per day after the day's first purchase. */
+  /** Maximum micro-credits per day. A day's first purchase may exceed it. */
   readonly mostADay: number;
   readonly nowMs: number;
 };
 
-/** Decides whether a purchase is due. `capped`: only the monthly limit prevents it. */
+/** Returns `capped` if only the monthly limit prevents a purchase. */
 export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" | "wanted" {
   const { setting, balance, owed, isShort, month, nowMs } = at;
   if (setting === null || state.open !== null || owed > 0) return "none";
@@ -60,7 +60,7 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   return isWithin ? "wanted" : "capped";
 }
 
-/** Returns the amount requested in a month and not returned. */
+/** Returns the requested amount without unpaid purchases. */
 export function monthOf(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
@@ -68,7 +68,7 @@ export function monthOf(state: TopUpState, month: string): Micros {
 const dayOf = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
-/** Requests a purchase and starts its pause together, so an eviction in between frees nothing. */
+/** Starts a purchase and its pause together, so that a restart can't skip the pause. */
 export function wantTopUp(
   state: TopUpState,
   wish: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
@@ -91,7 +91,7 @@ export function creditTopUp(state: TopUpState, id: string): TopUpState {
   return { ...state, open: null, pausedUntil: null, declines: 0 };
 }
 
-/** Records an unpaid purchase: returns the month's amount and pauses or disables top-up. */
+/** Subtracts an unpaid purchase from the month, and pauses or disables top-up. */
 export function endTopUp(
   state: TopUpState,
   id: string,
@@ -109,7 +109,7 @@ export function endTopUp(
   return { ...after, declines, pausedUntil: nowMs + pause };
 }
 
-/** Enables top-up after a person asked. A pause continues. */
+/** Enables top-up. A pause continues. */
 export function enableTopUp(state: TopUpState): TopUpState {
   if (state.disabledReason === null) return state;
   return { ...state, disabledReason: null, declines: 0 };

@@ -4,23 +4,23 @@ import type { Period } from "../../../shared/period.ts";
 import { addTokens, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 
-/** Maximum groups per response: about 3 MB of JSON with the longest names. */
+/** Maximum groups per response (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
-/** A settled request's contribution to its day's totals. */
+/** A settled request's part of its day's totals. */
 export type PostedUsage = TokenCounts & {
   readonly admittedAt: number;
-  /** The day and month of the end user's spend. Usage is dated by `admittedAt`. */
+  /** Period of the end user's spend. Usage is dated by `admittedAt`. */
   readonly period: Period;
   readonly charged: Micros;
-  /** The part that budgets and quotas count; absent if it is the charge. */
+  /** Amount for budgets and quotas, if it differs from `charged`. */
   readonly counted?: Micros;
   readonly endUserId: string | null;
   readonly externalId: string | null;
   readonly keyId: string;
   readonly session?: string | null;
   readonly model: string;
-  /** Its declared tags as JSON (`declaredTags`); null for none. */
+  /** Declared tags as JSON (`declaredTags`). */
   readonly tags: string | null;
 };
 
@@ -29,13 +29,13 @@ type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
-  /** The model, key, external ID or declared tags; "" for the day and for requests without an end user. */
+  /** The model, key, external ID or tags. Empty for `day`, and without an end user. */
   readonly name: string;
   readonly requests: number;
   readonly cost: number;
 };
 
-/** Totals by dimension. Names contain no line breaks, so the joined key is unambiguous. */
+/** Names contain no line breaks, so the joined key is unambiguous. */
 export type UsageTotals = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotals, posted: PostedUsage): void {

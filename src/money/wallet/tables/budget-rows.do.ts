@@ -4,10 +4,10 @@ import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import type { Tally } from "../rules/meter.ts";
 
-/** A budget with what it has counted, as of the newest checkpoint. */
+/** A budget and its counts at the newest checkpoint. */
 export type BudgetRow = BudgetOwner & {
   readonly budget: Budget;
-  /** Counts ledger rows after this one, since this time (Unix ms). */
+  /** Start of the count: the ledger row before it, and its time (Unix ms). */
   readonly sinceSeq: number;
   readonly sinceMs: number;
   readonly tally: Tally;
@@ -22,7 +22,6 @@ type StoredBudget = {
   tally: string;
 };
 
-/** Returns an owner's budgets in the order they were set. */
 export function selectBudgets(sql: SqlStorage, { scope, subject }: BudgetOwner): BudgetRow[] {
   return sql
     .exec<StoredBudget>(
@@ -42,7 +41,6 @@ export function selectBudgets(sql: SqlStorage, { scope, subject }: BudgetOwner):
     }));
 }
 
-/** Returns the scopes in which anything has a budget. */
 export function selectBudgetScopes(sql: SqlStorage): BudgetScope[] {
   return sql
     .exec<{ scope: BudgetScope }>("SELECT DISTINCT scope FROM budgets WHERE budget IS NOT NULL")
@@ -50,7 +48,7 @@ export function selectBudgetScopes(sql: SqlStorage): BudgetScope[] {
     .map(({ scope }) => scope);
 }
 
-/** Writes a budget at its place in its owner's list. `changed` is the publish that carries it. */
+/** Stores a budget. `changed` is the publish that will contain it. */
 export function putBudgetRow(
   sql: SqlStorage,
   { scope, subject, budget, sinceSeq, sinceMs, tally }: BudgetRow,
@@ -72,7 +70,6 @@ export function putBudgetRow(
   );
 }
 
-/** Writes what a budget has counted by a checkpoint. */
 export function updateTally(
   sql: SqlStorage,
   { scope, subject, budget, tally }: BudgetRow,
@@ -88,10 +85,9 @@ export function updateTally(
   );
 }
 
-/** The ledger row up to which tallies count. Later rows of requests have IDs from `floorId` on. */
+/** The last ledger row in the counts. Requests in later rows have IDs from `floorId` on. */
 export type CountedUpTo = { readonly seq: number; readonly floorId: string };
 
-/** Returns up to where the tallies count; null if no budget was ever set. */
 export function selectCountedUpTo(sql: SqlStorage): CountedUpTo | null {
   const [row] = sql
     .exec<{ seq: number; floor_id: string }>("SELECT seq, floor_id FROM budgets_counted")
@@ -99,7 +95,6 @@ export function selectCountedUpTo(sql: SqlStorage): CountedUpTo | null {
   return row === undefined ? null : { seq: row.seq, floorId: row.floor_id };
 }
 
-/** Writes up to where the tallies count. */
 export function putCountedUpTo(sql: SqlStorage, { seq, floorId }: CountedUpTo): void {
   sql.exec(
     "INSERT OR REPLACE INTO budgets_counted (id, seq, floor_id) VALUES (1, ?, ?)",
@@ -108,7 +103,7 @@ export function putCountedUpTo(sql: SqlStorage, { seq, floorId }: CountedUpTo): 
   );
 }
 
-/** Removes a budget. Its row stays without content until the database has removed it as well. */
+/** Removes a budget. An empty row remains until D1 has removed it too. */
 export function removeBudget(
   sql: SqlStorage,
   { scope, subject, id }: BudgetOwner & { readonly id: string },
@@ -124,12 +119,11 @@ export function removeBudget(
   );
 }
 
-/** Deletes the rows of removed budgets that the database no longer has. */
+/** Deletes removed budgets that D1 has removed too. */
 export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
 }
 
-/** Deletes the budgets of sessions that were deleted. */
 export function deleteSessionBudgets(sql: SqlStorage): void {
   sql.exec(
     "DELETE FROM budgets WHERE scope = 'session' AND subject NOT IN (SELECT id FROM sessions)",
@@ -140,7 +134,7 @@ const NAME = "scope || char(10) || subject || char(10) || id";
 /** Sessions don't survive a rebuild, so their budgets aren't published. */
 const PUBLISHED = "scope <> 'session'";
 
-/** Returns a page of budgets that changed after a publish, as the database stores them. */
+/** Returns a page of changed budgets in D1's format. */
 export function selectBudgetPage(
   sql: SqlStorage,
   since: number,
@@ -157,7 +151,6 @@ export function selectBudgetPage(
     .toArray();
 }
 
-/** Returns a page of removed budgets that the database may still have. */
 export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
@@ -168,7 +161,7 @@ export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]
     .toArray();
 }
 
-/** Returns the member of a key that was ever admitted here, or null. */
+/** Returns the member of any key ever admitted here. */
 export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null {
   const [row] = sql
     .exec<{ member_id: string }>("SELECT member_id FROM key_members WHERE key_id = ?", keyId)
@@ -176,14 +169,13 @@ export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null
   return row?.member_id ?? null;
 }
 
-/** What an owner used in a period, by its usage as of the newest checkpoint. Days are YYYY-MM-DD. */
+/** An owner's usage at the newest checkpoint. */
 export type PeriodUsage = {
   readonly requests: number;
   readonly tokens: number;
   readonly dollars: number;
 };
 
-/** Returns the usage of one total's names on these days. */
 export function selectPeriodUsage(
   sql: SqlStorage,
   { dimension, names, days }: UsageOf,
@@ -203,11 +195,11 @@ export function selectPeriodUsage(
 export type UsageOf = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];
-  /** UTC days, YYYY-MM-DD. */
+  /** UTC days (YYYY-MM-DD). */
   readonly days: readonly string[];
 };
 
-/** Returns the IDs of a member's keys that were ever admitted here. */
+/** Returns all keys ever admitted here. */
 export function selectKeysOfMember(sql: SqlStorage, memberId: string): string[] {
   return sql
     .exec<{ key_id: string }>("SELECT key_id FROM key_members WHERE member_id = ?", memberId)

@@ -3,19 +3,19 @@ import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
-/** Sums of charges by UTC day. Old requests are deleted, and these stay. */
+/** Daily sums, which remain after old requests are deleted. */
 export const CHARGE_SUMS =
   "CREATE TABLE charge_sums (" +
-  "day TEXT NOT NULL," + // of the ledger row
+  "day TEXT NOT NULL," + // UTC day of the ledger row
   "name TEXT NOT NULL," + // JSON: key, model, provider, region, price, tags
-  "tags TEXT NOT NULL," + // declared tags as JSON; '': none
+  "tags TEXT NOT NULL," + // declared tags as JSON, or ''
   "sums TEXT NOT NULL CHECK (json_valid(sums))," + // requests, cost, charged, quantities by bill line
   "PRIMARY KEY (day, name)" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE charge_fold (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
-  "folded_id TEXT NOT NULL," + // settled requests below this id are in charge_sums
-  "closed_day TEXT NOT NULL" + // no charge is added to a day up to this one
+  "folded_id TEXT NOT NULL," + // settled requests below this ID are in charge_sums
+  "closed_day TEXT NOT NULL" + // days up to this one get no more charges
   ") STRICT;" +
   "INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');";
 
@@ -49,15 +49,13 @@ type Sums = readonly [
   lines: Readonly<Record<string, number>>,
 ];
 
-/** Charge groups of a day by name. */
 export type DayCharges = Map<string, ChargeGroup>;
 
-/** Returns the name of a group. `price` has a fixed order of fields (`soldOf`). */
+/** Returns a group's name. `price` needs a fixed order of fields (`soldOf`). */
 export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
 }
 
-/** Adds a group to a day's groups. */
 export function addGroup(groups: DayCharges, group: ChargeGroup): void {
   const name = nameOf(group);
   const before = groups.get(name);
@@ -76,7 +74,6 @@ function sumOf(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
   };
 }
 
-/** Adds groups to the stored ones of a day. */
 export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): void {
   for (const group of groups.values()) {
     const name = nameOf(group);
@@ -104,7 +101,6 @@ function groupOf({ name, sums }: StoredGroup): ChargeGroup {
   return { keyId, model, provider, region, price, tags, requests, ...money, lines };
 }
 
-/** Returns the stored groups of a day after a name, in the order of their names. */
 export function selectGroups(
   sql: SqlStorage,
   day: string,
@@ -121,7 +117,6 @@ export function selectGroups(
     .map(groupOf);
 }
 
-/** Returns the tag combinations of a day. */
 export function selectChargeTags(sql: SqlStorage, day: string): string[] {
   return sql
     .exec<{ tags: string }>(

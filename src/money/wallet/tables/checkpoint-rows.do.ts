@@ -3,7 +3,6 @@ import type { WalletRow } from "./wallet-row.do.ts";
 
 type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
 
-/** Returns the newest checkpoint. */
 export function readCheckpoint(sql: SqlStorage): Checkpoint {
   return sql
     .exec<Checkpoint>(
@@ -12,7 +11,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
     .one();
 }
 
-/** Returns the settings if an acknowledged publish includes them. */
+/** Returns null unless a confirmed publish includes the settings. */
 export function publishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,

@@ -21,7 +21,7 @@ type StoredEndUser = {
 const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
   day, daily_spend, created_at`;
 
-/** Returns an end user with spend as of the checkpoint, or null. A departed one is found by ID only. */
+/** Returns the spend at the checkpoint. Finds departed end users only by ID. */
 export function selectEndUser(
   sql: SqlStorage,
   column: "id" | "external_id",
@@ -34,15 +34,15 @@ export function selectEndUser(
   return row === undefined ? null : endUserOf(row);
 }
 
-/** Returns the number of end users without the departed. */
+/** Returns the number without departed end users. */
 export function selectEndUserCount(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
     .n;
 }
 
 /**
- * Returns a page in order of creation after the end user `after`, who may have departed. Returns null if that
- * ID doesn't exist.
+ * Returns a page, oldest first. Returns null if the end user `after` doesn't exist; it may be
+ * departed.
  */
 export function selectEndUserPage(
   sql: SqlStorage,
@@ -72,7 +72,6 @@ const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
   daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
   day, daily_spend AS daily_spend_micro, created_at`;
 
-/** Returns up to a page of end users as database rows. */
 export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
@@ -83,7 +82,6 @@ export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): Snapsho
     .toArray();
 }
 
-/** Returns a page of end users by ID as database rows. */
 export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
@@ -94,7 +92,7 @@ export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): S
     .toArray();
 }
 
-/** Inserts an end user. `account` is the number its earlier requests used, or null. */
+/** Inserts an end user. `account` is the number in its earlier requests. */
 export function insertEndUser(
   sql: SqlStorage,
   user: EndUser,
@@ -118,7 +116,6 @@ export function insertEndUser(
   );
 }
 
-/** Stores the fields that an owner can change. */
 export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: number): void {
   sql.exec(
     `UPDATE end_users SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, changed = ?
@@ -131,7 +128,6 @@ export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: num
   );
 }
 
-/** Updates an end user's spend to a checkpoint. */
 export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: number): void {
   sql.exec(
     `UPDATE end_users SET month = ?, monthly_spend = ?, day = ?, daily_spend = ?, changed = ?
@@ -145,7 +141,7 @@ export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: numb
   );
 }
 
-/** The number of departed end users, and when the first is deleted (Unix ms). */
+/** The number of departed end users, and the first deletion in Unix ms. */
 export type DepartedUsers = { readonly count: number; readonly until: number };
 
 export function selectDeparted(sql: SqlStorage): DepartedUsers {
@@ -161,7 +157,7 @@ export function endOfMonth(month: string): number {
   return endOf(periodOfDay(`${month}-01`), "month");
 }
 
-/** Returns the end user who departed in `month` under this hash, with spend as of the checkpoint, or null. */
+/** Returns the end user of a hash, with spend at the checkpoint. */
 export function selectDepartedEndUser(
   sql: SqlStorage,
   hash: string,
@@ -178,7 +174,6 @@ export function selectDepartedEndUser(
   return row === undefined ? null : { user: endUserOf(row), account: row.account };
 }
 
-/** Marks an end user as departed. Its row keeps the spend. */
 export function updateDeparted(
   sql: SqlStorage,
   id: string,
@@ -194,17 +189,14 @@ export function updateDeparted(
   sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, left.changed);
 }
 
-/** Deletes the departed end users of a hash. */
 export function deleteDepartedHash(sql: SqlStorage, hash: string): string[] {
   return deleteDeparted(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
 }
 
-/** Deletes at most `rowsMax` end users who departed before `month`. */
 export function deleteDepartedBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
   return deleteDeparted(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
 }
 
-/** Deletes the oldest departed end users. */
 export function deleteOldestDeparted(sql: SqlStorage): string[] {
   return deleteDeparted(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
 }

@@ -1,18 +1,17 @@
 import type { FailedBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The table of failed requests. */
 export const FAILED_REQUESTS =
   "CREATE TABLE failed_requests (" + // the newest ones
   "id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL," +
   "key_id TEXT NOT NULL," +
   "external_id TEXT," +
-  "model TEXT," + // its id, or the name that the client sent
+  "model TEXT," + // its ID, or the name that the client sent
   "code TEXT NOT NULL," +
-  "detail TEXT NOT NULL CHECK (json_valid(detail))" + // the whole record
+  "detail TEXT NOT NULL CHECK (json_valid(detail))" + // the complete record
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE failure_counts (" + // numbers of all failed requests by hour
+  "CREATE TABLE failure_counts (" + // hourly counts of all failed requests
   "hour INTEGER NOT NULL," +
   "key_id TEXT NOT NULL," +
   "code TEXT NOT NULL," +
@@ -27,7 +26,7 @@ const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
-/** Stores a batch, and deletes rows above the maximum or before `fromMs`. */
+/** Stores a batch and deletes rows above the maximum or before `fromMs`. */
 export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
   for (const one of batch.requests) {
     sql.exec(
@@ -60,7 +59,7 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
   );
 }
 
-/** Replaces an end user's name in stored failures by its ID. */
+/** Replaces a name with the end user's ID. */
 export function renameFailed(
   sql: SqlStorage,
   { id, externalId }: { readonly id: string; readonly externalId: string },
@@ -89,7 +88,6 @@ function addCount(sql: SqlStorage, one: FailureCount): void {
   );
 }
 
-/** Returns the stored failure of a request, or null. */
 export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null {
   const [row] = sql
     .exec<{ detail: string }>("SELECT detail FROM failed_requests WHERE id = ?", id)
@@ -97,7 +95,6 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
   return row === undefined ? null : storedJson<FailedRequest>(row.detail);
 }
 
-/** Returns stored failures from `fromMs` to before `beforeMs`. */
 export function selectKept(sql: SqlStorage, fromMs: number, beforeMs: number): FailedRequest[] {
   return sql
     .exec<{ detail: string }>(
@@ -119,7 +116,6 @@ type CountRow = {
   last_id: string;
 };
 
-/** Returns counts of the hours from `fromMs` to before `beforeMs`. */
 export function selectCounts(sql: SqlStorage, fromMs: number, beforeMs: number): FailureCount[] {
   return sql
     .exec<CountRow>(

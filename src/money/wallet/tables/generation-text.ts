@@ -7,7 +7,7 @@ import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
-/** The part of each generation besides its tokens, stored in `detail`. */
+/** The part of a generation that `detail` stores, without tokens. */
 type Rest = readonly [
   streamed: 0 | 1,
   cacheRead: number,
@@ -19,28 +19,27 @@ type Rest = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /** Units besides tokens. */
+  /** Units other than tokens. */
   counted?: UnitCounts | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
 ];
 
-/** SQL expression for the tags in a settled request's `detail`. */
+/** SQL expression for a settled request's tags. */
 export const TAGS_IN_ROW = "detail -> '$[11]'";
 
-/** SQL for the stored purpose of a request's row; null for a model call. */
+/** SQL column of the stored purpose. Null for a model call. */
 export const PURPOSE = `CASE state WHEN 'settled' THEN detail ->> '$[12]' WHEN 'refused' THEN NULL
   ELSE detail END AS purpose`;
 
-/** SQL for the amount that a settled quota hold charged, besides the ledger. */
+/** SQL expression for a quota hold's charge, which the ledger excludes. */
 export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
 
-/** Parses a stored purpose. */
 export function purposeIn(text: string | null): StoredPurpose | null {
   return text === null ? null : storedJson<StoredPurpose>(text);
 }
 
-/** Returns the shared part as stored in `names`. */
+/** Returns the part that requests share, for `names`. */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
   const sold: Sold = {
     model,
@@ -80,19 +79,17 @@ export function restOf(generation: Generation): string {
   return JSON.stringify(all.slice(0, usual.length + last + 1));
 }
 
-/** Returns the units besides tokens, or null. */
 function countedOf(usage: UnitCounts): UnitCounts | null {
   const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
   if (counted.length === 0) return null;
   return Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
 }
 
-/** Returns the price of one request, so that the lines of receipts and exports add up to the charge. */
+/** Returns the charge as a price per request, so that the lines of receipts add up. */
 function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
 }
 
-/** Returns the generation of a settled request's row. */
 export function generationIn(row: {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;

@@ -15,19 +15,18 @@ import { microsOrNull } from "../rules/quota.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
-/** Revoked keys whose minutes are deleted per transaction, at most 1,000 rows each. */
+/** Maximum keys per transaction, each with up to 1,000 rows. */
 const DEAD_AT_ONCE = 20;
 const USED_MAX = 10_000;
 
-/** An active key as its key object returned it, and when (Unix ms). */
+/** A key from its key object. `checkedAt` is in Unix ms. */
 export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
-/** A key in the tables. */
 export type KnownKey = {
   readonly number: number;
-  /** Null if only the revocation is known. */
+  /** The key, or null if only its revocation is known. */
   readonly record: ActiveKey | null;
-  /** Number of the rotation that last ended all sessions; 0 for none. */
+  /** Last rotation that ended all sessions; 0 for none. */
   readonly sessionsCut: number;
   /** Unix ms; null for an active key. */
   readonly revokedAt: number | null;
@@ -47,7 +46,6 @@ type StoredKey = {
   sessions_cut: number;
 };
 
-/** Returns the key with this hash, or null. */
 export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   const [row] = sql
     .exec<StoredKey>(
@@ -70,7 +68,7 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   };
 }
 
-/** Returns the key with this ID if it was ever looked up, active or revoked, or null. */
+/** Returns an active or revoked key. */
 export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
   const [row] = sql.exec<StoredKey & { hash: string }>(
     "SELECT * FROM keys WHERE key_id = ?",
@@ -90,7 +88,6 @@ function recordOf(row: StoredKey): ActiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-/** Reports whether the database agrees with a known key. */
 export function matchesDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
@@ -107,7 +104,7 @@ export function matchesDatabase(
   );
 }
 
-/** Finds keys possibly used after `notedAt`, to check from `dueAt` on. Used after a start. */
+/** Finds keys possibly used after `notedAt`, to check from `dueAt` on. */
 export function findDueUses(
   sql: SqlStorage,
   dueUses: DueUses,
@@ -121,7 +118,7 @@ export function findDueUses(
   for (const { hash } of checked) dueUses.add(hash, dueAt);
 }
 
-/** Stores a looked-up key. A tombstone stays. */
+/** Stores a key. A tombstone stays. */
 export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   sql.exec(
     `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
@@ -145,7 +142,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   );
 }
 
-/** Stores a revocation, known key or not. The first revocation time stays. */
+/** Stores a revocation, even of an unknown key. The first time stays. */
 export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
@@ -155,7 +152,7 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-/** Deletes admissions of some keys revoked before `beforeMs`. Returns false if none remain. */
+/** Deletes admissions of revoked keys. Returns false if there were none. */
 export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
@@ -178,7 +175,7 @@ export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecr
   sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", secretsText(secrets), hash);
 }
 
-/** Ends all sessions of a key minted before this rotation. Repeats change nothing. */
+/** Ends all sessions created before this rotation. */
 export function cutSessions(sql: SqlStorage, hash: string, rotation: number): void {
   sql.exec(
     `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
@@ -192,17 +189,16 @@ export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number):
   sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
 }
 
-/** Forgets all active keys, so each is looked up again. Tombstones and admissions stay. */
+/** Evicts active keys. Tombstones and admissions stay. */
 export function forgetActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
 }
 
-/** Forgets one active key. */
 export function forgetActiveKey(sql: SqlStorage, hash: string): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
 }
 
-/** Writes exactly one row. The output gate holds the response until it is durable. */
+/** Stores an admission. The output gate delays the response until the row is durable. */
 export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmission): void {
   const { rowsWritten } = sql.exec(
     `INSERT INTO admissions (key, slot, at) VALUES (?, ?, ?)
@@ -239,7 +235,7 @@ type BudgetRow = {
   total: number;
 };
 
-/** Returns all budgets with spend as of the checkpoint, by key. */
+/** Returns the budgets with spend at the checkpoint. */
 export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
   const rows = sql.exec<BudgetRow>(
     `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
@@ -263,7 +259,7 @@ export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
   );
 }
 
-/** Returns a key's spend by day as of the checkpoint, in order. */
+/** Returns a key's days, oldest first, at the checkpoint. */
 export function selectKeyDays(
   sql: SqlStorage,
   keyId: string,
@@ -276,7 +272,6 @@ export function selectKeyDays(
     .toArray();
 }
 
-/** Stores a key's budget with its spend as of a checkpoint. */
 export function putBudget(sql: SqlStorage, budget: Budget, changed: number): void {
   const { keyId, budgetMicro, budgetPeriod, spend } = budget;
   sql.exec(
@@ -297,7 +292,6 @@ export function putBudget(sql: SqlStorage, budget: Budget, changed: number): voi
   );
 }
 
-/** Stores a key's budget without its spend. */
 export function updateBudget(
   sql: SqlStorage,
   { keyId, budgetMicro, budgetPeriod }: Omit<Budget, "spend">,
@@ -310,7 +304,7 @@ export function updateBudget(
   );
 }
 
-/** Returns the tokens of the last minute before `clock` for keys with a token limit. */
+/** Returns the tokens of the minute before `clock`. */
 export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
   const floor = rateFloor(clock);
   const rows = sql
@@ -336,10 +330,10 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
 /** Ms between two lookups of a key in use. */
 export const REFRESH_MS = 60_000;
 
-/** Keys by hash with a possibly unpublished use, and when to check them (Unix ms). */
+/** Keys with a possibly unpublished use, and when to check them (Unix ms). */
 export class DueUses {
   readonly #due = new Map<string, number>();
-  /** No key is due earlier; Infinity without keys. */
+  /** Earliest due time. Infinity without keys. */
   next = Infinity;
 
   add(hash: string, dueAt: number): void {

@@ -8,24 +8,24 @@ import { NO_TOP_UP } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The tables of payments. `changed` is the publish that carries a row's change. */
+/** The tables of payments. `changed` is the publish that contains a row's change. */
 export const PAYMENTS =
   "CREATE TABLE payments (" +
   "id TEXT PRIMARY KEY NOT NULL," + // pi_...
   "purchase_id TEXT NOT NULL," +
   "credited INTEGER NOT NULL CHECK (credited > 0)," +
   "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // refunded or disputed
-  "reading INTEGER NOT NULL," + // a higher one replaces back
+  "reading INTEGER NOT NULL," + // only a higher reading replaces `back`
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE debts (" + // what refunds and disputes took back: owed, taken from the balance, forgiven
+  "CREATE TABLE debts (" + // totals of refunds and disputes
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "owed INTEGER NOT NULL CHECK (owed >= 0)," +
   "taken INTEGER NOT NULL CHECK (taken >= 0)," +
   "forgiven INTEGER NOT NULL CHECK (forgiven >= 0)," +
   "changed INTEGER NOT NULL" +
   ") STRICT;" +
-  "CREATE TABLE forgiven (" + // each once
+  "CREATE TABLE forgiven (" + // each reference once
   "reference TEXT PRIMARY KEY NOT NULL," +
   "amount INTEGER NOT NULL CHECK (amount > 0)" +
   ") STRICT, WITHOUT ROWID;" +
@@ -87,7 +87,6 @@ export function putDebts(sql: SqlStorage, debts: Debts, changed: number): void {
   );
 }
 
-/** Returns the refunded total of all payments. */
 export function selectBack(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT coalesce(sum(back), 0) AS n FROM payments").one().n;
 }
@@ -101,7 +100,6 @@ export function putTopUp(sql: SqlStorage, state: TopUpState): void {
   sql.exec("INSERT OR REPLACE INTO top_up (id, state) VALUES (1, ?)", JSON.stringify(state));
 }
 
-/** Returns the amount written off under a reference, or null. */
 export function selectForgiven(sql: SqlStorage, reference: string): Micros | null {
   const [row] = sql
     .exec<{ amount: number }>("SELECT amount FROM forgiven WHERE reference = ?", reference)
@@ -113,7 +111,7 @@ export function insertForgiven(sql: SqlStorage, reference: string, amount: Micro
   sql.exec("INSERT INTO forgiven (reference, amount) VALUES (?, ?)", reference, amount);
 }
 
-/** Returns a page of payments changed after a publish, as database rows. */
+/** Returns a page of changed payments in D1's format. */
 export function selectPaymentsPage(
   sql: SqlStorage,
   since: number,
@@ -129,7 +127,6 @@ export function selectPaymentsPage(
     .toArray();
 }
 
-/** Returns the row of debts if it changed after a publish. */
 export function selectDebtsRow(sql: SqlStorage, since: number): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(

@@ -37,12 +37,11 @@ type StoredRequest = {
   purpose: string | null;
 };
 
-/** The SQL columns of a request's key and end user. */
+/** SQL columns of a request's key and end user. */
 export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
 export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
     (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
-/** The SQL column of a settled request's model. */
-/** The models that may serve a request, as JSON; null if unknown. */
+/** SQL column of the models that may serve a request, as JSON. */
 export const MODELS = "(SELECT text FROM names WHERE number = models) AS models";
 export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
 
@@ -61,7 +60,6 @@ type HoldRow = {
   purpose: string | null;
 };
 
-/** Returns the open holds in the order of their IDs, from `floorId` on. */
 export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
@@ -92,7 +90,6 @@ function openHoldIn(row: HoldRow): OpenHold {
   };
 }
 
-/** Returns the stored state of an ID, or null. */
 export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
     .exec<StoredRequest>(
@@ -125,12 +122,11 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   };
 }
 
-/** Reads the models of a row. */
 export function modelsOfText(text: string | null): readonly string[] | null {
   return text === null ? null : storedJson<readonly string[]>(text);
 }
 
-/** Returns the period of a request's spend: that of admission, or a later one the wallet had seen. */
+/** Returns the period of admission, or a later one that the wallet had already seen. */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
@@ -138,10 +134,10 @@ export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day
 type NewRequest = {
   readonly key: number;
   readonly state: "held" | "refused" | "voided";
-  /** Tokens reserved from the key's token limit. */
+  /** Tokens held of the key's token limit. */
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /** The number of its possible models in `names`; absent or null if no budget depends on them. */
+  /** Number of its possible models in `names`. Absent or null if no budget depends on them. */
   readonly models?: number | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
@@ -156,7 +152,7 @@ export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the number of a shared text. A new number is stored by its own statement. */
+/** Returns the number of a text, and stores a new one. */
 export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -181,7 +177,10 @@ const insertOf = (endUser: string): string =>
 const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
-/** Writes a request whose end user has a row. Returns false and writes nothing if its ID is known. */
+/**
+ * Stores a request. Its end user must have a row. Returns false, without changes, if its ID is
+ * known.
+ */
 export function insertRequest(
   sql: SqlStorage,
   made: NewRequest,
@@ -216,7 +215,6 @@ function detailOf(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** Moves the deadline of an open hold. */
 export function updateExpiry(sql: SqlStorage, id: string, expiresAt: number): void {
   const cursor = sql.exec(
     "UPDATE requests SET expires_at = ? WHERE id = ? AND state = 'held'",
@@ -231,7 +229,7 @@ type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
 
-/** Settles an open hold, which adds its ledger row. `sold` is the number of `soldOf` in `names`. */
+/** Settles a hold and adds its ledger row. `sold` is the number of `soldOf` in `names`. */
 export function updateSettled(
   sql: SqlStorage,
   settlement: Settlement,
@@ -264,7 +262,7 @@ export function updateSettled(
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Expires a hold with a ledger row of zero. */
+/** Expires a hold, with a ledger row of zero. */
 export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
@@ -287,7 +285,7 @@ export function updateVoided(sql: SqlStorage, id: string, at: number): void {
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** A ledger row that isn't a request. Amounts change the balance; `absorbed` doesn't. */
+/** A ledger row that isn't a request. `absorbed` doesn't change the balance. */
 type Entry = {
   readonly place: LedgerPlace;
   readonly kind: "usage" | "credit" | "shortfall";
@@ -323,7 +321,7 @@ type NameRow = {
   state: RequestState | null;
 };
 
-/** Returns the newest request of today or yesterday with a name, or null. */
+/** Returns the newest request of today or yesterday with this Idempotency-Key. */
 export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): NameHolder | null {
   const [row] = sql
     .exec<NameRow>(
@@ -339,7 +337,7 @@ export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): 
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-/** Assigns a name to a granted request, even if another had it. */
+/** Assigns an Idempotency-Key, even if another request had it. */
 export function insertName(
   sql: SqlStorage,
   { name, body }: Idempotency,
@@ -355,7 +353,7 @@ export function insertName(
   );
 }
 
-/** Deletes a batch of names from before yesterday. Returns true if more may remain. */
+/** Deletes a batch from before yesterday. Returns true if more may remain. */
 export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
@@ -366,7 +364,7 @@ export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number):
   return rowsWritten >= rowsMax;
 }
 
-/** Returns when the oldest name becomes too old (Unix ms), or null. */
+/** Returns when the oldest Idempotency-Key can be deleted (Unix ms), or null. */
 export function oldestNameDue(sql: SqlStorage): number | null {
   const [row] = sql
     .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
@@ -374,7 +372,9 @@ export function oldestNameDue(sql: SqlStorage): number | null {
   return row === undefined ? null : Date.parse(row.day) + 2 * IDEMPOTENCY_MS;
 }
 
-/** Moves names into the present after the clock stepped back to `nowMs`. The newest of each counts. */
+/**
+ * Moves later Idempotency-Keys to now, after the clock moved back. The newest use of each counts.
+ */
 export function pullNames(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);
   sql.exec(

@@ -4,10 +4,10 @@ import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 
-/** A step of the wallet's tables. A removed rule keeps its row, which the next publish carries. */
+/** Policies. A removed one keeps its row until the next publish. */
 export const RULES =
   "CREATE TABLE rules (" +
-  "name TEXT PRIMARY KEY NOT NULL," + // of a policy: operator, organization or a member's id
+  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy: operator, organization or a member's ID
   "rule TEXT CHECK (json_valid(rule))," + // null: removed
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
@@ -28,7 +28,7 @@ export function putRule(sql: SqlStorage, name: string, rule: Policy | null, chan
   );
 }
 
-/** Returns a page of rows changed after a publish, with the database's columns. */
+/** Returns a page of changed policies in D1's format. */
 export function selectRuleRows(
   sql: SqlStorage,
   since: number,

@@ -7,19 +7,17 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The sessions in memory. The tables hold all. */
 export type SessionMemory = {
   rows: number;
   live: number;
-  /** Total spend of sessions charged since the newest checkpoint, by ID. */
+  /** Spend of sessions charged since the newest checkpoint. */
   readonly spent: Map<string, Micros>;
   readonly rates: Map<string, RateLog>;
 };
 
-/** A session's row. */
 export type SessionRow = {
   readonly id: string;
-  /** Null for the tombstone of a session ended before its first use. */
+  /** The key; null for the tombstone of an unused session. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -48,7 +46,7 @@ function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
     .one();
 }
 
-/** Loads the requests of the last minute before `clock`. */
+/** Loads the requests of the minute before `clock`. */
 export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: number): void {
   const floor = rateFloor(clock);
   const rows = sql.exec<{ session: string; at: number }>(
@@ -61,7 +59,7 @@ export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: 
   for (const { session, at } of rows) noteSessionRate(memory, session, at);
 }
 
-/** Adds a granted request of a session. Old logs are evicted when there are many. */
+/** Counts a granted request. Evicts old logs if there are many. */
 export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
@@ -79,7 +77,6 @@ export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
   return row === undefined ? null : rowOf(row);
 }
 
-/** Stores a session on its first use. */
 export function insertSession(sql: SqlStorage, session: Session, keyId: string): void {
   sql.exec(
     "INSERT INTO sessions (id, key_id, terms, expires_at) VALUES (?, ?, ?, ?)",
@@ -90,7 +87,7 @@ export function insertSession(sql: SqlStorage, session: Session, keyId: string):
   );
 }
 
-/** Ends a used session permanently. Returns false if it had ended. */
+/** Ends a session. Returns false if it already ended. */
 export function endSession(sql: SqlStorage, id: string, endedAt: number): boolean {
   const { rowsWritten } = sql.exec(
     "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
@@ -100,7 +97,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
   return rowsWritten > 0;
 }
 
-/** Stores the tombstone of an unused session until the session would expire. */
+/** Stores a tombstone until the session would have expired. */
 export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
@@ -119,7 +116,6 @@ export function markUnusedEnded(
   );
 }
 
-/** Returns the number of tombstones by one caller. */
 export function countUnused(sql: SqlStorage, by: string): number {
   return sql
     .exec<{ n: number }>(
@@ -134,7 +130,7 @@ type SessionOwner = {
   readonly keyId: string | null;
 };
 
-/** Returns active used sessions of active keys at `nowMs`, in order of minting, after `after`. */
+/** Returns used, active sessions of active keys, oldest first. */
 export function selectLiveSessions(
   sql: SqlStorage,
   { memberId, keyId }: SessionOwner,
@@ -160,7 +156,6 @@ export function selectLiveSessions(
     .map(rowOf);
 }
 
-/** Adds a charge from a ledger row after the checkpoint. */
 export function addSessionSpend(
   sql: SqlStorage,
   { spent }: SessionMemory,
@@ -171,14 +166,16 @@ export function addSessionSpend(
   spent.set(session, micros(before + charged));
 }
 
-/** Stores the spend since the newest checkpoint. */
 export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): void {
   for (const [id, amount] of spent) {
     sql.exec("UPDATE sessions SET spent = ? WHERE id = ?", amount, id);
   }
 }
 
-/** Deletes a batch of sessions over before `usedMs` (used) or `unusedMs` (unused). Returns the number. */
+/**
+ * Deletes sessions that expired before `usedMs` (used) or `unusedMs` (unused). Returns their
+ * number.
+ */
 export function deleteSessions(
   sql: SqlStorage,
   memory: SessionMemory,

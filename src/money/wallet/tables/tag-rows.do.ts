@@ -1,13 +1,12 @@
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The organization's declared tag keys, and since which ledger row. */
 export const TAG_KEYS =
   "CREATE TABLE tag_keys (" +
-  "from_seq INTEGER PRIMARY KEY," + // the first ledger row that they apply to
+  "from_seq INTEGER PRIMARY KEY," + // first ledger row that they apply to
   "keys TEXT NOT NULL CHECK (json_valid(keys))" +
   ") STRICT;";
 
-/** Tag keys that apply to the ledger rows from `fromSeq` on. */
+/** Tag keys that apply to ledger rows from `fromSeq` on. */
 export type TagKeys = { readonly fromSeq: number; readonly keys: readonly string[] };
 
 const CHANGES_MAX = 200;
@@ -22,7 +21,6 @@ export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
     .map(({ from_seq: fromSeq, keys }) => ({ fromSeq, keys: storedJson<readonly string[]>(keys) }));
 }
 
-/** Returns the tag keys that apply to a ledger row. */
 export function tagKeysAt(declared: readonly TagKeys[], seq: number): readonly string[] {
   return declared.findLast(({ fromSeq }) => fromSeq <= seq)?.keys ?? [];
 }

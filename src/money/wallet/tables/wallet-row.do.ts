@@ -3,26 +3,24 @@ import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The wallet's row, including the organization's settings. */
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
-  /** Time of creation or rebuild (Unix ms). Earlier sessions are invalid. */
+  /** Creation or rebuild in Unix ms. Earlier sessions are invalid. */
   readonly madeAt: number;
-  /** Number of the newest publish. The next one carries new changes. */
+  /** Newest publish. The next one contains new changes. */
   readonly revision: number;
   readonly acknowledged: number;
-  /** Ledger row up to which the database has the credits. */
+  /** D1 has the credits up to this ledger row. */
   readonly creditsSeq: number;
-  /** The database lacks rows, so everything is published. */
+  /** D1 lacks rows, so everything is published. */
   readonly publishAll: boolean;
-  /** Why the database isn't this wallet's. Holds are rejected until it is repaired. */
+  /** The conflict with D1. Until it is repaired, holds are rejected. */
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
-  /** The organization's price list; null for none. */
   readonly priceList: string | null;
-  /** Ledger row up to which low-balance alerts are history. */
+  /** Low-balance alerts up to this ledger row no longer count. */
   readonly rearmedSeq: number;
   readonly sweptId: string;
   readonly settings: Settings;
