@@ -1,11 +1,10 @@
-/** A provider's bill of a UTC day. */
 export type Bill = {
   readonly provider: string;
   readonly day: string;
   readonly billedMicro: number;
 };
 
-/** Stores bills. The newest import of a day counts. */
+/** Stores bills. A later import of the same day replaces the earlier one. */
 export async function putBills(
   db: D1Database,
   bills: readonly Bill[],
@@ -23,7 +22,7 @@ export async function putBills(
   );
 }
 
-/** Returns the bills from `from` to `to`, both inclusive. */
+/** Returns the bills from `from` to `to`, inclusive. */
 export async function readBills(
   db: D1Database,
   days: { readonly from: string; readonly to: string },
@@ -38,7 +37,6 @@ export async function readBills(
   return results;
 }
 
-/** Returns organizations by id, after one of them. */
 export async function organizationIds(
   db: D1Database,
   page: { readonly after: string; readonly limit: number },

@@ -8,10 +8,7 @@ import type { OperatorCall } from "./operator-context.ts";
 import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
-/**
- * Handles `GET /catalog`: every known or configured model with its routes: cost, price, the date of the
- * price, and whether or why not it is sold.
- */
+/** Handles `GET /catalog`: known or configured models, and why a route isn't sold. */
 export function getCatalog(call: OperatorCall): Promise<Answer> {
   const builtIn = new Set(CATALOG.map(({ id }) => id));
   const own = [...call.models.values()].filter(({ id, isConfigured }) => {

@@ -16,7 +16,7 @@ import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
-/** `rpm_limit` and `price_list` null remove the organization's own. */
+/** A change. Null removes `rpm_limit` or `price_list`. */
 export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
@@ -25,9 +25,9 @@ export const organizationChange = z.extend(organizationChangeSchema, {
 });
 
 /**
- * Handles `PATCH /orgs/{id}`: the database first, so that a taken slug changes nothing, then the wallet,
- * which rejects paid requests while `status` is suspended and applies `rpm_limit`, `price_list` and
- * `operator_policy` from this answer on. Prices need the finance role, the rest support.
+ * Handles `PATCH /orgs/{id}`. Updates the database first, so that a taken slug changes nothing. The
+ * wallet applies changes immediately and rejects paid requests of a suspended organization. Prices
+ * need the finance role, other fields the support role.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);

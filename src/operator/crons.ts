@@ -1,9 +1,9 @@
-/** The crons of wrangler.toml, by the job that each runs. */
+/** The crons of wrangler.toml. */
 export const CRONS = {
-  /** The hourly job, which begins a round over the wallets. */
+  /** Starts a round over the wallets. */
   hourly: "0 * * * *",
-  /** Measures the outboxes and asks Stripe what its messages may have missed. */
+  /** Measures the outboxes, and queries Stripe for payments whose webhooks may not have arrived. */
   watch: "*/3 * * * *",
-  /** Continues the round over the wallets, where one invocation is not enough for it. */
+  /** Continues the round, if one invocation isn't enough. */
   round: "* * * * *",
 } as const;

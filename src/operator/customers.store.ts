@@ -2,15 +2,15 @@ import type { StoredOrganization } from "../accounts/organizations/organization.
 import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
 
-/** An organization in the list of customers, from the database without its wallet. */
+/** An organization in the list of customers, without calling its wallet. */
 export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
-  /** As last published by its wallet; null: never. */
+  /** Last published balance, or null. */
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
-  /** The days that the balance lasts at the pace of the seven days before today; null without spend. */
+  /** Days that the balance lasts at the spend of the last seven full days; null without spend. */
   readonly daysLeft: number | null;
-  /** Unix ms, of any key. */
+  /** Last use of any key, in Unix ms. */
   readonly lastUsedAt: number | null;
 };
 
@@ -27,7 +27,6 @@ const OF_WEEK = spend("?3", "?2");
 const RUNWAY = `iif(${OF_WEEK} > 0, ${BALANCE} / ((${OF_WEEK} + 6) / 7), NULL)`;
 const SPEND = spend("?6");
 
-/** The sort keys of the list. */
 export const SORT_NAMES = ["created", "name", "balance", "spend", "runway", "used"] as const;
 type Sort = (typeof SORT_NAMES)[number];
 const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> = {
@@ -40,7 +39,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 };
 export const ORDERS = ["asc", "desc"] as const;
 
-/** Reports whether ?1 (or null) matches an organization's name, slug or ID, or a key, member or domain of it. */
+/** SQL condition: ?1 is null, or matches a name, slug or ID, or a key, member or domain. */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)
@@ -48,7 +47,7 @@ const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(low
   OR id IN (SELECT org_id FROM members WHERE members.id = ?1)
   OR id IN (SELECT org_id FROM company_domains WHERE domain = lower(?1)))`;
 
-/** A filter on customers; null: all. */
+/** A filter for customers. Null matches all. */
 export type CustomersQuery = {
   readonly q: string | null;
   readonly status: StoredOrganization["status"] | null;
@@ -59,7 +58,7 @@ export type CustomersQuery = {
   readonly offset: number;
 };
 
-/** Returns sorted customers, unknown values last. Page and total are consistent. */
+/** Returns sorted customers, unknown values last, and the total, in one transaction. */
 export async function listCustomers(
   db: D1Database,
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,

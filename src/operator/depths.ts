@@ -6,11 +6,11 @@ import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
 
-/** D1 and an object's storage hold 10 GB each (Cloudflare, limits); the alert is at 70 %. */
+/** Limit of D1 and of a Durable Object (Cloudflare). Alerts start at 70 %. */
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
-/** The findings of a round so far, as plain data; ages in ms. */
+/** Totals of a round so far. Ages are in ms. */
 export const foundSchema = z.object({
   openHolds: z.number(),
   oldestHoldMs: z.number(),
@@ -32,7 +32,7 @@ const NOTHING: Found = {
   bookBytes: 0,
 };
 
-/** Adds up what a round over the wallets finds, from what its earlier invocations found. */
+/** Adds up a round over the wallets. `found` has earlier invocations. */
 export class Depths {
   #found: Found;
 
@@ -57,12 +57,12 @@ export class Depths {
     if (isLarge(vitals.bytes)) logAlert("wallet_large", { org_id: orgId, bytes: vitals.bytes });
   }
 
-  /** Counts a wallet that did not open, or not in time. */
+  /** Counts a wallet that didn't open in time. */
   unavailable(): void {
     this.#found = { ...this.#found, unavailable: this.#found.unavailable + 1 };
   }
 
-  /** Takes the size of the database. Alerts once a round. */
+  /** Records the size of the database. Alerts once per round. */
   book(bytes: number): void {
     if (isLarge(bytes) && !isLarge(this.#found.bookBytes)) logAlert("book_large", { bytes });
     this.#found = { ...this.#found, bookBytes: Math.max(this.#found.bookBytes, bytes) };
@@ -82,10 +82,10 @@ export class Depths {
   }
 }
 
-/** An outbox by its name, with its depth; null for one that does not answer. */
+/** An outbox. The depth is null if it didn't respond. */
 export type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
 
-/** Returns the gauges of the outboxes, the shards of a receiver together: `own`, `us`, `us/revocations`. */
+/** Returns gauges by receiver: `own`, `us`, `us/revocations`. */
 export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
   const silent = outboxes.filter(({ depth }) => depth === null).length;
   const series: Record<string, number> = { ...one("outboxesSilent", silent) };

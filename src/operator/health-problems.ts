@@ -26,27 +26,27 @@ type ProblemKind =
 type RegionState = {
   readonly now: number;
   readonly database: DatabaseState;
-  /** The number of asked wallets, and the ones that didn't open. */
+  /** The tested wallets, and those that didn't open. */
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
-  /** The last sweep and its conflicting wallets; null before the first. */
+  /** The last sweep with its number of conflicts, or null. */
   readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
-  /** Time of the last good payments sweep; null before the first. */
+  /** Last successful payments sweep, or null. */
   readonly paymentsAtMs: number | null;
-  /** The start of the count, Unix ms; null if unreadable. */
+  /** Start of the metrics in Unix ms; null if unreadable. */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
-  /** This isolate's routes in cooldown, and the others' last report as gauges. */
+  /** Routes in cooldown of this isolate; `isolates` has the gauges of the others. */
   readonly breakers: readonly RouteStatus[];
   readonly isolates: Series;
-  /** Why a peer cannot be called; null if it answers. */
+  /** Regions; `fault` is null if the region responds. */
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
-  /** Null for an outbox that doesn't answer. */
+  /** Outboxes; `depth` is null without a response. */
   readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
-  /** Outboxes that hold messages for a region which is no longer a peer. */
+  /** Outboxes for a region that is no longer configured. */
   readonly orphaned: readonly { readonly name: string }[];
 };
 
-/** Returns all problems, the most costly first; none of a healthy region. */
+/** Returns problems, the most severe first. */
 export function problemsOf(state: RegionState): readonly Problem[] {
   return [
     ...databaseProblems(state),
@@ -90,7 +90,7 @@ function walletProblems({ wallets, sweep }: RegionState): Problem[] {
   ];
 }
 
-/** Returns models without any usable route, for example because of a bad key. */
+/** Finds models without a usable route, for example because of an invalid key. */
 function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const isRefused = (route: string): boolean =>
     breakers.some((one) => one.route === route && one.state === "disabled") ||
@@ -104,9 +104,9 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   return problemOfMany("model_refused", refused, "models are rejected by all their providers");
 }
 
-/** Maximum age of a round, which begins each hour: above it the cron does not fire or a round does not end. */
+/** Maximum age in ms of an hourly round. */
 const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
-/** Maximum age of a payments sweep, which runs every 3 minutes: above it two runs failed or none ran. */
+/** Maximum age in ms of the payments sweep, which runs every 3 minutes. */
 const PAYMENTS_MS_MAX = 7 * 60 * 1000;
 
 function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Problem[] {
@@ -132,7 +132,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
   ];
 }
 
-/** Outboxes deliver within seconds, so this long a wait is a fault. */
+/** Outboxes normally deliver within seconds. */
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {
@@ -148,7 +148,7 @@ function outboxProblems({ outboxes }: RegionState): Problem[] {
   ];
 }
 
-/** Returns one problem for all affected, naming the first; none for none. */
+/** Returns one problem for all, with the first as example. */
 function problemOfMany(kind: ProblemKind, which: readonly string[], what: string): Problem[] {
   const [first] = which;
   if (first === undefined) return [];

@@ -16,9 +16,8 @@ import type { OperatorContext } from "./operator-context.ts";
 import { queryWallets } from "./unavailable-wallets.store.ts";
 
 /**
- * Handles `GET /health`: `problems` (none in a healthy region) and their basis: the database, wallets, peers,
- * outboxes (null without an answer), the last sweep, this isolate's routes in cooldown, the deployment and
- * its aliases.
+ * Handles `GET /health`. Outboxes without a response are null, and the routes in cooldown are this
+ * isolate's.
  */
 export async function getHealth(context: OperatorContext): Promise<Result<View>> {
   const { region, version, db, now, models } = context;

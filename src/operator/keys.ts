@@ -14,7 +14,7 @@ import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** Handles `GET /orgs/{id}/keys`: as `GET /v1/keys`, of all members. */
+/** Handles `GET /orgs/{id}/keys`: like `GET /v1/keys`, for all members. */
 export async function getKeys(call: OperatorCall): Promise<Answer> {
   const asked = keysQuery(call.url);
   if (!asked.ok) return asked;
@@ -25,16 +25,12 @@ export async function getKeys(call: OperatorCall): Promise<Answer> {
   return success(keysView(page, (key) => recordOf(call, key)));
 }
 
-/** Handles `GET /orgs/{id}/keys/{key_id}`. */
 export async function getKey(call: OperatorCall): Promise<Answer> {
   const found = await keyOf(call);
   return found.ok ? success(recordOf(call, found.value)) : found;
 }
 
-/**
- * Handles `PATCH /orgs/{id}/keys/{key_id}`: the database first, then register and wallet. Changes take effect
- * with the answer.
- */
+/** Handles `PATCH /orgs/{id}/keys/{key_id}`. Changes take effect before the response. */
 export async function patchKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
   if (!fields.ok) return fields;
@@ -48,8 +44,8 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /orgs/{id}/keys/{key_id}/rotate`: as `POST /v1/keys/{id}/rotate` for any key. The same
- * Idempotency-Key and body give the same secret for a day, to the same operator.
+ * Handles `POST /orgs/{id}/keys/{key_id}/rotate` for any key. The same operator, Idempotency-Key
+ * and body return the same secret for a day.
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
@@ -70,10 +66,7 @@ export async function postRotation(call: OperatorCall): Promise<Answer> {
   return created(rotationView(rotated.value, recordOf(call, rotated.value.booked)));
 }
 
-/**
- * Handles `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`. A repeat sends every notice
- * again.
- */
+/** Handles `DELETE /orgs/{id}/keys/{key_id}`. A retry sends all revocations again. */
 export async function deleteKey(call: OperatorCall): Promise<Answer> {
   const found = await keyOf(call);
   if (!found.ok) return found;

@@ -1,4 +1,4 @@
-/** A wallet that publishes to the database although its organization is missing, as after a restore of the database. */
+/** A wallet whose organization is missing, for example after the database was restored. */
 export type LostOrganization = {
   readonly id: string;
   readonly balanceMicro: number;
@@ -7,7 +7,10 @@ export type LostOrganization = {
 
 const LISTED_MAX = 1000;
 
-/** Returns lost organizations with a balance, at most 1,000, by their ID. A failed `POST /orgs` can leave a wallet without one. */
+/**
+ * Returns at most 1,000 by ID. Excludes wallets without a balance, which a failed `POST /orgs` can
+ * leave.
+ */
 export async function listLostOrganizations(db: D1Database): Promise<readonly LostOrganization[]> {
   const { results } = await db
     .prepare(

@@ -40,9 +40,9 @@ export const newBills = z.object({
 });
 
 /**
- * Handles `GET /margin?from&to&by&after`: charges and purchase costs by day and provider, model or
- * organization, from the wallets of one page of organizations. Callers follow `next_after` and add the pages.
- * `missing` names the organizations whose wallets can't be read. Bills are compared only without such.
+ * Handles `GET /margin`: charges and purchase costs of one page of organizations. Callers follow
+ * `next_after` and add up the pages. `missing` has organizations with unreadable wallets; bills are
+ * compared only without any.
  */
 export async function getMargin(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(marginQuery, call.url);
@@ -83,8 +83,8 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /costs`: providers' bills of whole days. With the sum of the `GET /margin` pages it reports
- * large differences.
+ * Handles `POST /costs`: stores bills. Reports large differences if the request includes the sums
+ * of `GET /margin`.
  */
 export async function postCosts(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newBills, [], call.body);
@@ -101,7 +101,6 @@ export async function postCosts(call: OperatorCall): Promise<Answer> {
   return created({ imported: bills.length });
 }
 
-/** Returns the start and end of whole UTC days. */
 function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
   const [fromMs, lastMs] = [Date.parse(from), Date.parse(to)];
   if (Number.isNaN(fromMs)) return invalid("from must be a valid day.", "from");
@@ -114,12 +113,12 @@ type OrgCosts = { readonly id: string; readonly slug: string; readonly report: C
 
 type CostsPage = {
   readonly reports: readonly OrgCosts[];
-  /** Organizations whose wallets can't be read, with the first failure. */
+  /** Organizations with unreadable wallets. */
   readonly missing: readonly { readonly slug: string; readonly failure: Failure }[];
   readonly nextAfter: string | null;
 };
 
-/** Returns the costs of a page of organizations; `nextAfter` null: no more. */
+/** Returns a page. `nextAfter` is null on the last one. */
 export async function costsOf(
   { db, wallet }: OperatorCall,
   query: CostQuery,
@@ -181,7 +180,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]): View {
   };
 }
 
-/** Returns the bills with a large difference: a price is wrong, or usage is. */
+/** Returns bills whose difference means a wrong price or wrong usage. */
 export function differingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],

@@ -26,7 +26,6 @@ export const memberChange = z.object({
   role: z.optional(roleSchema),
 });
 
-/** Handles `GET /orgs/{id}/members`. */
 export async function getMembers(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -34,7 +33,7 @@ export async function getMembers(call: OperatorCall): Promise<Answer> {
   return success({ members: rows.map(memberRecord) });
 }
 
-/** Handles `POST /orgs/{id}/members`: 409 for a member's address in any case. */
+/** Handles `POST /orgs/{id}/members`. Returns 409 if a member has this address, ignoring case. */
 export async function postMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMember, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -51,7 +50,7 @@ export async function postMember(call: OperatorCall): Promise<Answer> {
   return added.ok ? created(memberRecord(added.value)) : added;
 }
 
-/** Handles `PATCH /orgs/{id}/members/{member_id}`: a new role applies to the next request. */
+/** Handles `PATCH /orgs/{id}/members/{member_id}`. A new role applies to the next request. */
 export async function patchMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -59,7 +58,7 @@ export async function patchMember(call: OperatorCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** Handles `DELETE /orgs/{id}/members/{member_id}`: a repeat completes what a 503 left half done. */
+/** Handles `DELETE /orgs/{id}/members/{member_id}`. A retry completes an interrupted removal. */
 export async function deleteMember(call: OperatorCall): Promise<Answer> {
   const member = memberName(call);
   const removed = await removeMemberEverywhere(call, member, null);

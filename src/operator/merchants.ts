@@ -23,13 +23,13 @@ export const newMerchant = z.object({
   ),
 });
 
-/** Handles `GET /merchants`: the services that capture holds in this region. */
+/** Handles `GET /merchants`: the services that can capture holds in this region. */
 export async function getMerchants({ db }: OperatorCall): Promise<Answer> {
   const merchants = await listMerchants(db);
   return success({ merchants: merchants.map(merchantView) });
 }
 
-/** Handles `POST /merchants`: 201 with the merchant and, only here, its secret. */
+/** Handles `POST /merchants`: 201 with the merchant. Only this response has the secret. */
 export async function postMerchant(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMerchant, [], call.body);
   if (!fields.ok) return fields;
@@ -42,7 +42,9 @@ export async function postMerchant(call: OperatorCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "name", code: "merchant_exists" });
 }
 
-/** Handles `POST /merchants/{name}/rotate`. The secret before is invalid from the response on. */
+/**
+ * Handles `POST /merchants/{name}/rotate`. The previous secret becomes invalid before the response.
+ */
 export async function postMerchantRotation({ db, now, params }: OperatorCall): Promise<Answer> {
   const secret = mintMerchantSecret();
   const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });

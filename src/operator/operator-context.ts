@@ -8,24 +8,24 @@ import type { Objects } from "../shared/contracts/objects.ts";
 import type { SendMail } from "../accounts/people/mail.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** The services of the handlers. `now` is read once per request, Unix ms. */
+/** The services of the handlers. `now` is read once per request, in Unix ms. */
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
     readonly requestId: string;
     readonly role: OperatorRole;
-    /** The least time in ms before a price begins. */
+    /** Minimum ms between posting a price and its start. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Null: links are shown and not sent. */
+    /** Sends links; if null, they are displayed instead. */
     readonly mail: SendMail | null;
     readonly aliases: ReadonlyMap<string, string>;
     readonly breakers: readonly RouteStatus[];
     readonly providers: ReadonlySet<string>;
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Returns a peer's address, the reason why it cannot be called (null if it can), the time of the call,
-     * and its last answer to this isolate.
+     * Returns the region's address, why it can't be called (null if it can), the duration, and its
+     * last response to this isolate (Unix ms).
      */
     readonly askPeer: (peer: Region) => Promise<{
       url: string | null;
@@ -34,11 +34,10 @@ export type OperatorContext = KeyServices &
       lastOkMs: number | null;
     }>;
     readonly names: ModelNames;
-    /** Delivers the database's events to the organization's wallet after the answer. */
+    /** Moves events from D1 to the wallet after the response. */
     readonly takeEvents: (orgId: string) => void;
   };
 
-/** One call: services, path parameters, the URL, the parsed body and the Idempotency-Key (null without). */
 export type OperatorCall = OperatorContext & {
   readonly params: Readonly<Record<string, string>>;
   readonly url: string;
@@ -46,7 +45,7 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
-/** An endpoint under `/admin/v1`; `path` in Hono's notation. */
+/** An endpoint. `path` uses Hono's syntax. */
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;

@@ -1,10 +1,9 @@
 import type { Config, OperatorRole } from "../shared/config/config.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
-/** An operator: the name for events, and the role. */
 export type Operator = { readonly name: string; readonly role: OperatorRole };
 
-/** Returns the operator of `Authorization: Bearer <token>` (the scheme in any case, one space), or null. */
+/** Returns null for an invalid token. The scheme is case-insensitive and followed by one space. */
 export async function operatorOf(
   authorization: string | null,
   operators: Config["operators"],
@@ -13,10 +12,7 @@ export async function operatorOf(
   return token === undefined ? null : operatorByHash(await sha256Hex(token), operators);
 }
 
-/**
- * Returns the operator whose token has this SHA-256 (hex), or null. It compares all digests in constant time,
- * so that nothing about tokens leaks.
- */
+/** Compares the SHA-256 (hex) of all tokens in constant time, so that timing reveals nothing. */
 export async function operatorByHash(
   hash: string,
   operators: Config["operators"],
@@ -30,7 +26,7 @@ export async function operatorByHash(
 
 const encoder = new TextEncoder();
 
-/** Returns the operator of OPERATOR_LOGINS with this identity at an issuer of LOGIN_ISSUERS, or null. */
+/** Returns null without an entry in OPERATOR_LOGINS. */
 export function operatorOfLogin(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   logins: Config["operatorLogins"],
@@ -39,18 +35,14 @@ export function operatorOfLogin(
   return found === undefined ? null : { name: found.name, role: found.role };
 }
 
-/**
- * Requests that this region makes for an operator's console, whose session was checked. They are known by
- * identity, so no client can add one.
- */
+/** Requests with a verified session. Keyed by object identity, so that no client can add one. */
 const operators = new WeakMap<Request, Operator>();
 
-/** Marks `request` as this operator's. */
 export function vouchForOperator(request: Request, operator: Operator): void {
   operators.set(request, operator);
 }
 
-/** Returns the operator of a marked request; null for others. */
+/** Returns the operator, or null for an unmarked request. */
 export function vouchedOperator(request: Request): Operator | null {
   return operators.get(request) ?? null;
 }

@@ -32,10 +32,9 @@ type DeploymentOf = (config: Config) => {
 };
 type Deployment = ReturnType<DeploymentOf>;
 
-/** Each peer's last answer to this isolate, Unix ms. Forgetting it is harmless. */
+/** Last response of each region to this isolate (Unix ms). Losing it is harmless. */
 const lastOkMs = new Map<Region, number>();
 
-/** Returns the routes of `/admin/v1` for operators with their own token. app.ts mounts them. */
 export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.use(requireOperator);
@@ -76,7 +75,7 @@ async function answer(
   return respond(c, await endpoint.handle({ ...context, ...asked }));
 }
 
-/** Parses the JSON body of a POST or PATCH. Calls without a body need none. */
+/** Returns the JSON body, or null for an empty one. */
 async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Result<unknown>> {
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
@@ -129,8 +128,8 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
 }
 
 /**
- * Handles `GET /admin/v1/metrics` for Prometheus: the region's counters, the last sweep's gauges with their
- * age, and the isolates' gauges. Counts arrive up to METRICS_DELAY_MS late.
+ * Handles `GET /admin/v1/metrics`: the region's counters, the last sweep's gauges and the isolates'
+ * gauges. Counts are up to METRICS_DELAY_MS late.
  */
 async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   let counted: RegionCounts;

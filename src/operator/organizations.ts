@@ -43,7 +43,6 @@ export const newOrganization = z.object({
   restore_id: z.nullish(z.uuid()),
 });
 
-/** The unchangeable fields of `withBalance`. */
 export const SHOWN_READ_ONLY: readonly string[] = [
   ...ORGANIZATION_READ_ONLY,
   "credits_micro",
@@ -52,10 +51,10 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 ];
 
 /**
- * Handles `POST /orgs`: the wallet first, then the organization, owner and first key in one batch. A taken
- * slug is `conflict` and discards the wallet. After other failures of the batch it stays, because the
- * organization may exist. `rpm_limit` is the first key's. `restore_id` is the ID of a lost
- * organization, whose wallet the new one takes over.
+ * Handles `POST /orgs`: creates the wallet, then organization, owner and first key in one batch. A
+ * taken slug is `conflict` and deletes the wallet. After other failures the wallet stays, because
+ * the organization may exist. `rpm_limit` applies to the first key. `restore_id` is a lost
+ * organization, whose wallet is reused.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
@@ -124,7 +123,7 @@ function notLost(): Refusal {
   return refuse({ kind: "conflict", message, param: "restore_id" });
 }
 
-/** Handles `GET /lost-organizations`: wallets whose organization the database has lost. */
+/** Handles `GET /lost-organizations`. */
 export async function getLostOrganizations({ db }: OperatorCall): Promise<Answer> {
   const lost = await listLostOrganizations(db);
   const organizations = lost.map(({ id, balanceMicro, updatedAt }) => {
@@ -143,8 +142,8 @@ export const organizationsQuery = z.extend(pageQuery, {
 });
 
 /**
- * Handles `GET /orgs?limit&offset&balance&q&status&ends_within_days&sort&order` from the database. Only
- * `balance` asks each wallet. `q`: part of a name, slug or member's address, an id, or a key's prefix.
+ * Handles `GET /orgs` from D1. Only `balance` calls wallets. `q` is part of a name, slug or
+ * member's address, an ID, or a key's prefix.
  */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(organizationsQuery, call.url);
@@ -172,13 +171,12 @@ function figuresOf(row: Customer): View {
   };
 }
 
-/** Handles `GET /orgs/{id}`. */
 export async function getOrganization(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   return found.ok ? success(await withBalance(call, found.value)) : found;
 }
 
-/** Handles `POST /orgs/{id}/members/{member_id}/keys`: as `POST /v1/keys`, for any member. */
+/** Handles `POST /orgs/{id}/members/{member_id}/keys`: like `POST /v1/keys`, for any member. */
 export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -191,7 +189,6 @@ export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   return created({ ...keyRecord(inserted.value, call.region, call.now), key });
 }
 
-/** Returns the organization in the path, or `not_found`. */
 export async function organizationOf(call: OperatorCall): Promise<Result<StoredOrganization>> {
   const row = await findOrganization(call.db, call.params["id"] ?? "");
   return row === null ? organizationNotFound() : success(row);
@@ -201,7 +198,7 @@ export function organizationNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** Returns the organization with its wallet's figures, null if unavailable, so that a list never fails. */
+/** Adds the wallet's amounts, or null if it is unavailable, so that a list never fails. */
 export async function withBalance(call: OperatorCall, row: StoredOrganization): Promise<View> {
   const balance = await call
     .wallet(row.id)

@@ -19,7 +19,8 @@ import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 /**
- * Handles `POST /orgs/{id}/invitations`: 201 with the link. `member_id` gives a member without login a login.
+ * Handles `POST /orgs/{id}/invitations`: 201 with the link. `member_id` is a member without a
+ * login, who gets one.
  */
 export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
@@ -35,13 +36,15 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/** Reports whether an invitation adds no member. A wrong body is found later. */
+/**
+ * Reports whether an invitation is for an existing member. Also true for an invalid body, which is
+ * rejected later.
+ */
 function isForMember(body: unknown): boolean {
   const fields = parseFields(newInvitationBody, [], body);
   return !fields.ok || (fields.value.member_id ?? null) !== null;
 }
 
-/** Handles `DELETE /orgs/{id}/invitations/{invitation_id}`. */
 export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -53,8 +56,8 @@ export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `GET /orgs/{id}/domains`: the domains by which people join, and whether the company has its own
- * login.
+ * Handles `GET /orgs/{id}/domains`: the domains whose users can join, and whether the company has
+ * its own login.
  */
 export async function getDomains(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
@@ -67,7 +70,7 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `POST /orgs/{id}/domains/{domain}/approve` for a proven domain. */
+/** Handles `POST /orgs/{id}/domains/{domain}/approve` for a verified domain. */
 export async function postApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
   const told = { actor: call.actor, nowMs: call.now };
@@ -78,8 +81,8 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `DELETE /orgs/{id}/company-issuer`, the way back if a company's login is broken: any login works
- * then.
+ * Handles `DELETE /orgs/{id}/company-issuer`. If a company's login is broken, members can then use
+ * any login method.
  */
 export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
@@ -97,8 +100,7 @@ export const closeOrganizationBody = z.object({
 });
 
 /**
- * Handles `DELETE /orgs/{id}?give_up_balance`: closes it for good; 409 while it has credits that are not
- * given up.
+ * Handles `DELETE /orgs/{id}?give_up_balance`. Returns 409 if credits remain and aren't given up.
  */
 export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(closeOrganizationBody, call.url);

@@ -10,7 +10,6 @@ import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { forEachUnit, UNITS } from "../shared/usage.ts";
 import type { Unit } from "../shared/usage.ts";
 
-/** The name of a price list. */
 export const listName = z
   .string()
   .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens"));
@@ -27,7 +26,7 @@ const dollars = z.pipe(
   ),
   z.transform((value) => microsOfDollars(value) ?? micros(0)),
 );
-/** Dollars per million tokens, characters or seconds, and per piece of other units. */
+/** Dollars per million tokens, characters or seconds, or per piece of other units. */
 export const priceFields = z.object({
   input: z.optional(dollars),
   cached: z.optional(dollars),
@@ -46,25 +45,23 @@ const row = z.object({
 });
 export type PostedRow = z.infer<typeof row>;
 
-/** The body of `POST /prices`. */
 export const newPrices = z.object({
   rows: z.array(row).check(z.minLength(1), z.maxLength(ROWS_MAX)),
 });
 
-/** Reports whether a price has an input, or a unit instead at a kind without output. */
+/** Reports whether a price has an input price or, for a kind without output, a unit price. */
 export function pricesInput(fields: PriceFields, kind: Kind): boolean {
   if (fields.input !== undefined) return true;
   return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
-/** Returns a priced unit, or input, that a kind's usage doesn't count, or null. */
+/** Returns a priced unit, or `input`, that this kind never counts, or null. */
 export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
   const counted: readonly Unit[] = KINDS[kind].units;
   if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";
   return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;
 }
 
-/** Returns a row for operators. */
 export function rowView({ id, list, item, from, says, postedBy, createdAt }: PriceRecord): View {
   return {
     id,

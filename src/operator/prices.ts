@@ -29,7 +29,7 @@ export const pricesQuery = z.object({
   after: z.optional(once),
 });
 
-/** Handles `GET /prices?list&limit&after`: rows by list, item and date, past ones too. */
+/** Handles `GET /prices`: rows by list, item and date, including past ones. */
 export async function getPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(pricesQuery, call.url);
   if (!fields.ok) return fields;
@@ -44,8 +44,8 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /prices`: all rows or none, at least the lead time ahead. An identical row stays; a different
- * one for the same list, item and date is `price_exists`.
+ * Handles `POST /prices`: stores all rows or none. Prices start at least the lead time ahead. A
+ * different row for the same list, item and date is `price_exists`.
  */
 export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newPrices, [], call.body);
@@ -64,7 +64,7 @@ export async function postPrices(call: OperatorCall): Promise<Answer> {
   return created({ prices: posted.map(rowView) });
 }
 
-/** Handles `DELETE /prices/{price_id}`. A row that isolates may already use stays. */
+/** Handles `DELETE /prices/{price_id}`. Rejects rows that isolates may already use. */
 export async function removePrice(call: OperatorCall): Promise<Answer> {
   const { db, now, params, priceLeadMs } = call;
   const row = await findPrice(db, params["price_id"] ?? "");
@@ -153,7 +153,7 @@ function refuseTime(
   );
 }
 
-/** Checks an item: a model has a price or a percentage; all of an author or everything has a percentage. */
+/** Checks an item. A model needs a price or a percentage; `*` or an author needs a percentage. */
 function refuseItem(
   call: OperatorCall,
   { item, percent, price }: PostedRow,
@@ -170,7 +170,7 @@ function refuseItem(
   return price === undefined ? null : refusePrice({ item, kind, price }, at);
 }
 
-/** A price is of one model (`kind` null: of several), and has what that kind of model needs. */
+/** Checks that the price is for one model and has the fields of its kind. */
 function refusePrice(
   {
     item,
@@ -198,7 +198,7 @@ function refusePrice(
   return refuseUnits({ item, kind, price }, `${at}.price`);
 }
 
-/** Returns the failure of a price without input, or for a unit that is never counted, such as a chat's images. */
+/** Rejects a price without input, or for a unit that its kind never counts. */
 export function refuseUnits(
   {
     item,
@@ -220,7 +220,7 @@ export function refuseUnits(
   return invalid(message, `${at}.${unit}`);
 }
 
-/** Returns the kind of a model that is or was in the catalog, or null. */
+/** Returns null unless the model is in the configuration or catalog. */
 export function kindOf({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }

@@ -13,7 +13,7 @@ import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Handles `GET /orgs/{id}/purchases?limit&after`: newest first. */
+/** Handles `GET /orgs/{id}/purchases`, newest first. */
 export async function getPurchases(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(purchasesQuery, call.url);
   if (!page.ok) return page;
@@ -25,7 +25,8 @@ export async function getPurchases(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `GET /orgs/{id}/purchases/{purchase_id}`, also by Stripe's id of its session, invoice or payment.
+ * Handles `GET /orgs/{id}/purchases/{purchase_id}`. Also accepts the Stripe ID of its session,
+ * invoice or payment.
  */
 export async function getPurchase(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
@@ -40,8 +41,8 @@ export const refundSchema = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund` at Stripe, by default the whole rest; the wallet
- * follows. It needs an Idempotency-Key, with which a repeat is the same refund.
+ * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund`, by default for the full remaining
+ * amount. The wallet is updated later. Requires an Idempotency-Key; a retry is the same refund.
  */
 export async function postRefund(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(refundSchema, [], call.body ?? {});
@@ -79,7 +80,7 @@ export async function postOwed(call: OperatorCall): Promise<Answer> {
   return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
 }
 
-/** Handles `GET /orgs/{id}/credits?limit&after`: as `GET /v1/credits`, without offers. */
+/** Handles `GET /orgs/{id}/credits`: like `GET /v1/credits`, without offers. */
 export async function getCredits(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;

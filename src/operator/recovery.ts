@@ -8,7 +8,7 @@ import { readObject } from "../shared/reach-object.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** The log line `settlement_unsaved`, whole or with only these fields. */
+/** The log line `settlement_unsaved`, complete or with only these fields. */
 export const unsavedSettlementBody = z.object({
   request_id: z
     .string()
@@ -19,8 +19,8 @@ export const unsavedSettlementBody = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/settle`: charges a logged `settlement_unsaved` once; repeats answer the same.
- * `voided` and `unknown` charged nothing.
+ * Handles `POST /orgs/{id}/settle`: charges a logged `settlement_unsaved` once. Retries return the
+ * same response. `voided` and `unknown` mean no charge.
  */
 export async function postSettle(call: OperatorCall): Promise<Answer> {
   const fields = parseBody(unsavedSettlementBody, call.body);
@@ -44,15 +44,15 @@ export async function postSettle(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /orgs/{id}/rebuild-wallet`: restores a lost wallet from the database. 404 without a stored
- * balance, 409 if the wallet is intact.
+ * Handles `POST /orgs/{id}/rebuild-wallet`: restores a lost wallet from D1. Returns 404 without a
+ * stored balance, and 409 if the wallet is intact.
  */
 export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
-  // Payments since the last publication; the payments' sweep retries a failure.
+  // Adds payments after the last publish. The payments sweep retries a failure.
   await readObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });

@@ -7,7 +7,7 @@ import { answerUsage } from "../money/wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Handles `GET /orgs/{id}/usage?from&to&group_by&limit&after`: as `GET /v1/usage`. */
+/** Handles `GET /orgs/{id}/usage`: like `GET /v1/usage`. */
 export async function getUsage(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -18,7 +18,7 @@ export async function getUsage(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `GET /orgs/{id}/alerts?limit&offset`: as `GET /v1/alerts`. */
+/** Handles `GET /orgs/{id}/alerts`: like `GET /v1/alerts`. */
 export async function getAlerts(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(pageQuery, call.url);
   if (!page.ok) return page;
@@ -29,7 +29,7 @@ export async function getAlerts(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-/** Handles `GET /orgs/{id}/events?type&from&to&limit&after`: as `GET /v1/events`. */
+/** Handles `GET /orgs/{id}/events`: like `GET /v1/events`. */
 export async function getEvents(call: OperatorCall): Promise<Answer> {
   const asked = eventQuery(call.url);
   if (!asked.ok) return asked;

@@ -13,7 +13,7 @@ import { priceFields } from "./price-fields.ts";
 import { kindOf, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
-/** How late outcomes may come. Sums must not change between two calls. */
+/** Maximum delay of outcomes in ms. Sums must not change between two calls. */
 const LATE_MS = 2 * 3_600_000;
 
 export const rerateFields = z.object({
@@ -31,9 +31,9 @@ export const rerateFields = z.object({
 type Fields = z.infer<typeof rerateFields>;
 
 /**
- * Handles `POST /rerate`: sums from receipts how much less a model's requests would have cost at another
- * price and, unless it is a dry run, credits it once per organization and id, with the reference
- * `rerate:<id>`. It only lowers charges and changes no receipt.
+ * Handles `POST /rerate`: sums how much less a model's requests would have cost at another price,
+ * and credits it once per organization and ID, unless it is a dry run. Only lowers charges and
+ * changes no receipt.
  */
 export async function postRerate(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(rerateFields, [], call.body);
@@ -87,7 +87,7 @@ async function reportsOf(
 ): Promise<Result<{ reports: readonly Owed[]; nextAfter: string | null }>> {
   if (organization === undefined) {
     const page = await costsOf(call, query, after);
-    const [first] = page.missing; // a correction must leave nobody out silently
+    const [first] = page.missing; // a correction must not skip anyone
     return first === undefined ? success(page) : refuse(first.failure);
   }
   const named = (await findIdOfSlug(call.db, organization)) ?? organization;

@@ -21,7 +21,7 @@ import { outboxSeries } from "./depths.ts";
 import { sweepHourly } from "./hourly.store.ts";
 import { continueRound } from "./sweep.store.ts";
 
-/** Runs the job of a cron of wrangler.toml; every cron but two is the hourly one. */
+/** Runs the hourly job for all crons but two. */
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRONS.round) return runRound(env);
   return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
@@ -47,8 +47,8 @@ async function measureOutboxes(env: Env): Promise<void> {
 }
 
 /**
- * Lists Stripe's events since the last time, for whoever they concern here, and has organizations' payments look at
- * what is due. A sweep is good if Stripe listed its events, and where nothing is sold.
+ * Sends Stripe's new events to organizations, and wakes payments with due work. Succeeds if Stripe
+ * listed its events or payments are off.
  */
 export async function runPaymentsSweep(env: Env): Promise<void> {
   const parsed = configOf(env);
@@ -71,9 +71,8 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
 }
 
 /**
- * Runs the hourly job: pokes outboxes, begins a round over this region's wallets and deliveries, re-encrypts webhooks'
- * secrets while KEY_SECRETS are replaced, deletes what is kept of people no longer, and checks the proofs of
- * companies' domains.
+ * Runs the hourly job: wakes outboxes, starts a round over wallets and deliveries, encrypts secrets
+ * with the current KEY_SECRETS, deletes expired personal data, and checks company domains.
  */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
@@ -106,7 +105,7 @@ export async function runScheduled(env: Env): Promise<void> {
   if (found !== null) await setGauges(env, found.series());
 }
 
-/** Continues the round over the wallets; its gauges change once it is complete. */
+/** Continues the round. The gauges change once it is complete. */
 async function runRound(env: Env): Promise<void> {
   const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
   if (depths !== null) await setGauges(env, depths.series());

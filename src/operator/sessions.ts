@@ -6,7 +6,7 @@ import { organizationOf } from "./organizations.ts";
 
 const ANYONES = { keyId: null, memberId: null };
 
-/** Handles `GET /orgs/{id}/sessions?limit&after`: as `GET /v1/sessions`, of all keys. */
+/** Handles `GET /orgs/{id}/sessions`: like `GET /v1/sessions`, for all keys. */
 export async function getSessions(call: OperatorCall): Promise<Answer> {
   const asked = sessionsQuery(call.url);
   if (!asked.ok) return asked;
@@ -18,8 +18,8 @@ export async function getSessions(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also an unused one. It is revoked everywhere with the
- * answer.
+ * Handles `DELETE /orgs/{id}/sessions/{session_id}`, even for an unused session. It is revoked
+ * everywhere before the response.
  */
 export async function deleteSession(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);

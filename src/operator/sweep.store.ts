@@ -9,31 +9,33 @@ import { storeUnavailable, KEPT_MAX, listUnavailable } from "./unavailable-walle
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
 const AT_ONCE = 6;
-/** Maximum time of one poke. A page whose every object hangs takes 14 minutes, so a lease is longer. */
+/**
+ * Timeout of one call in ms. If all calls of a page time out, it takes 14 minutes, so the lease is
+ * longer.
+ */
 const POKE_TIMEOUT_MS = 5000;
 const LEASE_MS = 15 * 60_000;
-/** Maximum number of objects that one invocation pokes: the platform lets it make 10,000 calls in all. */
+/** Maximum calls in one invocation. The platform allows 10,000. */
 const POKES_MAX = 8000;
 const ROUND = "round";
 
-/** The objects of an organization that look at their own due work when they are poked. */
 export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 
 /**
- * A round over the organizations, in as many invocations as it needs. It is a row of `cursors` until the round ends.
- * Only the invocation that holds the lease continues the round.
+ * A round over the organizations, stored in `cursors`. It can take several invocations; only the
+ * one with the lease continues it.
  */
 const roundSchema = z.object({
-  /** The last organization whose objects were poked, or "". */
+  /** Last processed organization, or "". */
   after: z.string(),
-  /** End of the lease of the invocation that works on the round, Unix ms; 0 while none does. */
+  /** End of the lease in Unix ms; 0 without one. */
   leaseMs: z.number(),
   found: foundSchema,
   closed: z.array(z.string()),
 });
 type Round = z.infer<typeof roundSchema>;
 
-/** Begins a round, unless the one before is still incomplete. */
+/** Starts a round, unless the previous one is incomplete. */
 export async function beginRound(db: D1Database): Promise<void> {
   const round: Round = { after: "", leaseMs: 0, found: new Depths().found(), closed: [] };
   await db
@@ -43,11 +45,10 @@ export async function beginRound(db: D1Database): Promise<void> {
 }
 
 /**
- * Continues the round and returns what it found once it is complete; null before that, without a round, or while
- * another invocation continues it. A round is the watchdog behind the alarms. It pokes the wallets of organizations
- * that were used in the last two days or have events waiting, and the deliveries of those with a webhook, so that an
- * alarm the platform lost is set again. An object that fails stops no other. A wallet that does not open is poked in
- * each round until it does.
+ * Continues the round. Returns its totals once it is complete, otherwise null. A round recovers
+ * lost alarms: it wakes wallets that were used in the last two days or have waiting events, and the
+ * deliveries of organizations with a webhook. One failure doesn't stop the others. A wallet that
+ * doesn't open is tried again in each round.
  */
 export async function continueRound(
   db: D1Database,
@@ -123,7 +124,7 @@ class Sweep {
     }
   }
 
-  /** Stores how far the round is; false when another invocation has taken it over. */
+  /** Returns false if another invocation took over the round. */
   async #keep(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
     const kept = { after, leaseMs, found: this.#depths.found(), closed: this.#closed };
     const { meta } = await this.#db
@@ -143,7 +144,7 @@ class Sweep {
   }
 }
 
-/** Takes the lease of the round; null without a round, or while another invocation has the lease. */
+/** Returns null without a round or while another invocation has the lease. */
 async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   const row = await db
     .prepare(
@@ -155,10 +156,10 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   return row === null ? null : z.parse(roundSchema, JSON.parse(row.after));
 }
 
-/** An organization with an object to poke: 1 for its wallet, 1 for its deliveries, else 0. */
+/** An organization. 1 marks an object that is due. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
-/** Returns a page of organizations, and the size of the database, which D1 reports with every result. */
+/** Returns a page, and the database size, which D1 reports with each result. */
 async function organizationsDue(
   db: D1Database,
   since: number,

@@ -2,7 +2,7 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
 import { within } from "../shared/timers.ts";
 
-/** The organizations whose wallet didn't open in the last sweep, as a bounded JSON list. */
+/** Organizations whose wallet didn't open in the last sweep, as JSON. */
 const UNAVAILABLE = "unavailable";
 export const KEPT_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
@@ -10,7 +10,6 @@ const SAMPLE = 3;
 const AT_ONCE = 6;
 const TIMEOUT_MS = 2000;
 
-/** Stores the wallets that didn't open. */
 export async function storeUnavailable(db: D1Database, ids: readonly string[]): Promise<void> {
   await db
     .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
@@ -18,7 +17,6 @@ export async function storeUnavailable(db: D1Database, ids: readonly string[]): 
     .run();
 }
 
-/** Returns existing organizations whose wallet didn't open in the last sweep. */
 export async function listUnavailable(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
@@ -31,8 +29,8 @@ export async function listUnavailable(db: D1Database): Promise<readonly string[]
 }
 
 /**
- * Asks wallets that didn't open in the last sweep, and a sample of those used in two days. `asked` is 0 if
- * the database fails.
+ * Tests wallets that didn't open in the last sweep, and a sample of recently used ones. `asked` is
+ * 0 if the database fails.
  */
 export async function queryWallets(
   db: D1Database,

@@ -55,9 +55,7 @@ export const ledgerQuery = z.object({
   limit: wholeNumber(1, 1000, 100),
 });
 
-/**
- * Handles `POST /orgs/{id}/credits`: adds credits, or corrects with a negative amount, once per `reference`.
- */
+/** Handles `POST /orgs/{id}/credits`: changes the balance once per `reference`. */
 export async function postCredits(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(credit, [], call.body);
   if (!fields.ok) return fields;
@@ -71,7 +69,7 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `GET /orgs/{id}/ledger?after_seq&limit`. With `order=desc` newest first; `before_seq` continues.
+ * Handles `GET /orgs/{id}/ledger`. `order=desc` returns the newest first; `before_seq` continues.
  */
 export async function getLedger(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(ledgerQuery, call.url);
@@ -104,8 +102,8 @@ function ledgerView(row: LedgerRow): object {
 }
 
 /**
- * Handles `POST /orgs/{id}/reconcile`: the wallet compares itself with its ledger, holds and the database.
- * With `within_ms` it may answer `next_after` to continue.
+ * Handles `POST /orgs/{id}/reconcile`: compares the wallet with its ledger, its holds and D1. With
+ * `within_ms`, it may return `next_after` to continue.
  */
 export async function postReconcile(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(reconcileAsk, [], call.body ?? {});
