@@ -3,12 +3,12 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** No provider caches a shorter prompt, except a few models of Claude. */
+/** Minimum prompt that providers cache, in tokens. A few Claude models cache shorter ones. */
 const CACHED_TOKENS_MIN = 1024;
-/** The length of the start of a prompt that identifies a conversation. */
+/** Number of characters at the start of a prompt that identify a conversation. */
 const START_CHARACTERS = 8192;
 
-/** The lifetime of a prompt cache in seconds after its last use, where it isn't five minutes. */
+/** Lifetimes of prompt caches after their last use, in seconds. Others last five minutes. */
 const LIFETIMES: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],
   ["groq", 7200],
@@ -17,14 +17,15 @@ const LIFETIMES: ReadonlyMap<string, number> = new Map([
 const LIFETIME_DEFAULT = 300;
 const LIFETIME_HOUR = 3600;
 
-/** Returns for how many seconds a provider keeps the prompt of a request in its cache. */
+/** Returns how long a provider caches a request's prompt, in seconds. */
 export function cacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
 }
 
 /**
- * Returns the hash of a request's conversation, by its session, cache key or the start of its prompt. Returns
- * null if the choice of a route can't find a cache: with one route, a short prompt or the client's own order.
+ * Returns the hash that identifies a request's conversation, from its session, cache key or the
+ * start of its prompt. Returns null if a cached prompt can't influence the route: one route, a
+ * short prompt or a route order set by the client.
  */
 export function affinityOf(
   body: ChatBody,
@@ -53,7 +54,10 @@ function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
   return parts.map((part) => shortened(part));
 }
 
-/** Returns the texts of a value up to a length. The length of a longer text stays part of it. */
+/**
+ * Shortens a value's texts to a total length. A shortened text keeps its original length as a
+ * number.
+ */
 function shortened(value: unknown, left = { characters: START_CHARACTERS }): unknown {
   if (left.characters <= 0) return 0;
   if (typeof value === "string") {

@@ -17,8 +17,9 @@ import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
- * Handles POST /internal/v1/authorize at a key's home. It returns whether the key is global and active and,
- * for a paid request, holds in its wallet. Its own rate limit doesn't count here, because the peer counts.
+ * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
+ * active and, for a paid request, holds credits. Only the caller's region applies the key's rate
+ * limit.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
@@ -34,8 +35,8 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 /**
- * Returns the caller: as known to this isolate, for a hold; else from the key's register, which records the
- * use.
+ * Returns the caller: from this isolate's cache for a hold, else from the key object, which records
+ * the use.
  */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
@@ -59,8 +60,8 @@ function refused(failure: Failure): object {
 }
 
 /**
- * Returns the price list for a read. The wallet tells whether the key is active, because only it knows
- * sessions.
+ * Returns the price list for a request that needs no hold. The wallet checks the key, because only
+ * the wallet has the sessions.
  */
 async function lookedAt(
   c: Context<AppEnv>,
@@ -81,7 +82,10 @@ async function lookedAt(
   return { unanswered: false, result: success(seen) };
 }
 
-/** Holds with one attempt fewer than at home, because the peer repeats the whole call. */
+/**
+ * Holds credits with one attempt fewer than for local requests, because the other region retries
+ * the whole call.
+ */
 async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,

@@ -17,12 +17,12 @@ import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** A peer's question to a key's home: the key's caller and, for a paid request, a hold. */
+/** A request to a key's home region for the caller and, for paid requests, a hold. */
 export type AuthorizeRequest = RequestCredential & {
-  /** The hold without the key's id, which home knows. */
+  /** The hold without the key's ID, which the home region looks up. */
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
-/** `granted` is 0 if nothing had to be held. */
+/** The granted hold. `granted` is 0 if no hold was requested. */
 export type Authorized = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
@@ -60,7 +60,6 @@ const requestSchema = z.object({
   ),
 });
 
-/** Returns the body of `authorize`, without its version. */
 export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   const shown = { key_hash: called.keyHash, ...presentedToJson(called) };
   if (hold === null) return { ...shown, hold };
@@ -82,7 +81,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   return { ...shown, hold: asked };
 }
 
-/** Reads a peer's body. Returns null if it is invalid. */
+/** Parses another region's request. Returns null if it is invalid. */
 export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -126,8 +125,8 @@ const answerSchema = z.discriminatedUnion("ok", [
 ]);
 
 /**
- * Reads home's answer. Returns null if it is invalid, so garbage neither authorizes nor rejects.
- * `unanswered`: home lost an attempt that may hold.
+ * Parses the home region's response. Returns null if it is invalid. `unanswered`: an attempt failed
+ * whose hold may exist.
  */
 export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const parsed = answerSchema.safeParse(body);
@@ -155,15 +154,15 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
     : { unanswered: false, result: refuse(failure) };
 }
 
-/** The asking request. `spentMs`: its wait so far. `after`: its timers while it has them. */
+/** The context of the call. `spentMs`: the time that the request has waited so far. */
 type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
   readonly spentMs: number;
 };
 
 /**
- * Asks a key's home for the caller and the hold, in one call with one retry under the same id. If home is
- * unreachable, slow or invalid, it returns `unanswered` with `home_region_unreachable`. A hold may exist
- * then, as after home's own fault or a rejected repeat of a lost attempt.
+ * Requests the caller and the hold from a key's home region, with one retry under the same ID.
+ * Returns `unanswered` with `home_region_unreachable` if the home region is unreachable, slow or
+ * invalid. A hold may exist then.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
@@ -192,7 +191,7 @@ export async function authorizeAtHome(
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-/** Returns whether the grant matches the request. Otherwise it is no hold. */
+/** Reports whether the grant matches the request. Any other grant is not a hold. */
 function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));

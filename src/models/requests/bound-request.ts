@@ -31,8 +31,8 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
- * What may serve a request. `defaultCap`: output tokens if the request sets none; Infinity is the model's
- * maximum.
+ * The models and providers that may serve a request. `defaultCap`: output tokens if the request
+ * sets no cap; Infinity is the model's maximum.
  */
 export type Sold = {
   readonly catalog: Catalog;
@@ -44,8 +44,8 @@ export type Sold = {
 };
 
 /**
- * Returns a request with its model, its capable routes and its maximum cost. Returns 400 with the client's
- * `param`, or 404 model_not_found.
+ * Returns a request with its model, capable routes and maximum cost. Returns 400 with the client's
+ * `param`, or 404 `model_not_found`.
  */
 export function boundRequest(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const { request, place } = asked;
@@ -100,7 +100,7 @@ function pricedFor(model: Model, { pricing }: Sold): Model {
   return pricing === undefined ? model : pricedModel(model, pricing);
 }
 
-/** Returns what the client's preferences need, or null without preferences. */
+/** Returns the inputs for the client's route preferences, or null without preferences. */
 function choiceOf(
   { preferences = null }: ParsedRequest,
   { providerIds = NO_IDS, speedOf = UNMEASURED }: Sold,
@@ -112,7 +112,10 @@ function choiceOf(
 const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/** Reports whether the model may think for this request: always when asked to, and unless it is turned off, mostly unasked. */
+/**
+ * Reports whether the model may reason for this request. Most reasoning models do so unless
+ * reasoning is turned off.
+ */
 function isThinking(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
@@ -146,7 +149,10 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
     : null;
 }
 
-/** Returns the capable routes that read the request's content, native ones if no other can serve it. */
+/**
+ * Returns the capable routes that accept the request's content. Returns only native routes if no
+ * other can serve it.
+ */
 function routesFor(
   able: readonly Route[],
   { model, body, asked, sold }: { model: Model; body: ChatBody; asked: ParsedRequest; sold: Sold },
@@ -236,8 +242,8 @@ function isSpoken(
 }
 
 /**
- * Returns the prompt size: the larger of the native body (`native` is null if no route accepts it) and the
- * core's, if a route needs it.
+ * Returns the prompt size: the larger of the native body's and the converted body's, if routes need
+ * both. `native` is null if no route accepts it.
  */
 function promptSize(
   body: ChatBody,
@@ -266,7 +272,7 @@ function nativeIfOnly(
   return able.length > 0 ? success(able) : invalid(only.message, only.param);
 }
 
-/** Returns whether a route accepts the client's own format. */
+/** Reports whether a route accepts the client's own format. */
 export function speaksNatively(
   provider: Provider | undefined,
   { upstreamId }: Route,
@@ -275,7 +281,7 @@ export function speaksNatively(
   return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
 }
 
-/** Translates `param` of an error to the client's format. Errors of the endpoint already have it. */
+/** Translates `param` of an error to the client's format. Errors of the endpoint already use it. */
 export function withClientParam(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
   const { failure } = refusal;
   if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
@@ -300,8 +306,8 @@ type ChatNeeds = {
 };
 
 /**
- * Returns the routes that can serve a chat request, in order: by `n`, images, tools and then length, as long
- * as another route remains. Returns 400 with the `param` that no route can serve.
+ * Returns the routes that can serve a chat request, in order. Filters by `n`, images, tools and
+ * prompt length. Returns 400 with the `param` that no route supports.
  */
 export function capableRoutes(
   model: Model,
@@ -333,8 +339,8 @@ export function capableRoutes(
 }
 
 /**
- * Drops routes whose context window is too short. The size is an estimate, so the widest routes stay if none
- * fits, and the upstream decides.
+ * Drops routes whose context window is too short. If none fits, the routes with the largest window
+ * stay, because the size is an estimate and the provider decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

@@ -23,12 +23,12 @@ import { logWarning } from "../../shared/log.ts";
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
-/** A route that began to answer, or the outcome if none did. */
+/** A route that started to respond, or the outcome if none did. */
 type Answering =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
-/** Asks the routes of the hold in order until one answers. The request's body is released then. */
+/** Calls the routes of the hold in order until one responds, then releases the request's body. */
 export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Answering> {
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
@@ -58,7 +58,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
   return { ok: true, route: servingRoute(run, served.value, routes), answer };
 }
 
-/** The route that received the request last. A client that disconnects pays for its work. */
+/** The route that last received the request. A client that disconnects pays for its work. */
 type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentThere = { readonly asked: Tried; readonly spent: FailedUsage };
@@ -123,7 +123,10 @@ async function callRoute(
   );
 }
 
-/** Returns how long a route may take. Images take minutes, and a second attempt would be billed again. */
+/**
+ * Returns the time limits for a route. Images take minutes, and a second attempt would be billed
+ * again.
+ */
 function waits(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
   const { UPSTREAM_HEADERS_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } = run.services.numbers;
@@ -136,7 +139,7 @@ function waits(run: Run, routes: readonly PaidRoute[]) {
   return { headersMs, firstMs: UPSTREAM_FIRST_MS, quietMs: KEEP_ALIVE_MS };
 }
 
-/** Releases the request's body, because no other route will be asked. */
+/** Releases the request's body once no other route will be called. */
 function dropBody({ request, slot, bodyBytes }: Run): void {
   const { native } = request;
   request.core = null;
@@ -145,7 +148,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the timeout of a JSON answer in ms: the time for its output at a slow pace, at most ten minutes.
+ * Returns the timeout of a JSON response in ms: the time for its output at a slow pace, at most ten
+ * minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
@@ -168,9 +172,9 @@ function servingRoute(
 }
 
 /**
- * Nothing was answered. A client that disconnected while a route was working on its request pays for the input and an
- * estimate of the output so far: the provider bills them. So does one whose request kept an answer from being finished for what that
- * has used (of the last such answer). Everybody else pays nothing.
+ * Returns the outcome of a request without a response. A client that disconnected during a call
+ * pays for the input and an estimate of the output, because the provider bills them. A request that
+ * caused its last failure pays for the usage of that attempt. All others are free.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   const isOwed = last.spent !== null || run.timer.reason === "drained";
@@ -178,7 +182,7 @@ function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
 }
 
-/** What an unanswered request has used: of the last answer that it spoiled, else the work on the request that was sent. */
+/** Returns the charge for a request without a response, or null if nothing is owed. */
 function owed(run: Run, { asked, spent }: Last): Outcome | null {
   if (spent === null) return asked === null ? null : unseenCharge(run, asked);
   useOption(run.request, spent.asked.option);
@@ -187,7 +191,7 @@ function owed(run: Run, { asked, spent }: Last): Outcome | null {
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
 
-/** Voids the hold, then answers, so that a client that retries at once has its credit again. */
+/** Voids the hold, then responds, so that an immediate retry has its credits again. */
 function released(run: Run, failure: Failure, reason: string): EndedResponse {
   return refusing(run, failure, { kind: "void", reason });
 }
@@ -209,8 +213,8 @@ const STATUSES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Logs and counts a failed attempt. One that ended because the client left says nothing about the provider.
- * One without room in this isolate counts as shed.
+ * Logs and counts a failed attempt. Disconnects don't count against the provider. An attempt
+ * without memory in this isolate counts as shed.
  */
 export function reportFailedAttempt(
   run: Run,
@@ -251,8 +255,8 @@ function noteAttempt(
 }
 
 /**
- * Returns a failure as two labels of bounded sets: the HTTP status or `none`, and the reason (`disabled`,
- * `overloaded`, `refused` or `retry` for a bare status).
+ * Returns the metric labels of a failure, from bounded sets: the HTTP status or `none`, and the
+ * reason (the failure's kind for a bare status).
  */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;

@@ -10,12 +10,12 @@ import type { RouteSpeed } from "../routing/route-times.ts";
 import { maxInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
-/** The facts about a request and this deployment by which routes are chosen. */
+/** The facts that decide which routes are candidates. */
 export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** IDs of all providers that the deployment knows, also of those without a secret. */
+  /** IDs of all known providers, including those without a secret. */
   readonly providerIds: ReadonlySet<string>;
   readonly speedOf: (route: string) => RouteSpeed;
 };
@@ -28,8 +28,8 @@ export type RouteRule = {
 };
 
 /**
- * Returns the routes that all rules allow, in order, or 400 with the `param` of the first rule that leaves
- * none. A request holds, calls and fails over within them only.
+ * Returns the routes that meet all rules, in order, or 400 with the `param` of the first rule that
+ * no route meets. Holds, calls and failover use only these routes.
  */
 export function allowedRoutes(
   { id }: Pick<Model, "id">,
@@ -49,7 +49,7 @@ export function allowedRoutes(
   return success(left);
 }
 
-/** Returns the routes that the client's preferences leave, or all without preferences. */
+/** Returns the routes that match the client's preferences, or all routes without preferences. */
 export function chosenRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],
@@ -58,7 +58,7 @@ export function chosenRoutes(
   return choice === null ? success(routes) : candidateRoutes(model, routes, choice);
 }
 
-/** Returns the candidate routes of a model in the order in which they are called. */
+/** Returns the candidate routes of a model in call order. */
 export function candidateRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],
@@ -118,8 +118,8 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
 }
 
 /**
- * Reports whether no token of this request can cost more than its maximum: at the usual price, at the price of
- * a prompt as long as this one, and for cache writes.
+ * Reports whether every token of this request costs at most the maximum: at the usual price, at the
+ * price for this prompt length, and for cache writes.
  */
 function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
   return [route.price, priceAt(route, prompt.bound)].every((price) => {
@@ -144,7 +144,7 @@ function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[
   return allowsFallbacks || order.length > 0 ? ordered : ordered.slice(0, 1);
 }
 
-/** Sorts routes, the best first. Unmeasured routes follow in their usual order. */
+/** Sorts routes, best first. Routes without measurements come last, in their usual order. */
 function sortedBy(
   sort: RouteSort,
   routes: readonly Route[],

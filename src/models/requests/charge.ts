@@ -10,32 +10,32 @@ import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
 import { withinHold } from "./unit-charge.ts";
 
-/** The end of a stream, for its charge. */
+/** The way a stream ended, for its charge. */
 export type StreamEnding =
-  /** The terminal marker came, or usage after every choice had finished. */
+  /** The terminal marker arrived, or usage after every choice finished. */
   | "complete"
-  /** The host broke off or reported a failure. */
+  /** The provider disconnected or reported a failure. */
   | "failed"
-  /** The host failed, and the request may have caused it. */
+  /** The provider failed, possibly because of the request. */
   | "provoked"
-  /** Our own timer ended it, or the drain after a disconnect. */
+  /** Our timer ended the stream, or the drain after a disconnect ended. */
   | "stopped";
 
-/** The observed answer. `output` counts forwarded tokens. */
+/** The observed response. `output` counts forwarded tokens. */
 type Seen = {
   readonly usage: Usage | null;
-  /** Usage before the answer's end. Its prompt counts; its output is a lower bound. */
+  /** Usage reported before the end. Its input is exact; its output is a lower bound. */
   readonly partial?: Usage | null;
   readonly output: number;
-  /** Tokens of `output` that are thoughts; absent: none. */
+  /** Reasoning tokens within `output`. */
   readonly thought?: number;
   readonly finishReason: string | null;
 };
 
 /**
- * Returns the charge of an answer. Reported usage always counts. Without it, an answer that finished, was
- * stopped, was prevented by its request, or lost its reader costs its input and its output so far, marked as
- * estimated. A host that failed by itself costs nothing; we absorb it.
+ * Returns the charge for a response. Reported usage always counts. Without it, the input and the
+ * output so far are charged, marked as estimated, if the response finished, was stopped, failed
+ * because of the request or lost its client. Other provider failures are free.
  */
 export function chargeFor(
   run: Run,
@@ -44,7 +44,7 @@ export function chargeFor(
   end: { ending: StreamEnding; readerAway: boolean },
 ): Outcome {
   const { finishReason, partial = null } = seen;
-  // The last report of a finished answer counts, unless it came near the start.
+  // The last partial report of a finished response counts, unless it came near the start.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
   const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
   const reported = isWhole ? partial : seen.usage;
@@ -76,16 +76,16 @@ function priced(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">): Char
 }
 
 /**
- * Returns whether a report is far below the count. No text estimate is four times its tokens, so such a
- * report came before most of the text.
+ * Reports whether partial usage is far below the count. Estimates are never four times too high, so
+ * such usage was reported before most of the text.
  */
 function isStale(partial: Usage, counted: number): boolean {
   return counted > partial.output * 4 + 16;
 }
 
 /**
- * Returns the charge for a request whose client disconnected before anything arrived: its input and, by the time that
- * passed, the output that the provider may have written unseen.
+ * Returns the charge if the client disconnected before anything arrived: the input, and the output
+ * that the provider may have generated in the elapsed time.
  */
 export function unseenCharge(
   run: Run,
@@ -105,7 +105,7 @@ export function unseenCharge(
 }
 
 /**
- * Returns input as reported, else estimated, and output as counted or reported, whichever is larger, within
+ * Returns the reported or estimated input, and the larger of counted and reported output, within
  * the cap.
  */
 function estimatedUsage(
@@ -127,7 +127,7 @@ function estimatedUsage(
 /** The outcome of a bug before anything is owed. */
 export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
 
-/** Sets the open call. If its charge cannot be computed, the earlier charge stays. */
+/** Sets the open call. If its charge can't be computed, the previous charge stays. */
 export function markOpen({ progress }: Run, open: OpenCall): void {
   const before = progress.open;
   progress.open = {
@@ -142,15 +142,14 @@ export function markOpen({ progress }: Run, open: OpenCall): void {
   };
 }
 
-/** Adds the charge to a failure for its client. */
 export function withCharge({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
   if (outcome.kind === "void") return failure;
-  // a charge that no store accepted is retried
+  // A charge that wasn't stored is retried later.
   const costMicro = progress.stored === "refused" ? outcome.cost : progress.charged;
   return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };
 }
 
-/** Returns the head of an answer for its endpoint. */
+/** Returns the response metadata for the endpoint. */
 export function headOf({
   id,
   startedMs,
@@ -166,7 +165,7 @@ export function headOf({
   };
 }
 
-/** Returns the receipt of an answer for its endpoint. */
+/** Returns the receipt of a response for the endpoint. */
 export function receiptOf(
   run: Run,
   { usage, estimated, finishReason, route }: Charge,
@@ -183,7 +182,10 @@ export function receiptOf(
   };
 }
 
-/** Returns the headers of every answered paid request: route, attempts, a lowered cap and dropped fields. */
+/**
+ * Returns the headers of every successful paid request: route, attempts, a lowered cap and dropped
+ * fields.
+ */
 export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
   const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {

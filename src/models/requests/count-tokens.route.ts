@@ -23,16 +23,19 @@ import { betasIn, nativeOf } from "../protocols/messages/client-native.ts";
 import { parseCount } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
-/** The factor on an estimate of Claude's tokens. A client that counts too little compacts too late. */
+/**
+ * Factor for estimates of Claude's tokens. A client that counts too few compacts its context too
+ * late.
+ */
 const RAISED = 1.1;
-/** Tokens around each message and around all of them (OpenAI's cookbook). */
+/** Tokens added per message and per request (from OpenAI's cookbook). */
 const AROUND = 3;
 const UPSTREAM_MS = 3000;
 
 /**
- * Handles POST /v1/messages/count_tokens: `{ input_tokens }` from the upstream's own counter on a native
- * route, else our estimate, never 0. It is free and holds nothing. It counts in the key's minute, and its
- * body needs room like a paid one.
+ * Handles POST /v1/messages/count_tokens. Returns the upstream's own count on a native route, else
+ * our estimate, never 0. It is free and holds nothing, but counts toward the key's requests per
+ * minute and needs a slot.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);
@@ -61,7 +64,9 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   return success(said ?? estimate.value);
 }
 
-/** Estimates by the body that would be sent, natively if a route of the model is native. */
+/**
+ * Estimates the body that would be sent, which is the native one if the model has a native route.
+ */
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
   const prompt = promptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
@@ -78,7 +83,7 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
 
-/** Counts a chat in o200k, the closest known encoding to other models' tokens. */
+/** Counts a chat's tokens with o200k, the known encoding closest to other models'. */
 function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
   const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
   let images = 0;
@@ -117,7 +122,9 @@ function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
 
 type Speaker = { readonly provider: Provider; readonly upstreamId: string };
 
-/** Returns the count of the first native route, or null without one or after the timeout. */
+/**
+ * Returns the count of the first native route, or null without such a route or after the timeout.
+ */
 async function upstreamCount(
   c: Context<AppEnv>,
   body: CountBody,

@@ -16,19 +16,19 @@ import { RouteTimes } from "../routing/route-times.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 /**
- * The models and providers of this deployment. It is built once per configuration, the catalog once per price
- * change.
+ * The models and providers of this deployment. It is built once per configuration, the catalog once
+ * per price change.
  */
 export type Deployment = {
-  /** Returns the catalog at a time (Unix ms). Its prices stay with its holder. */
+  /** Returns the catalog at a time (Unix ms). A request keeps the prices of its catalog. */
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
-  /** IDs of all providers, also of those without their secret. */
+  /** IDs of all providers, including those without a secret. */
   readonly providerIds: ReadonlySet<string>;
   readonly health: RouteHealth;
   readonly times: RouteTimes;
-  /** Contradictions in the configuration. With any of them nothing is served. */
+  /** Contradictions in the configuration. Any problem makes every request fail. */
   readonly problems: readonly ConfigProblem[];
 };
 
@@ -59,9 +59,7 @@ function makeDeployment(config: Config): Deployment {
   };
 }
 
-/**
- * Returns models with a route to a provider that cannot serve them. They would be sold and never answered.
- */
+/** Returns models with a route to a provider that can't serve them. */
 function unaskable({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
   return models.flatMap(({ id, kind, routes }) =>
     routes

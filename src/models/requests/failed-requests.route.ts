@@ -41,14 +41,14 @@ type Waiting = {
 };
 
 /**
- * The failed requests that an isolate has not reported yet: the newest in full, all of them as counts. They
- * are reported together `delayMs` after the first, or when somebody reads here, so that a storm of errors is
- * one call. An isolate that dies loses them; they are not money.
+ * The failed requests that this isolate has not reported yet: the newest in full, all as counts.
+ * They are reported together `delayMs` after the first, or when requests or errors are read, so
+ * that many errors need one call. They are lost with the isolate, but carry no charges.
  */
 class FailedRequests {
   readonly #delayMs: number;
   readonly #waiting = new Map<string, Waiting>();
-  /** The start of the wait for the next report (`elapsedMs`); never without a wait. */
+  /** The start of the wait for the next report (`elapsedMs`); -Infinity without a wait. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
@@ -71,7 +71,7 @@ class FailedRequests {
     waiting.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  /** Schedules a report unless one is running. `waitUntil` keeps the isolate alive for it. */
+  /** Schedules a report unless one is scheduled. `waitUntil` keeps the isolate alive until then. */
   tellLater(waitUntil: (work: Promise<unknown>) => void, tell: Tell): void {
     if (this.#waiting.size === 0) return;
     if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
@@ -86,8 +86,8 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests, or gives up. It doesn't wait for another request's report,
-   * because a promise belongs to the request that made it.
+   * Reports an organization's failed requests once, without a retry. It can't wait for another
+   * request's report, because a promise belongs to the request that created it.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
     const waiting = this.#waiting.get(orgId);
@@ -100,7 +100,7 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
   try {
     await within(tell(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
   } catch (error) {
-    // No retry: the lost call may have arrived, and a count must never double.
+    // No retry: the failed call may have arrived, and counts must never double.
     const reason = reasonOf(error);
     logWarning("failures_not_taken", { org_id: to.orgId, requests: requests.length, reason });
   }
@@ -109,7 +109,7 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
 const makeFailedRequests = ({ numbers }: Config): FailedRequests =>
   new FailedRequests(numbers.METRICS_DELAY_MS);
 
-/** The parameters of a request, as far as its body was understood. */
+/** The parameters of a request, as far as its body was parsed. */
 export type RequestSummary = {
   readonly model: string | null;
   readonly externalId: string | null;
@@ -120,7 +120,7 @@ type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "tim
 
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
-/** Returns the summary of a parsed request, without any of its prompt. */
+/** Returns the summary of a parsed request, without prompt content. */
 export function summarizeRequest({ request, user, reply }: ParsedRequest): RequestSummary {
   const { model } = request.body;
   const streamed = reply.kind === "stream";
@@ -128,8 +128,8 @@ export function summarizeRequest({ request, user, reply }: ParsedRequest): Reque
 }
 
 /**
- * Records a known key's request that got an error, also within its stream, or whose client left. Its wallet
- * learns it later. Nothing is recorded for unknown keys.
+ * Records a failed or disconnected request of a known key, including errors within streams. Its
+ * wallet is notified later. Unknown keys are not recorded.
  */
 export function recordFailedRequest(
   c: Context<AppEnv>,
@@ -185,7 +185,7 @@ const LEFT: ReportedError = {
   param: null,
 };
 
-/** Returns a failure in the client's words, without quotes of a provider or the client. */
+/** Returns a failure in the client's format, without quotes from the provider or the client. */
 function toldOf(
   failure: Failure,
   { isStream, wasAsked }: { readonly isStream: boolean; readonly wasAsked: boolean },
@@ -207,14 +207,17 @@ function ownWords(failure: Failure, wasAsked: boolean): Failure {
   return isNamed && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
 }
 
-/** The time in ms that a reader waits for this isolate's report. */
+/** Maximum time in ms that a reader waits for this isolate's report. */
 const TOLD_WITHIN_MS = 1000;
 
-/** Reports this isolate's failed requests of the caller's organization before requests or errors are read. */
+/**
+ * Middleware that reports this isolate's failed requests of the organization before requests or
+ * errors are read.
+ */
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const told = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
-  // A running report may belong to a canceled request and never end.
+  // A report in progress may belong to a canceled request and never finish.
   await within(told, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }

@@ -13,8 +13,8 @@ const message = z.object({
 });
 
 /**
- * Handles POST /internal/v1/failures at a wallet's home: failed requests in the peer. It is not repeated,
- * because a count must never double. It returns 200 in any case.
+ * Handles POST /internal/v1/failures in a wallet's home region. Records failed requests of another
+ * region, without retries, because counts must never double. Always returns 200.
  */
 export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(message, c.var.peerBody);

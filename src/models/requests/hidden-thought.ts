@@ -1,31 +1,31 @@
 /**
- * The pace at which hidden output is estimated, in tokens per second. Providers' reasoning models write 50 to 200: the
- * estimate is at least half of the fastest and at most twice the slowest.
+ * Estimated pace of hidden output, in tokens per second. Reasoning models generate 50 to 200, so
+ * the estimate is at most a factor of two off.
  */
 const HIDDEN_TOKENS_A_SECOND = 100;
 
-/** A silence of a model that may think counts as thinking from this length on. */
+/** Minimum silence of a reasoning model that counts as reasoning, in ms. */
 const SILENCE_MS = 1000;
 
-/** A model as far as its thoughts are concerned. */
+/** The reasoning behavior of a model. */
 export type ThinkingModel = {
   readonly mayThink: boolean;
-  /** Its provider shows at most a summary of its thoughts. */
+  /** The provider returns at most a summary of the reasoning. */
   readonly summarizes: boolean;
-  /** When the request was sent, by the clock of the stream. */
+  /** The time when the request was sent, by the stream's clock. */
   readonly askedMs: number;
 };
 
-/** Returns the tokens that a model writes unseen in `ms`. */
+/** Returns the estimated hidden tokens generated in `ms`. */
 export function hiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_A_SECOND) / 1000;
 }
 
-/** The time in which a model may have thought without a sign of it. */
+/** The time during which a model may have reasoned without output. */
 export class HiddenThought {
   readonly #model: ThinkingModel;
   #nowMs: number;
-  /** Since when the model may be thinking; null while it writes. */
+  /** The start of possible reasoning; null while output arrives. */
   #sinceMs: number | null;
   #thoughtMs = 0;
   #isShown = false;
@@ -36,12 +36,12 @@ export class HiddenThought {
     this.#sinceMs = model.mayThink ? model.askedMs : null;
   }
 
-  /** Reports whether there may be thoughts that neither arrived nor will. */
+  /** Reports whether there may be reasoning that never arrives. */
   get isPossible(): boolean {
     return this.#sinceMs !== null || (this.#model.mayThink && !this.#isShown);
   }
 
-  /** Returns the tokens of the thoughts until `nowMs` that did not arrive. */
+  /** Returns the estimated reasoning tokens until `nowMs` that did not arrive. */
   tokensUntil(nowMs: number): number {
     const sinceMs = this.#silentSince(nowMs);
     return hiddenTokens(this.#thoughtMs + (sinceMs === null ? 0 : nowMs - sinceMs));
@@ -57,13 +57,13 @@ export class HiddenThought {
     this.#sinceMs ??= this.#nowMs;
   }
 
-  /** A thought arrives as text: the whole thought, or a part of a summary. */
+  /** Records reasoning text: the full reasoning, or a part of a summary. */
   showThought(): void {
     if (this.#model.summarizes) this.begin();
     else this.seal();
   }
 
-  /** The thought arrives whole, so that its size counts instead of its time. */
+  /** Records that all reasoning arrives, so that its size counts instead of its time. */
   seal(): void {
     this.#isShown = true;
     this.#sinceMs = null;

@@ -12,22 +12,22 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** The least useful output in tokens. A grant for fewer is rejected. */
+/** Minimum useful output in tokens. Smaller grants are rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
-/** The output bounds of one request, in tokens per choice. */
+/** The output bounds of a request, in tokens per choice. */
 export type OutputCap = {
   /** The requested or default output, at most the model's maximum. */
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
-  /** Whether the client set the maximum. A default may be lowered to the balance. */
+  /** Whether the client set the cap. Only a default may be lowered to fit the credits. */
   readonly isAsked: boolean;
 };
 
 /**
- * The cost bounds of a request at its most expensive route: hold from `least` to `most`. `sure`: the least
- * with the prompt's hard bound instead of its estimate.
+ * The cost bounds of a request at its most expensive route. A hold is between `least` and `most`.
+ * `sure`: the minimum with the prompt's upper bound instead of its estimate.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -36,12 +36,13 @@ type AskedOutput = {
   readonly choices: number;
   readonly defaultCap: number;
   readonly thinks?: boolean;
-  /** The least useful output in tokens. Absent: no minimum. */
+  /** Minimum useful output in tokens. */
   readonly least?: number;
 };
 
 /**
- * Returns the output cap of a chat request: the requested one, else the default within the context window.
+ * Returns the output cap of a chat request: the requested one, else the default within the context
+ * window.
  */
 export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput): OutputCap {
   const thought = asked.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
@@ -56,8 +57,9 @@ export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput):
 const RESPONSES_REPEATS = 4;
 
 /**
- * Returns the output cap of a chat whose answer must be buffered: a JSON answer, or log probabilities in a
- * response's stream. A default is lowered; a requested cap that is too high is a 400.
+ * Returns the output cap of a chat whose response must be buffered: a JSON response, or log
+ * probabilities in a Responses stream. Lowers a default. Returns 400 if a requested cap is too
+ * high.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -77,14 +79,16 @@ export function capThatFits(
     : invalid(`${message}, fewer choices, or a stream.`, "n");
 }
 
-/** Returns the most buffered bytes of an answer, or null if it is streamed through. */
+/**
+ * Returns the maximum number of buffered bytes of a response, or null if it is streamed through.
+ */
 function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";
   return isRepeated ? JSON_BYTES_MAX / RESPONSES_REPEATS : null;
 }
 
-/** Returns the least and most cost of a request over all candidate routes. */
+/** Returns the minimum and maximum cost of a request over all candidate routes. */
 export function costBounds(
   routes: readonly Route[],
   prompt: PromptSize,
@@ -106,8 +110,9 @@ export function costBounds(
 }
 
 /**
- * Returns the output cap in tokens per choice that a grant pays for at one route, after the prompt's hard
- * bound or, if that leaves too little, its estimate. Returns null if the route cannot be used; never 0.
+ * Returns the output cap, in tokens per choice, that a grant covers at one route. Subtracts the
+ * prompt's upper bound, or its estimate if too little is left. Returns null if the route can't be
+ * used; never 0.
  */
 export function affordableCap(
   route: Route,
@@ -147,14 +152,14 @@ function heldPrice(route: Route, prompt: PromptSize): Price {
 
 const FACTOR_SCALE = 1000;
 
-/** Returns the output that a route may bill for these choices and cap, with separate reasoning. */
+/** Returns the output tokens that a route may bill for a cap, including separate reasoning. */
 export function billedOutput(route: Route, cap: number, choices: number): number {
   const beside = route.limits?.reasoningTokens ?? 0;
   const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaled, (cap + beside) * choices);
 }
 
-/** Returns the largest cap of these choices that `billed` tokens pay for; below 0 if none. */
+/** Returns the largest cap per choice that `billed` tokens cover; negative if none. */
 function capFor(route: Route, billed: bigint, choices: number): bigint {
   const scaled = (billed * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
   const beside = billed / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
@@ -166,8 +171,8 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the exact output tokens of all choices that are paid for after the prompt; -1 if not even the
- * prompt is.
+ * Returns the exact output tokens, for all choices, that the grant covers after the prompt; -1 if
+ * it doesn't cover the prompt.
  */
 function tokensFor(
   route: Route,
@@ -194,7 +199,7 @@ function worstCost(
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-/** Returns the most that a request's units cost, in millionths of a micro-credit. */
+/** Returns the maximum cost of a request's units, in millionths of a micro-credit. */
 function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize): bigint {
   if (prices === undefined) return 0n;
   return COUNTED_UNITS.reduce(
@@ -203,7 +208,7 @@ function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize)
   );
 }
 
-/** Returns the highest price of an input token, also for cache writes. */
+/** Returns the highest price of an input token, including cache writes. */
 export function maxInputPrice(price: Price, { hourCache }: PromptSize): number {
   const hour = hourCache === true ? price.input * HOUR_WRITE_INPUTS : 0;
   return Math.max(price.input, price.cached, price.cacheWrite, hour);

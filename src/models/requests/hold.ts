@@ -25,12 +25,12 @@ import { releaseHold } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
 
 const ATTEMPTS = 2;
-/** Maximum number of keys that an isolate knows to have a policy. */
+/** Maximum number of keys with a policy that an isolate remembers. */
 const POLICIES_MAX = 10_000;
 
 /**
- * Holds between the least and the most cost of a run, in the wallet or at the key's home, and returns its
- * routes. A hold that may exist without an answer is voided by the outbox, and the run is rejected.
+ * Holds credits for a run in the wallet or in the key's home region, and returns its routes. If the
+ * response is lost, the run is rejected, and the outbox voids a possible hold.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
@@ -49,21 +49,21 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
-/** Asks again with the organization's prices, and with candidates if it has a policy. */
+/** Retries with the organization's prices if the wallet has another price list. */
 async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
   const reached = await askedByPolicy(run);
   const failure = failureOf(reached);
   if (failure?.kind !== "price_list_differs") return reached;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
-  // A lost attempt may still hold, so this request ends. The next one knows the list.
+  // A lost attempt may hold credits, so this request ends. The next one has the right list.
   if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);
   return excluded === null ? askedByPolicy(run) : { unanswered: false, result: excluded };
 }
 
-/** Sends the candidates to a wallet that has a policy. Only wallets that asked for them receive them. */
+/** Retries with the candidates if the wallet has a policy. Other wallets don't receive them. */
 async function askedByPolicy(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, services } = run;
   const { policies } = services;
@@ -71,7 +71,7 @@ async function askedByPolicy(run: Run): Promise<Reached<HoldGrant>> {
   if (failureOf(reached)?.kind !== "candidates_required") return reached;
   evictOldest(policies, POLICIES_MAX);
   policies.add(caller.keyHash);
-  // A lost attempt may still hold, so this request ends. The next one sends candidates.
+  // A lost attempt may hold credits, so this request ends. The next one sends candidates.
   return reached.unanswered ? reached : asked(run);
 }
 
@@ -101,7 +101,7 @@ function asked(run: Run): Promise<Reached<HoldGrant>> {
 function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
   const options = optionsOf(request);
   const { cap, model, sent, user } = request;
-  // with several models, each is checked by its own name
+  // With several models, each is checked by its own name.
   const hasCandidates = options.length > 1 || services.policies.has(caller.keyHash);
   const most = (of: (option: ModelOption) => number) => Math.max(...options.map(of));
   return {
@@ -130,7 +130,7 @@ function choicesOf(cap: OutputCap | null): number {
   return cap?.choices ?? 1;
 }
 
-/** Holds in this region. A presumed key is admitted in the same call, or rejected. */
+/** Holds credits in this region. The same call admits or rejects a presumed key. */
 function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
@@ -147,8 +147,8 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
 }
 
 /**
- * Returns the routes that a grant pays for and policies allow, with their caps. The most expensive allowed one
- * is always among them.
+ * Returns the routes that a grant covers and policies allow, with their caps. They always include
+ * the most expensive allowed route.
  */
 function paidFor({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
@@ -177,7 +177,7 @@ function paidRoutes(
   }: Pick<PaidRequest, "native" | "routes"> & Pick<RunServices, "providers">,
 ): PaidRoute[] {
   const { prompt, cap } = option;
-  // the granted tokens that remain for each choice after the prompt
+  // Granted tokens per choice after the prompt.
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
   const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choicesOf(cap));
   return routes.flatMap((route) => {
@@ -197,7 +197,7 @@ function paidRoutes(
   });
 }
 
-/** Moves the route that has the conversation's prompt in its cache to the front. */
+/** Moves the route whose cache has the conversation's prompt to the front. */
 function warmFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
   const isWarm = ({ provider, upstreamId }: PaidRoute) =>
     routeName(provider.id, upstreamId) === warm;

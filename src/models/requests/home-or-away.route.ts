@@ -21,10 +21,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-/**
- * Returns the other region with a caller's wallet, or null if it is here. `after`: the request's timers while
- * it has them.
- */
+/** Returns the other region that has the caller's wallet, or null if this one has it. */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
@@ -39,7 +36,10 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   };
 }
 
-/** Returns a run's services. Stubs are made at each use, because a failed one stays broken. */
+/**
+ * Returns a run's services. They create a new stub for each call, because a failed stub stays
+ * broken.
+ */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c: a run's services must not keep its request
   const [config, timers] = [c.get("config"), c.get("timers")];
@@ -68,8 +68,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 }
 
 /**
- * Checks that a global key away from home is still active there, for answers without money. Returns 503 if
- * home is unreachable.
+ * Middleware for free requests: checks in the home region that a global key is still active.
+ * Returns 503 if that region is unreachable.
  */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,
@@ -105,14 +105,14 @@ const makeGroups = () => ({
 });
 
 /**
- * Returns whether requests are isolated as in production, by a flag that is on there since 2024-10-14. The
- * test runner turns it off and shares requests, objects and clocks, so calls are not grouped there.
+ * Reports whether requests are isolated as in production, where this compatibility flag is on since
+ * 2024-10-14. The test runner shares requests, objects and clocks, so calls are not grouped there.
  */
 function areApart(): boolean {
   return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
 }
 
-/** Returns this region's wallets for one request. `env` and `after` are its own. */
+/** Returns this region's wallets for one request, which owns `env` and `after`. */
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {

@@ -16,14 +16,14 @@ export function optionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }
 
-/** Makes a model's fields those of its request, before a route of that model is called. */
+/** Copies a model's fields to its request, before a route of that model is called. */
 export function useOption(request: PaidRequest, option: ModelOption | undefined): void {
   if (option !== undefined && request.options !== undefined) Object.assign(request, option);
 }
 
 /**
- * Returns a request with all its models. One that can't serve it, by its abilities or the client's
- * preferences, is left out; 400 if none can. An unknown name is 400 with its `param`.
+ * Returns a request with all its models. Models that can't serve it are left out; returns 400 if
+ * none can. An unknown name returns 400 with its `param`.
  */
 export function boundModels(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const first = boundRequest(asked, sold);
@@ -64,8 +64,8 @@ function optionOf(request: ModelOption): ModelOption {
 }
 
 /**
- * Applies other prices before the hold. Routes stay unless the client's preferences exclude them at these
- * prices, and bounds follow.
+ * Applies other prices before the hold and updates the bounds. Drops routes that the client's
+ * preferences exclude at these prices.
  */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
   const all = optionsOf(request).map((option) => repriced(option, pricing));

@@ -20,7 +20,7 @@ import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { ShedReason } from "../../shared/in-flight.ts";
 
-/** Counts and logs a run after its end. */
+/** Counts and logs a finished run. */
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
@@ -45,7 +45,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-/** Counts a paid run after its end. Labels: the requested model and the answering provider. */
+/** Counts a finished run. Labels: the requested model and the provider. */
 export function countRun(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
@@ -69,7 +69,7 @@ export function countRun(run: Run, tally: Tally): void {
   if (isUnsaved) tally.count("unsaved");
 }
 
-/** Records the speed of the route that served. Of a JSON response only the whole time is known. */
+/** Records the speed of the route that served. A JSON response has only a total time. */
 function noteSpeed({ progress, request, services, startedMs }: Run): void {
   const { outcome, askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
@@ -123,8 +123,8 @@ function routeGauges(health: RouteHealth, nowMs: number): Series {
 }
 
 /**
- * Returns a charged run as a data point of Workers Analytics Engine, indexed by organization; null for other
- * runs.
+ * Returns a charged run as a data point of Workers Analytics Engine, indexed by organization; null
+ * for other runs.
  */
 function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   const { outcome, charged } = run.progress;
@@ -184,8 +184,8 @@ function wordOf(reason: string): string {
 }
 
 /**
- * Counts of shed requests. Storms are common: each request counts, and one line a second names their number
- * and the last id.
+ * Counters of shed requests. Each request counts, but only one log line per second is written, with
+ * their number and the last ID.
  */
 class ShedCounts implements ShedCounters {
   readonly #config: Config;
@@ -201,14 +201,16 @@ class ShedCounts implements ShedCounters {
   }
 }
 
-/** Returns this isolate's counters. */
 export function shedCounters(config: Config): ShedCounters {
   return Isolate.of(config).get(makeSheds);
 }
 
 const makeSheds = (config: Config): ShedCounters => new ShedCounts(config);
 
-/** Rejects a request without a slot, and counts it. It has its own log line only with LOG_REQUESTS=all. */
+/**
+ * Rejects a request without a slot, and counts it. It has its own log line only with
+ * LOG_REQUESTS=all.
+ */
 export function rejectOverloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   shedCounters(config).note(reason, requestId, startedMs);

@@ -16,8 +16,8 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /**
- * Handles POST /internal/v1/outcomes: outcomes of requests that a peer served. Returns 200 with a result per
- * item, in order, or 400 without a list of at most 100 items.
+ * Handles POST /internal/v1/outcomes: outcomes of requests that another region served. Returns 200
+ * with a result per item, in order, or 400 unless the body has a list of at most 100 items.
  */
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
@@ -34,11 +34,12 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 const WALLET_TIMEOUT_MS = 2000;
-/** Shorter than the sender's timeout. Items that are not done by then are reported so. */
+/** Shorter than the sender's timeout. Unfinished items are reported as such. */
 const ALL_TIMEOUT_MS = 4000;
 
 /**
- * The targets of outcomes. `isOrganization`: whether this region's database has it; throws if it cannot tell.
+ * Dependencies of `applyOutcomes`. `isOrganization`: whether this region's database has the
+ * organization; throws if the database is unavailable.
  */
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
@@ -46,8 +47,8 @@ type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
 };
 
 /**
- * Applies a peer's outcomes to this region's wallets, item by item. Duplicates and any order are harmless,
- * because a wallet applies an outcome once. A wallet that hangs takes one of six slots.
+ * Applies another region's outcomes to this region's wallets. Wallets apply each outcome once, so
+ * duplicates and order don't matter. At most six wallets are called concurrently.
  */
 export function applyOutcomes(
   items: readonly unknown[],
@@ -76,8 +77,8 @@ export function applyOutcomes(
 async function take(item: OutcomeItem, services: OutcomeServices): Promise<Delivery> {
   const delivery = await deliverOutcome(item, services.wallet);
   if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
-  // A wallet that never existed answers like one that is lost or unreadable. The database tells which it can
-  // be.
+  // A wallet that never existed responds like one that lost its data. The database distinguishes
+  // them.
   if (await services.isOrganization(item.orgId)) return delivery;
   return { kind: "refused", reason: "unknown organization" };
 }

@@ -46,7 +46,7 @@ type Visit = {
 type Read = {
   readonly caller: Caller;
   readonly asked: ParsedRequest;
-  /** Its Idempotency-Key and body hash; null without a key. */
+  /** The Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly bytes: number;
 };
@@ -54,8 +54,8 @@ type Read = {
 type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
- * Handles a paid request at any endpoint, or sheds it. All work is registered with waitUntil before anything
- * is read or held, so that a disconnect strands neither a hold nor a slot.
+ * Handles a paid request at any endpoint, or sheds it. Registers all work with waitUntil before any
+ * read or hold, so that a disconnect leaks neither a hold nor a slot.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -96,8 +96,8 @@ async function walk(visit: Visit): Promise<void> {
 }
 
 /**
- * Runs the steps before money. Returns null if the request was rejected. It is a separate function, so that a
- * long stream doesn't keep its prompt.
+ * Runs the steps before the hold. Returns null if the request was rejected. It is a separate
+ * function, so that a long stream doesn't keep its prompt in memory.
  */
 async function begun(visit: Visit): Promise<Run | null> {
   const reading = startReading(visit); // while the key is admitted
@@ -111,7 +111,7 @@ async function begun(visit: Visit): Promise<Run | null> {
   return runOf(visit, { ...asked.value, request: request.value });
 }
 
-/** Runs the rest of the path. One promise owns the hold to its end. */
+/** Runs the rest of the path. One promise owns the hold until it ends. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
@@ -167,7 +167,10 @@ async function read(
   return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
 }
 
-/** Returns the bytes that identify a body. A retry of a form has another boundary. */
+/**
+ * Returns the bytes that identify a body. The boundary of a form changes with each retry, so it is
+ * excluded.
+ */
 async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);
 }
@@ -224,7 +227,7 @@ function parsed(
 const END_USER = "x-end-user";
 const PLAIN = /^[\u0020-\u007e]*$/;
 
-/** Returns the end user from the body or the header `x-end-user`, which must agree. */
+/** Returns the end user from the body or the header `x-end-user`, which must be equal. */
 function endUserOf(
   { user, paramOf }: ParsedRequest,
   header: string | undefined,
@@ -239,8 +242,8 @@ function endUserOf(
 }
 
 /**
- * Finds the model, its capable routes at current prices, and the cost bounds. Returns 400 with `param`, or
- * 404.
+ * Finds the model, its capable routes at current prices, and the cost bounds. Returns 400 with
+ * `param`, or 404.
  */
 async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
   const { numbers, region } = c.get("config");
@@ -265,7 +268,7 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
 }
 
 /**
- * Rejects a request without a hold. A presumed key is admitted first, so that the request counts and a
+ * Rejects a request without a hold. Admits a presumed key first, so that the request counts and a
  * revoked key gets its 401.
  */
 async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> {

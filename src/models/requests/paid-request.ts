@@ -40,19 +40,19 @@ import type { PromptSize } from "../core/prompt-size.ts";
 
 /** A model that may serve a request, with its routes and bounds. */
 export type ModelOption = {
-  /** Its name in the request. */
+  /** The model's name in the request. */
   readonly sent: string;
   readonly model: Model;
   /** The capable routes in order, at the customer's prices; at least one. */
   readonly routes: readonly Route[];
-  /** The client's preferences among routes; absent or null for none. */
+  /** The client's route preferences; absent or null for none. */
   readonly choice?: RouteChoice | null;
-  /** The hash of its conversation; absent or null if the choice of a route finds no prompt cache. */
+  /** The hash of the conversation; absent or null if no prompt cache can influence the route. */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
-  /** Null for a kind without output. */
+  /** Null for a kind of request without output tokens. */
   readonly cap: OutputCap | null;
-  /** The model may think before or while it answers, whether or not it shows its thoughts. */
+  /** Whether the model may reason before or while it responds, visibly or not. */
   readonly mayThink: boolean;
   readonly bounds: Bounds;
 };
@@ -60,13 +60,13 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A paid request, checked and bounded, before its hold. The fields of an option are those of the model that
- * is being called, at first of the first one.
+ * A validated paid request with its bounds, before the hold. The model fields are those of the
+ * model being called, initially the first.
  */
 export type PaidRequest = Mutable<ModelOption> & {
-  /** All its models in order; absent for one. */
+  /** All models in order; absent if there is only one. */
   options?: readonly ModelOption[];
-  /** The request for routes; null once one has answered, so that a long stream doesn't keep its prompt. */
+  /** The request for routes; null once one has responded, to free the prompt's memory. */
   core: CoreRequest | null;
   /** The customer's prices. They are read again if the wallet has another price list. */
   pricing: Pricing;
@@ -78,37 +78,40 @@ export type PaidRequest = Mutable<ModelOption> & {
   readonly reply: ResponseWriter;
   readonly paramOf: ParsedRequest["paramOf"];
   readonly codeOf?: ParsedRequest["codeOf"];
-  /** Its body is empty once a route has answered. */
+  /** The body is empty once a route has responded. */
   native: NativeRequest | null;
-  /** The part to store; null if nothing is stored, which is known after the hold. */
+  /** The part to store; null if nothing is stored, which is decided after the hold. */
   keep: ConversationAddition | null;
 };
 
-/** The other region with the caller's wallet. */
+/** The other region, which has the caller's wallet. */
 export type Home = {
-  /** Authorizes and holds in one call, which is repeated once under its id. */
+  /** Authorizes and holds in one call, with one retry under the same ID. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
   askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
 
-/** A counter of requests that were shed for lack of room. */
+/** A counter of requests that were shed for lack of capacity. */
 export type ShedCounters = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 /** Returns an outbox by name, for one attempt. */
 export type OutboxAt = (name: string, attempt: number) => Outbox;
-/** Returns a wallet for one attempt. The first may be grouped with other calls; a repeat goes alone. */
+/**
+ * Returns a wallet for one attempt. The first call may be grouped with others; a retry is sent
+ * separately.
+ */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /**
- * The place of a run's money: a wallet of this region, or the key's home, which outcomes reach only through
- * the outbox.
+ * The location of a run's wallet: this region, or the key's home region, where outcomes arrive only
+ * through the outbox.
  */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
-/** The services of a run. Stubs are new at each call, because a failed one stays broken. */
+/** The services of a run. Each call creates a new stub, because a failed stub stays broken. */
 export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
@@ -116,52 +119,52 @@ export type RunServices = MoneyPlace & {
   readonly times: RouteTimes;
   readonly tally: Tally;
   readonly numbers: NumberVars;
-  /** The keys that this isolate knows. A rejected key may be revoked. */
+  /** The keys in this isolate's cache. */
   readonly callers: KnownCallers;
   readonly sheds: ShedCounters;
-  /** Hashes of keys whose wallet asked for candidates. They only save a call. */
+  /** Hashes of keys whose wallet requires candidates. Remembering them saves a call. */
   readonly policies: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
-  /** The prices at a time by the caller's price list. */
+  /** Returns the prices at a time for the caller's price list. */
   readonly corrected: PricingFor["corrected"];
 };
 
 type Progress = {
-  /** Its key's place in the minute and its remaining tokens; null before they are known. */
+  /** The key's count in this minute and its remaining tokens; null until known. */
   admitted: Admitted | null;
-  /** Its open call to a provider; null before one may be asked. */
+  /** The open call to a provider; null before the first. */
   open: OpenCall | null;
-  /** Its outcome once it was stored or couldn't be; null before. */
+  /** The outcome, once storing it was attempted; null before. */
   outcome: Outcome | null;
-  /** The place of the outcome. Another outcome is stored only if it is known to be nowhere. */
+  /** Whether the outcome was stored. Another outcome is stored only after `refused`. */
   stored: StoredOutcome | null;
   isBroken: boolean;
   /** Micro-credits charged, and those beyond the balance, as far as known. */
   charged: Micros;
   shortfall: number;
-  /** Whether its charge is only in the log, because wallet and outbox didn't accept it in time. */
+  /**
+   * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
+   */
   isUnsaved: boolean;
-  /** The hours for which its organization stores responses; 0: not at all. */
+  /** Hours for which the organization stores responses; 0 means never. */
   keepHours: number;
-  /** The time of the newest attempt, in ms since the request. */
+  /** Start of the latest attempt, in ms since the request. */
   askedMs: number;
   attempts: readonly FailedAttempt[];
   /** The failure sent within a stream; null without one. */
   told: Failure | null;
-  /** Set while its answer is being stored. The slot stays taken until then. */
+  /** Set while the response is being stored. The slot stays taken until then. */
   keeping: Promise<void> | null;
 };
 
-/** A run's open call to a provider. */
 export type OpenCall = {
   /** Returns the charge so far. */
   owed(): Outcome;
   close(failure: Failure): Promise<void>;
 };
 
-/** The progress before any call. */
 export const NO_OPEN_CALL: Readonly<Progress> = {
   admitted: null,
   open: null,
@@ -178,9 +181,8 @@ export const NO_OPEN_CALL: Readonly<Progress> = {
   keeping: null,
 };
 
-/** One run of the paid path. */
 export type Run = {
-  /** `req_` + 24: request id, hold id and generation id. */
+  /** `req_` and 24 characters, also used as the hold ID and generation ID. */
   readonly id: string;
   readonly startedMs: number;
   readonly door: EndpointAdapter;
@@ -188,47 +190,46 @@ export type Run = {
   readonly isPresumed: boolean;
   readonly request: PaidRequest;
   readonly bodyBytes: number;
-  /** Its Idempotency-Key and body hash; null without a key. */
+  /** The Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
-  /** All deadlines of the run, closed at its end. */
+  /** All timers of the run, cleared at its end. */
   readonly timers: Timers;
-  /** Its end from outside: the total deadline, or a disconnect. */
+  /** The run's external end: the total deadline, or a disconnect. */
   readonly timer: RunTimer;
   readonly services: RunServices;
-  /** Its slot among requests in flight, and its body's room. */
+  /** The run's slot among requests in flight, with the memory for its body. */
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
-  /** Sends the response or failure, which the log line then names. Only the first call counts. */
+  /** Sends and logs the response or failure. Only the first call counts. */
   readonly answer: (told: Response | Failure) => void;
 };
 
-/** A route that the hold pays for, of one of the request's models. */
+/** A route that the hold covers, of one of the request's models. */
 export type PaidRoute = Candidate & { readonly route: Route; readonly option: ModelOption };
 
-/** The result of a granted hold. */
 export type GrantedHold = {
-  /** The routes that it pays for in order, each with its output cap. */
+  /** The routes that the hold covers, in order, each with its output cap. */
   readonly routes: readonly PaidRoute[];
 };
 
-/** The serving route and its bounds. */
+/** The route that serves the request, with its bounds. */
 export type ServingRoute = {
   readonly route: Route;
-  /** The output cap in tokens per choice; null for a kind without output. */
+  /** The output cap in tokens per choice; null for a kind without output tokens. */
   readonly cap: number | null;
   readonly isNative: boolean;
   readonly dropped: readonly string[];
   readonly attempts: number;
-  /** The failed attempts before it; left out if there are none. */
+  /** The failed attempts before this one. */
   readonly failed?: readonly FailedAttempt[];
-  /** The model that it serves; absent if the request has one. */
+  /** The model that the route serves; absent if the request has only one. */
   readonly option?: ModelOption;
-  /** It isn't the first route of its model, which is the first one. */
+  /** Whether it is not the first route of the first model. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };
 
-/** The charge of an answer, before the wallet limits it. */
+/** The charge for a response, before the wallet limits it. */
 export type Charge = {
   readonly kind: "settle";
   readonly route: ServingRoute;
@@ -242,26 +243,25 @@ export type Charge = {
   readonly finishReason: string | null;
 };
 
-/** The outcome of a run. */
 export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
- * The place of an outcome: `saved` in the wallet or the outbox; `refused`, certainly in neither; `unknown`
- * after a lost call that may have succeeded.
+ * The result of storing an outcome: `saved` in the wallet or the outbox; `refused` by both;
+ * `unknown` after a failed call that may have succeeded.
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
 /** `charged`: the amount that the customer paid, as far as known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
-/** An answer without its last byte (a JSON answer without any). */
+/** A response without its last byte (a JSON response without any byte). */
 export type EndedResponse = {
   readonly outcome: Outcome;
   /**
-   * Sends the rest once the outcome is stored or couldn't be. Returns true if the charge is due although the
-   * answer may be lost; it is retried then.
+   * Sends the rest once storing the outcome was attempted. Returns true if the charge is due and
+   * must be retried until stored, even if the response was lost.
    */
   last(settled: SettledRun): Promise<boolean>;
-  /** Returns the response to store, after `last`; null if there is none. Left out: never any. */
+  /** Returns the response to store, after `last`; null if there is none. */
   kept?(): JsonObject | null;
 };

@@ -13,7 +13,7 @@ import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-/** Returns the pricing of this region. It doesn't keep its request. */
+/** Returns the pricing of this region. The result doesn't keep the request in memory. */
 export function pricingOf(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
@@ -58,7 +58,9 @@ function bookOf(config: Config): PriceListCache {
   return Isolate.of(config).get(makeBook);
 }
 
-/** Makes a local cache beside the prices' own time. Older prices are never sold. */
+/**
+ * Creates a local cache of prices. The lead time limits its age, so outdated prices are never used.
+ */
 function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
   const [newest] = keySecrets;
   if (newest === undefined) return null;

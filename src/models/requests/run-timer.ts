@@ -14,13 +14,15 @@ type Listening = { run: RunTimer | null };
 type StopReason = "deadline" | "drained";
 
 /**
- * The two external ends of a run: its total deadline, and a disconnect. After a disconnect the upstream is
- * read for up to `drainMs` to get the exact usage. The platform ends waitUntil after 30 s.
+ * The two external ends of a run: its total deadline, and a disconnect. After a disconnect, the
+ * upstream is read for up to `drainMs` to get the exact usage. The platform ends waitUntil after 30
+ * s.
  */
 export class RunTimer {
   readonly #stop = new Stop();
   /**
-   * The client signal's listener. It forgets the run at its end, because the platform keeps signals for long.
+   * The listener of the client's signal. It drops the run at its end, because the platform keeps
+   * signals for long.
    */
   readonly #listening: Listening;
   readonly #timers: Timers;
@@ -43,7 +45,7 @@ export class RunTimer {
     else listen(client, listening);
   }
 
-  /** Aborted when the run must stop asking upstream. */
+  /** Aborted when no more upstream calls may be made. */
   get signal(): StopSignal {
     return this.#stop;
   }
@@ -56,12 +58,14 @@ export class RunTimer {
     return this.#leftMs !== null;
   }
 
-  /** The time of the disconnect by `now`; null while the client is there or has its answer. */
+  /**
+   * The time of the disconnect by `now`; null before a disconnect, or after the complete response.
+   */
   get leftMs(): number | null {
     return this.#leftMs;
   }
 
-  /** Calls back once the client has left, at once if it already has. */
+  /** Calls `run` when the client disconnects, or immediately if it has. */
   whenClientGone(run: () => void): void {
     if (this.clientGone) run();
     else this.#whenGone.push(run);
@@ -81,7 +85,8 @@ export class RunTimer {
   }
 
   /**
-   * Closes the run. The platform keeps its signal until the next full collection, and with it every listener.
+   * Detaches the run from the client's signal, which the platform keeps until the next full garbage
+   * collection.
    */
   close(): void {
     this.#listening.run = null;
@@ -93,7 +98,9 @@ export class RunTimer {
   }
 }
 
-/** A separate function, because closures of one scope share everything that any of them uses. */
+/**
+ * A separate function, because closures of one scope share every variable that any of them uses.
+ */
 function listen(client: AbortSignal, listening: Listening): void {
   client.addEventListener("abort", () => listening.run?.clientLeft());
 }

@@ -25,7 +25,7 @@ import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.t
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
-/** Sends all but the last byte of a route's answer, in the client's format. */
+/** Sends all but the last byte of a response, in the client's format. */
 export function sendResponse(
   run: Run,
   route: ServingRoute,
@@ -46,8 +46,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON answer once its charge is stored. A charge that was certainly not stored is a 503. One that
- * may be stored is answered, so that nobody pays for a 503.
+ * Sends a JSON response once its charge is stored. If the charge was certainly not stored, returns
+ * 503. If it may be stored, the response is sent, so that no client pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -63,7 +63,7 @@ export function sendJson(
   const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
-  // Built before the charge, so that a failure is known beside it.
+  // Built before the charge, so that a conversion error can't follow a charge.
   let receipt = receiptOf(run, outcome, cost);
   const headers = receiptHeaders(run, route);
   let body = JSON.stringify(reply.json(given.body, receipt));
@@ -87,7 +87,7 @@ export function sendJson(
   };
 }
 
-/** Returns the choices of a whole answer; an embedding has none. */
+/** Returns the choices of a complete response. Embeddings have none. */
 function choicesOf(body: JsonObject): Completion["choices"] {
   return (body as Partial<Completion>).choices ?? [];
 }
@@ -96,7 +96,7 @@ function finishReasonOf(body: JsonObject): string | null {
   return choicesOf(body)[0]?.finish_reason ?? null;
 }
 
-/** Counts output tokens of an answer without usage, from its text and tool calls. */
+/** Estimates the output tokens of a response without usage, from its text and tool calls. */
 function outputOf({ body, native }: JsonAnswer): number {
   if (native !== undefined) return Math.ceil(estimateTokens(native.said));
   let tokens = 0;
@@ -104,7 +104,7 @@ function outputOf({ body, native }: JsonAnswer): number {
   return Math.ceil(tokens);
 }
 
-/** A reader that delays a write this long shares the responsibility for an upstream failure. */
+/** A client that delays a write for this long pays even if the upstream fails. */
 const SLOW_READER_MS = 5000;
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
@@ -122,10 +122,10 @@ type Streaming = {
   readonly watch: StreamWatch;
   readonly writer: StreamWriter;
   readonly events: EventStream;
-  /** The time of its first events in ms. */
+  /** The time of the first events in ms. */
   readonly beganMs: number;
   hasBegun: boolean;
-  /** The upstream's failure; null if there is none. */
+  /** The upstream's failure, or null. */
   failure: ProviderFailure | null;
 };
 
@@ -135,8 +135,9 @@ const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
- * Forwards a stream at once and meters it. Its last events wait for the charge. After a disconnect it reads
- * on until the usage comes, the drain ends, or the end is far.
+ * Forwards a stream immediately and meters it. Its last events wait for the charge. After a
+ * disconnect, the upstream is read until the usage arrives, the drain ends, or the end is too far
+ * away.
  */
 export async function sendStream(
   run: Run,
@@ -182,7 +183,7 @@ export async function sendStream(
   return endOf(streaming, ending);
 }
 
-/** The meter of a stream whose first events are here. What the model thought before them counts, too. */
+/** Returns the meter of a stream whose first events arrived. Reasoning before them also counts. */
 function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
   const provider = services.providers.get(route.route.provider);
   return new StreamMeter(request.cap?.choices ?? 1, {
@@ -192,7 +193,10 @@ function meterOf({ request, progress, services }: Run, route: ServingRoute, bega
   });
 }
 
-/** Returns the charge for a stream. Unless it ended by itself, hidden thoughts count by the time they took. */
+/**
+ * Returns the charge for a stream. If the stream was cut off, hidden reasoning counts by its
+ * duration.
+ */
 function chargeOf(
   { run, route, meter }: Pick<Streaming, "run" | "route" | "meter">,
   ending: StreamEnding,
@@ -247,15 +251,17 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   }
 }
 
-/** The client has disconnected. A write would wait for its reader forever. The upstream is read on for its usage. */
+/**
+ * Handles a disconnect. Writes would wait forever, but the upstream is still read for its usage.
+ */
 function left(streaming: Streaming): void {
   streaming.client.leave();
   if (isNotWorthReading(streaming)) streaming.watch.stop();
 }
 
 /**
- * Reports whether the stream of a disconnected client can be closed. One whose model may have thought unseen can't:
- * only its usage would tell.
+ * Reports whether a disconnected client's stream can be closed early. With possible hidden
+ * reasoning it can't, because only the final usage counts it.
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;
@@ -267,7 +273,7 @@ function isNotWorthReading(streaming: Streaming): boolean {
 
 const PACE_KNOWN_MS = 1000;
 
-/** Returns whether the answer, at its pace, will not reach its cap within the drain. */
+/** Reports whether the output, at its current pace, can't reach its cap within the drain. */
 function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
@@ -282,7 +288,10 @@ function close({ watch, events, client }: Streaming): void {
   client.leave();
 }
 
-/** Records a fault of a route that began well, and reports it. Before the first event failover does both. */
+/**
+ * Records and reports a failure after the stream's start. Before the first event, failover does
+ * both.
+ */
 function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;
@@ -292,7 +301,6 @@ function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEndi
   if (fault !== null) reportFailedAttempt(run, route, fault);
 }
 
-/** Reads until the stream ends. */
 async function pump(streaming: Streaming): Promise<StreamEnding> {
   const { meter, client, watch, events } = streaming;
   for (;;) {
@@ -371,12 +379,18 @@ function rawText(
   return writer.native?.(event.event) ?? "";
 }
 
-/** Returns the ending at end of file: complete if every choice has finished, else `otherwise`. */
+/**
+ * Returns the ending at the end of the file: complete if every choice has finished, else
+ * `otherwise`.
+ */
 function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : otherwise;
 }
 
-/** Reports whether nothing more is wanted of the upstream: its client is gone, or it ignores its output cap. */
+/**
+ * Reports whether the upstream can be stopped: the client has disconnected, or the provider ignores
+ * the output cap.
+ */
 function isToStop(streaming: Streaming): boolean {
   const { run, route, meter } = streaming;
   if (run.timer.clientGone && isNotWorthReading(streaming)) return true;

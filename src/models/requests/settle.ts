@@ -22,14 +22,16 @@ import { within } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** The longest attempt to settle: 2 s in the wallet, 2 s in the outbox. */
+/** Maximum duration of an attempt to settle: 2 s in the wallet, 2 s in the outbox. */
 const ATTEMPT_MS = 4000;
-/** The platform ends a request 30 s after its answer or disconnect. Logging must come before. */
+/**
+ * The platform ends a request 30 s after its response or disconnect. Logging must happen before.
+ */
 const LAST_WORD_MS = 28_500;
 
 /**
- * Settles a run, then sends the rest of its answer. If neither wallet nor outbox confirms the charge, the
- * answer is still sent, and the charge is retried, then logged.
+ * Settles a run, then sends the rest of its response. If neither wallet nor outbox confirms the
+ * charge, the response is still sent, and the charge is retried, then logged.
  */
 export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
@@ -40,9 +42,9 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
 }
 
 /**
- * Ends a run after a bug. Once a provider was asked, it is charged like a disconnect: by usage so far, else
- * by estimate. An outcome that may be stored stays, because another could overtake it in the outbox. A
- * waiting client is told the charge.
+ * Ends a run after a bug. If a provider was called, it is charged like a disconnect. An outcome
+ * that may be stored stays, because another one could overtake it in the outbox. A waiting client's
+ * error includes the charge.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -65,9 +67,9 @@ async function settleBroken(run: Run): Promise<void> {
 }
 
 /**
- * Settles a run's hold durably: in the wallet, else in this region's outbox, which repeats it. A wallet at
- * the key's home is reached only through the outbox. It runs before the last byte, so that an answered
- * request is charged even if the Worker dies.
+ * Settles a run's hold durably: in the wallet, else in this region's outbox, which retries. A
+ * wallet in the home region is reached only through the outbox. It runs before the last byte, so
+ * that a complete response is charged even if the Worker crashes.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -101,8 +103,9 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a sent answer for as long as the platform lets the request live, then logs the
- * outcome for an operator. The platform counts from the disconnect, else from the answer, which is now.
+ * Retries the charge of a sent response for as long as the platform keeps the request alive, then
+ * logs it for an operator. The platform's limit starts at the disconnect, else at the end of the
+ * response, which is now.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
@@ -136,7 +139,10 @@ export function releaseHold(run: Run): Promise<StoredOutcome> {
   return enqueue(run, { holdId: run.id, orgId, ...nothing });
 }
 
-/** Voids the hold in the wallet. Returns false if the wallet is at home, which the outbox tells. */
+/**
+ * Voids the hold in the wallet. Returns false if that failed, or if the wallet is in the home
+ * region.
+ */
 async function voidInWallet(run: Run): Promise<boolean> {
   const { wallet } = run.services;
   if (wallet === null) return false;
@@ -147,8 +153,8 @@ async function voidInWallet(run: Run): Promise<boolean> {
 }
 
 /**
- * Enqueues an outcome. Returns `saved` once this region's outbox has it. Only an overload is certainly a
- * rejection and isn't retried. Other failed calls may have arrived.
+ * Enqueues an outcome. Returns `saved` once this region's outbox has it. Only an overload is
+ * certainly a rejection and isn't retried. Other failed calls may have arrived.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;
@@ -189,7 +195,9 @@ function failedBefore(
   return { failed: timed.length === failed.length ? timed : failed };
 }
 
-/** Returns the route that now has the conversation in its cache, if it replaced the expected one. */
+/**
+ * Returns the route that now has the conversation in its cache, if it replaced the expected one.
+ */
 function warmRouteOf(
   { request: { affinity = null, prompt } }: Run,
   { route: { isFallback, route } }: Charge,

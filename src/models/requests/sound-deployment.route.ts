@@ -4,7 +4,10 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { logEvent } from "../../shared/log.ts";
 import { deploymentOf } from "./deployment.ts";
 
-/** Returns 503 `misconfigured` while models, providers or aliases contradict each other. */
+/**
+ * Middleware that returns 503 `misconfigured` while models, providers or aliases contradict each
+ * other.
+ */
 export async function requireSoundDeployment(
   c: Context<AppEnv>,
   next: Next,

@@ -30,8 +30,8 @@ type Asking = Pick<RunServices, "home" | "kept"> & {
 type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * Returns the stored responses that a request names, with room for them. A caller's limits decide what it may
- * see. Returns 503 if home or the object doesn't answer.
+ * Returns the stored responses that a request names, within the caller's access and the slot's
+ * memory. Returns 503 if the home region or the object is unavailable.
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
@@ -52,7 +52,7 @@ export async function recallStored(
 
 const PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides after the hold whether the answer will be stored, which the answer tells from its start. */
+/** Decides after the hold whether the response will be stored, which its first event reports. */
 export function decideStoring(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
@@ -61,12 +61,15 @@ export function decideStoring(
   progress.keepHours = keepHours;
 }
 
-/** Starts to store an answer after its last byte. The run keeps its slot meanwhile. */
+/** Starts storing a response after its last byte. The run keeps its slot until then. */
 export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }
 
-/** Stores it in a few attempts. A failed one is counted and logged without its content. Never throws. */
+/**
+ * Stores a response in a few attempts. A failure is counted and logged without content. Never
+ * throws.
+ */
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
   await scheduler.wait(0); // the last byte first
   try {

@@ -20,7 +20,9 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 
-/** A peer's question to a key's home about stored responses. Home knows the key's owner. */
+/**
+ * A request to a key's home region about stored responses. That region looks up the key's owner.
+ */
 export type StoredResponsesRequest = {
   readonly called: RequestCredential;
   readonly recall: RecallRequest | null;
@@ -55,7 +57,7 @@ function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
   };
 }
 
-/** Reads a peer's body. Returns null if it is invalid. */
+/** Parses another region's request. Returns null if it is invalid. */
 export function readStoredBody(body: unknown): StoredResponsesRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -79,7 +81,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-/** Returns home's answer. `recalled` null: the response is stored. */
+/** Returns the response's JSON. `recalled` is null after storing. */
 export function storedAnswerBody(result: Result<RecallResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
   if (result.value === null) return { ok: true, recalled: null };
@@ -126,12 +128,12 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** The timeout of both attempts, because home may wait for a response in transit. */
+/** Timeout of both attempts in ms. The home region may wait for a response that is being stored. */
 const HOME_MS = 5000;
 
 /**
- * Asks a key's home about its stored responses. Returns `home_region_unreachable` if home is unreachable,
- * slow or invalid.
+ * Requests stored responses from a key's home region. Returns `home_region_unreachable` if that
+ * region is unreachable, slow or invalid.
  */
 export async function storedAtHome(
   home: PeerConfig | undefined,

@@ -11,8 +11,8 @@ import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 
 /**
- * Handles POST /internal/v1/kept at a key's home: a peer's request that names stored responses, or a peer's
- * response to store. The key's register names the owner.
+ * Handles POST /internal/v1/kept in a key's home region: reads or stores responses for another
+ * region. The owner is looked up by key.
  */
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
   const request = readStoredBody(c.var.peerBody);

@@ -10,7 +10,6 @@ import type { ThinkingModel } from "./hidden-thought.ts";
 
 const COUNT_EVERY = 8192;
 
-/** A running count of a text's tokens. */
 class TextCount {
   #counted = 0;
   #uncounted = "";
@@ -25,7 +24,7 @@ class TextCount {
     return this.#counted;
   }
 
-  /** Reports whether the text has more tokens than `tokens`; may notice it COUNT_EVERY characters late. */
+  /** Reports whether the text has more than `tokens` tokens, up to COUNT_EVERY characters late. */
   isPast(tokens: number): boolean {
     return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
   }
@@ -33,7 +32,7 @@ class TextCount {
 
 const THOUGHTLESS: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
-/** The usage of a stream so far, for the charge and for knowing when the stream is over. Pure bookkeeping. */
+/** The usage of a stream so far. It decides the charge and whether the stream is complete. */
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();
@@ -44,7 +43,10 @@ export class StreamMeter {
   #usage: Usage | null = null;
   #partial: Usage | null = null;
   #finishReason: string | null = null;
-  /** The newest chunk was a thought, and so is a text that differs from that chunk in its text only. */
+  /**
+   * Whether the newest chunk was reasoning. Chunks that differ from it only in their text inherit
+   * this.
+   */
   #isThought = false;
 
   constructor(choices: number, model: ThinkingModel = THOUGHTLESS) {
@@ -52,7 +54,7 @@ export class StreamMeter {
     this.#hidden = new HiddenThought(model);
   }
 
-  /** The upstream's usage for the whole answer, or null. */
+  /** The upstream's usage for the whole response, or null. */
   get usage(): Usage | null {
     return this.#usage;
   }
@@ -61,23 +63,29 @@ export class StreamMeter {
     return this.#partial;
   }
 
-  /** Tokens of everything that arrived, sealed thoughts included; an estimate, used only when no usage came. */
+  /**
+   * Estimated tokens of everything that arrived, including encrypted reasoning. Used only without
+   * reported usage.
+   */
   get output(): number {
     return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
   }
 
-  /** Returns the tokens of the thoughts until `nowMs`: those that arrived and, by the time they took, those that did not. */
+  /**
+   * Returns the reasoning tokens until `nowMs`: those that arrived, and an estimate of hidden ones
+   * by time.
+   */
   thoughtUntil(nowMs: number): number {
     const unseen = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
     return Math.ceil(Math.max(this.#thoughts.tokens, unseen));
   }
 
-  /** Returns the tokens of the output until `nowMs`, hidden thoughts included. */
+  /** Returns the output tokens until `nowMs`, including hidden reasoning. */
   outputUntil(nowMs: number): number {
     return Math.ceil(this.#text.tokens) + this.thoughtUntil(nowMs);
   }
 
-  /** Reports whether the model may have thought more than what arrived shows. */
+  /** Reports whether the model may have reasoned more than was received. */
   get mayHide(): boolean {
     return this.#usage === null && this.#hidden.isPossible;
   }
@@ -90,7 +98,9 @@ export class StreamMeter {
     return this.#finished.size >= this.#choices;
   }
 
-  /** Reports whether more than `tokens` tokens were forwarded; may notice it COUNT_EVERY characters late. */
+  /**
+   * Reports whether more than `tokens` tokens were forwarded, up to COUNT_EVERY characters late.
+   */
   isPast(tokens: number): boolean {
     return this.#text.isPast(tokens) || this.#thoughts.isPast(tokens);
   }
@@ -100,7 +110,7 @@ export class StreamMeter {
     this.#partial = partial ? usage : null;
   }
 
-  /** Takes in the time before the events that arrived at `nowMs`. */
+  /** Counts the time before the events that arrived at `nowMs`. */
   hear(nowMs: number): void {
     this.#hidden.hear(nowMs);
   }

@@ -5,16 +5,17 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's end of a stream. It is an IdentityTransformStream, because only its writes fail after a
- * disconnect, so that the pump can read on and settle (a JS TransformStream in waitUntil is killed during a
- * write). Writing never throws, and does nothing after a disconnect.
+ * The client's side of a stream. It uses IdentityTransformStream, whose writes fail after a
+ * disconnect, so that the upstream can be read on and settled. (The platform ends a JS
+ * TransformStream in waitUntil during a write.) Writing never throws, and does nothing after a
+ * disconnect.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #left: () => void;
   #gone = false;
-  /** Writes begun and finished, by the pump and by keep-alives. */
+  /** Number of writes started and finished, by the stream and by keep-alives. */
   #begun = 0;
   #finished = 0;
   #observed = { finished: -1, atMs: 0 };
@@ -30,12 +31,12 @@ export class StreamClient {
     });
   }
 
-  /** How long a write had waited for the reader at the last observation, in ms; 0 without one. */
+  /** Time in ms that a write had waited for the client at the last observation; 0 without one. */
   get pendingMs(): number {
     return this.#pendingMs;
   }
 
-  /** Records the time in ms, now and then instead of at each write. */
+  /** Records the time in ms at intervals instead of at each write. */
   observe(nowMs: number): void {
     const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
@@ -43,8 +44,8 @@ export class StreamClient {
   }
 
   /**
-   * Writes. It resolves when the reader took it or is gone. It is not an async function, because each await
-   * would be one more turn per chunk.
+   * Writes. Resolves when the client has received the text or disconnected. It is not an async
+   * function, because each await adds a microtask per chunk.
    */
   write(text: string): Promise<void> {
     if (this.#gone || text === "") return Promise.resolve();
@@ -70,7 +71,7 @@ export class StreamClient {
     });
   }
 
-  /** Treats the client as gone, and frees a waiting write. */
+  /** Handles a disconnect, and releases a waiting write. */
   leave(): void {
     if (this.#gone) return;
     this.#gone = true;
@@ -92,20 +93,20 @@ type Watched = {
 };
 
 /**
- * A slow tick beside the pump instead of a timer per chunk: it watches for a silent upstream, a stuck reader,
- * the keep-alive and the run's end. Stopping cancels the upstream, which ends the pump's read. Times count
- * only while we run: during a stall nothing is read or written, and a late tick shows it.
+ * A slow tick instead of a timer per chunk. It checks for a silent upstream, a stuck client, the
+ * keep-alive and the run's end. Stopping cancels the upstream, which ends the read in progress.
+ * Only time in which this isolate runs counts: late ticks show that it was paused.
  */
 export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   readonly #tickMs: number;
-  /** The time in which we ran, in ms. A tick counts at most its interval. */
+  /** The time in which the isolate ran, in ms. A tick counts at most its interval. */
   #ranMs = 0;
   #countedMs: number;
   #heardMs = 0;
   #sentMs: number;
-  /** Since the last tick. */
+  /** Whether events arrived or were sent since the last tick. */
   #hasHeard = false;
   #hasSent = false;
   #isThinking = false;
@@ -134,12 +135,12 @@ export class StreamWatch {
     return this.#stopped;
   }
 
-  /** Whether we ended it because it was silent for too long. */
+  /** Whether the stream was ended because it was silent for too long. */
   get silent(): boolean {
     return this.#silent;
   }
 
-  /** Records an event of the upstream. `last`: the last content, if it had any. */
+  /** Records an event of the upstream. `last`: the last content, if any. */
   heard(last?: StreamEvent): void {
     this.#hasHeard = true;
     this.#hasBegun = true;
@@ -150,7 +151,7 @@ export class StreamWatch {
     this.#hasSent = true;
   }
 
-  /** Limits the wait for the rest once everything important came. */
+  /** Limits the wait for the rest once everything important has arrived. */
   linger(ms: number): void {
     this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#ran() + ms);
   }
@@ -183,16 +184,16 @@ export class StreamWatch {
     if (ranMs > this.#lingerUntilMs) this.#stop();
   }
 
-  /** Returns the longest allowed silence in ms. */
+  /** Returns the maximum silence in ms. */
   #silenceMs(): number {
     const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } =
       this.#watched.numbers;
-    // a stream that is handed on before its first event has had KEEP_ALIVE_MS already
+    // A stream passed on before its first event has already waited KEEP_ALIVE_MS.
     if (!this.#hasBegun) return Math.max(UPSTREAM_IDLE_MS, UPSTREAM_FIRST_MS - KEEP_ALIVE_MS);
     return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 
-  /** Returns the ms in which we ran until now. */
+  /** Returns the time in ms in which the isolate ran. */
   #ran(): number {
     const nowMs = this.#watched.now();
     this.#ranMs += Math.max(0, Math.min(nowMs - this.#countedMs, this.#tickMs));

@@ -23,9 +23,10 @@ type Pair = readonly [key: string, value: string, param: string];
 type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unknown };
 
 /**
- * Returns the tags of a request from the header `x-tags`, `providerOptions.gateway.tags` and `metadata`. Our
- * own two fields are checked strictly. `metadata` has wider limits at OpenAI, so its other pairs are reported
- * as dropped. Returns 400 with `param` for an invalid tag or two values of one key.
+ * Returns the tags of a request from the header `x-tags`, `providerOptions.gateway.tags` and
+ * `metadata`. The first two are validated strictly. OpenAI's `metadata` has wider limits, so its
+ * other pairs are reported as dropped. Returns 400 with `param` for an invalid tag or two values of
+ * one key.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const given = header === undefined ? success([]) : headerPairs(header);
@@ -85,7 +86,7 @@ function pairOf(text: string, param: string): Pair {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
 }
 
-/** Parses an object of values by key, or an array of texts as in the header. */
+/** Parses an object of values by key, or an array of `key=value` texts. */
 function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly Pair[]> {
   const gateway = fieldOf(providerOptions, "gateway");
   const tags = fieldOf(gateway, "tags") ?? null;
@@ -107,7 +108,6 @@ function fieldOf(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Adds the tags and dropped fields to a request. */
 export function withTags(asked: ParsedRequest, { tags, dropped }: RequestTags): ParsedRequest {
   const tagged = tags === null ? asked : { ...asked, tags };
   if (dropped.length === 0) return tagged;

@@ -9,10 +9,10 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** The place where scripts/site/tokens.ts puts it among the static assets. */
+/** The path where scripts/site/tokens.ts writes the table among the static assets. */
 const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
 
-/** The isolate's token table, 1.2 MB once read, and the shared read in progress. */
+/** The isolate's token table (1.2 MB once read), and the shared read in progress. */
 class KeptTable {
   #reading: Promise<TokenTable> | null = null;
 
@@ -34,8 +34,9 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
 }
 
 /**
- * Converts an embeddings request with token ids to texts if a route of its model accepts no ids. Returns null
- * if nothing must change. Errors as in `textsOfTokens`; 503 if the table cannot be read.
+ * Converts token IDs of an embeddings request to texts if a route of the model accepts no IDs.
+ * Returns null if nothing changes. Returns errors of `textsOfTokens`, and 503 if the table can't be
+ * read.
  */
 export async function withTexts(
   c: Context<AppEnv>,
@@ -71,14 +72,14 @@ export async function withTexts(
   });
 }
 
-/** The most bytes of a request's texts: four times those of 300,000 tokens, OpenAI's limit. */
+/** Maximum bytes of a request's texts: four times those of 300,000 tokens, OpenAI's limit. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 type Input = EmbeddingsBody["input"];
 
 /**
- * The texts of the ids of cl100k_base, OpenAI's encoding for embeddings. The file of scripts/site/tokens.ts
- * has, for each id in order, its length in one byte and its bytes.
+ * The texts of token IDs in cl100k_base, OpenAI's encoding for embeddings. For each ID in order,
+ * the file of scripts/site/tokens.ts has the length in one byte and the bytes.
  */
 class TokenTable {
   readonly #bytes: Uint8Array;
@@ -95,7 +96,7 @@ class TokenTable {
     return this.#starts.length;
   }
 
-  /** Returns the bytes of an id; none for an unknown one. */
+  /** Returns the bytes of an ID; empty for an unknown one. */
   bytesOf(id: number): Uint8Array {
     const start = this.#starts[id];
     if (start === undefined) return new Uint8Array();
@@ -108,8 +109,8 @@ function isOfTokens(input: Input): input is number[] | number[][] {
 }
 
 /**
- * Returns the texts of an input of token ids. Returns 400 with the place of an unknown id, and for a text
- * longer than any model accepts.
+ * Returns the texts of an input of token IDs. Returns 400 for an unknown ID, with its position, or
+ * for a text longer than any model accepts.
  */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
@@ -131,7 +132,9 @@ function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<
   return success(isOne ? (texts[0] ?? "") : texts);
 }
 
-/** Joins pieces. A text that was cut within a character has a replacement character there. */
+/**
+ * Joins byte sequences. A text that was cut within a character gets a replacement character there.
+ */
 function joined(pieces: readonly Uint8Array[], size: number): string {
   const whole = new Uint8Array(size);
   let at = 0;

@@ -14,18 +14,17 @@ import { sendPromptsSeparately } from "../core/separate-prompts.ts";
 import { withUsageIn } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
-/** A route for the request. `cap`: the output cap that the grant pays for there, per choice. */
+/** A route for a request. `cap`: the output cap there, in tokens per choice. */
 export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
-  /** The model that it serves, if the request has several. */
+  /** The model that the route serves, if the request lists several. */
   readonly model?: string;
   readonly cap: number | null;
-  /** The request in this route's own format, if the client uses it. */
+  /** The request in the route's own format, if the client uses that format. */
   readonly native?: NativeBody | undefined;
 };
 
-/** The request for any route. */
 export type AttemptRequest = CoreRequest & {
   readonly stream: boolean;
   readonly customer?: Customer;
@@ -33,29 +32,31 @@ export type AttemptRequest = CoreRequest & {
   readonly room?: (bytes: number) => boolean;
 };
 
-/** The limits of one attempt. */
 export type AttemptOptions = {
-  /** The run's end. No attempt starts after it, and a stream ends with it. */
+  /** Fires when the run ends. No attempt starts after it, and streams end with it. */
   readonly signal: StopSignal;
   /**
-   * The time until the response's headers, or until the whole body of a JSON answer. Downloads for the client
-   * don't count.
+   * Maximum time until the response headers, or until the whole body of a JSON response. Excludes
+   * downloads for the client.
    */
   readonly headersMs: number;
-  /** The time from the headers to a stream's first event. */
+  /** Maximum time from the headers to a stream's first event. */
   readonly firstMs: number;
-  /** A stream without an event for so long is handed on as it is, so that its client gets headers and comments. */
+  /**
+   * Time without an event after which a stream is passed on, so that its client gets headers and
+   * comments.
+   */
   readonly quietMs?: number;
-  /** The run's timers; by default one platform timer each. */
+  /** Default: one platform timer each. */
   readonly after?: After;
-  /** Called when the request is sent, unless the attempt was given up before. */
+  /** Called when the request is sent, unless the attempt was already abandoned. */
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
 /**
- * Tries one route. Returns an answer whose stream has its first events, or a failure. A connection that is
- * given up (by a timer, the run's end, an error as first event) is closed.
+ * Tries one route. Returns a response whose stream has its first events, or a failure. Closes an
+ * abandoned connection.
  */
 export async function attempt(
   candidate: Candidate,
@@ -107,8 +108,8 @@ function callOf(
 }
 
 /**
- * Returns a controller that is aborted with the run. The run's end keeps only the controller, not the
- * request.
+ * Returns a controller that aborts when the run ends. The listener keeps only the controller, not
+ * the request.
  */
 function endingWith(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
@@ -121,8 +122,8 @@ function endingWith(runEnd: StopSignal): AbortController {
 }
 
 /**
- * Waits for the first batch with events in it: comments show life but promise nothing. After `quietMs` the stream is
- * handed on all the same, and no other route is asked.
+ * Waits for the first batch with events. Comments don't count, because a failure can follow. After
+ * `quietMs`, the stream is passed on anyway, and no other route is tried.
  */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderResult> {
   const { firstMs, quietMs = firstMs, signal } = options;
@@ -139,7 +140,7 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
   return { kind: "stream", events: startingWith(Promise.resolve(batch), events) };
 }
 
-/** A late first batch as its stream gives it: null at the end of file. Throws for a broken connection. */
+/** Returns a late first batch, or null at the end of the file. Throws if the connection broke. */
 function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null {
   if (batch === BROKEN) throw new Error("the connection broke");
   return batch.length === 0 ? null : batch;
@@ -148,8 +149,8 @@ function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null 
 const BROKEN: readonly StreamEvent[] = [];
 
 /**
- * Reads up to the first batch with more than usage, or to the end of file. Usage alone promises nothing,
- * because an overload may follow.
+ * Reads up to the first batch with more than usage, or to the end of the file. An overload can
+ * follow usage.
  */
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
@@ -187,7 +188,7 @@ function failed(reason: string): ProviderResult {
 
 type Ends = { readonly signal: StopSignal; readonly after?: After };
 
-/** A time limit of one piece of work. It can be paused, and starts anew afterwards. */
+/** A time limit for one operation. After a pause, the full limit starts again. */
 class TimeLimit {
   readonly #ms: number;
   readonly #ends: Ends;
@@ -205,7 +206,6 @@ class TimeLimit {
     this.#stop();
   }
 
-  /** Restarts the full limit after a pause; otherwise does nothing. */
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
@@ -213,7 +213,8 @@ class TimeLimit {
   }
 
   /**
-   * Returns the work's value, or null if the time passes or the signal fires first. Leaves no timer behind.
+   * Returns the operation's value, or null if the time passes or the signal fires first. Clears its
+   * timer.
    */
   of<T>(work: Promise<T>): Promise<T | null> {
     const { signal } = this.#ends;

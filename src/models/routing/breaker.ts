@@ -1,27 +1,29 @@
 /**
- * The state of a route's circuit breaker: `closed` (asked freely), `open` (not asked for a while),
- * `half_open` (one request may try). A pure state machine; times are Unix ms.
+ * The state of a route's circuit breaker: `closed` (usable), `open` (unusable for a while) or
+ * `half_open` (one probe may try). Times are Unix ms.
  */
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** The one request that may try a half-open route, until then (Unix ms) without news. */
+/** The one request that may try a half-open route. It expires at `untilMs` (Unix ms). */
 type Probe = { readonly untilMs: number };
 
 /**
- * The way in which a request was let in: freely, as a probe, or by force because no route was left. Its
- * result is reported with the same pass.
+ * The way a request was admitted: freely, as a probe, or forced because no other route was left.
+ * Results are reported with the pass.
  */
 export type BreakerPass = "free" | "forced" | Probe;
 
-/** The faults in a row that open it, and the overloads without a wait. */
+/** Consecutive faults, and consecutive overloads without a wait time, that open the breaker. */
 export const FAULTS_IN_A_ROW = 5;
 export const BUSY_IN_A_ROW = 3;
-/** The faults within the last 15 to 30 seconds that open it if they are half of the requests. */
+/**
+ * Faults within the last 15 to 30 seconds that open the breaker if they are half of the requests.
+ */
 const FAULTS_IN_WINDOW = 5;
 const HALF_WINDOW_MS = 15_000;
 export const OPEN_MS = 15_000;
 export const OPEN_MS_MAX = 300_000;
-/** The longest attempt. An older probe will never report. */
+/** Maximum duration of an attempt. Older probes will never report. */
 export const PROBE_MS_MAX = 600_000;
 
 type Tally = { half: number; served: number; faults: number };
@@ -31,9 +33,9 @@ export class Breaker {
   #busyInARow = 0;
   readonly #now: Tally = { half: 0, served: 0, faults: 0 };
   readonly #before: Tally = { half: 0, served: 0, faults: 0 };
-  /** The end of the open time; null while closed. */
+  /** Null while closed. */
   #openUntilMs: number | null = null;
-  /** How often it opened since it was last closed. */
+  /** Number of times the breaker opened since it last closed. */
   #opened = 0;
   #probe: Probe | null = null;
 
@@ -42,12 +44,12 @@ export class Breaker {
     return nowMs < this.#openUntilMs ? "open" : "half_open";
   }
 
-  /** The end of the open time, Unix ms; null while closed. It stays in the past while half-open. */
+  /** The end of the open period in Unix ms; null while closed. In the past while half-open. */
   get openUntilMs(): number | null {
     return this.#openUntilMs;
   }
 
-  /** Returns a pass, or null to reject. A probe must report its result. */
+  /** Returns a pass, or null to reject. The result of a probe must be reported. */
   pass(nowMs: number): Exclude<BreakerPass, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
@@ -56,7 +58,7 @@ export class Breaker {
     return this.#probe;
   }
 
-  /** Records an answer. A request from before it opened says nothing. */
+  /** Records a success. Requests from before the breaker opened don't count. */
   served(pass: BreakerPass, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);
@@ -66,7 +68,7 @@ export class Breaker {
     } else if (pass === "forced" || pass === this.#probe) this.#close();
   }
 
-  /** Records a failure. `busy`: an overload without a wait. */
+  /** Records a failure. `busy`: an overload without a wait time. */
   failed(pass: BreakerPass, busy: boolean, nowMs: number): void {
     if (this.#openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);
@@ -79,7 +81,7 @@ export class Breaker {
     if (this.#isTooMuch()) this.#open(nowMs);
   }
 
-  /** Releases a pass whose result says nothing about the route. */
+  /** Releases a pass whose result doesn't show whether the route works. */
   released(pass: BreakerPass): void {
     if (pass === this.#probe) this.#probe = null;
   }
@@ -107,7 +109,7 @@ export class Breaker {
     empty(this.#before, 0);
   }
 
-  /** Moves the window so that `#now` is the current half, also after the clock stepped back. */
+  /** Moves the window so that `#now` is the current half, also after the clock went back. */
   #turn(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#now.half) return;

@@ -7,7 +7,6 @@ import type { CooldownReason, RouteHealth } from "./route-health.ts";
 import type { BreakerPass } from "./breaker.ts";
 import { isInCooldown, routeName } from "./route-health.ts";
 
-/** Maximum attempts at the routes of one model. */
 const ATTEMPTS_MAX = 3;
 const SHORT_WAIT_MS = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
@@ -16,19 +15,22 @@ type FailedAttempt = { readonly index: number; readonly why: string };
 
 const NONE: readonly FailedAttempt[] = [];
 
-/** The next candidate, and the pause before it in ms. */
+/** The next candidate, and the pause before its call in ms. */
 type Turn = { readonly index: number; readonly pauseMs: number };
 
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * The order of a request's attempts, by the catalog, and the result of its failures. Routes in cooldown are
- * skipped. The last one is asked again if that may help: after a reset, a 408 or a 5xx, or an overload of at
- * most a second.
+ * The order of a request's attempts, and the result of their failures. Routes in cooldown are
+ * skipped. The last route is retried after a reset, a 408, a 5xx or an overload of at most one
+ * second.
  */
 class AskingOrder {
   attempts = 0;
-  /** The last failure that is not our own fault, such as a bad key. The client is told it. */
+  /**
+   * The last failure to report to the client. Our own faults, such as a bad provider key, don't
+   * replace it.
+   */
   failure: ProviderFailure | null = null;
   failed: readonly FailedAttempt[] = NONE;
   readonly #candidates: readonly Candidate[];
@@ -50,7 +52,10 @@ class AskingOrder {
     this.#now = now;
   }
 
-  /** Returns the next candidate, or null if no route is left. The last result must be reported first. */
+  /**
+   * Returns the next candidate, or null if no route is left. The previous result must be reported
+   * first.
+   */
   next(): Turn | null {
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
@@ -70,7 +75,6 @@ class AskingOrder {
     this.#health.served(this.#route, this.#pass, this.#now());
   }
 
-  /** Records a failure, so that the next one may be asked. */
   noteFailed(failure: ProviderFailure): void {
     this.failed = [...this.failed, { index: this.#index, why: failureReason(failure) }];
     this.#health.failed(this.#route, this.#pass, failure, this.#now());
@@ -79,19 +83,19 @@ class AskingOrder {
     if (failure.kind === "overloaded") this.#wait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
-  /** Leaves out the model whose route refused the request. Returns false if no other model follows. */
+  /** Skips the model whose route rejected the request. Returns false if no other model follows. */
   skipModel(): boolean {
     const model = this.#candidates[this.#index]?.model;
     this.#attemptsOf.set(model, ATTEMPTS_MAX);
     return this.#candidates.some((one, index) => index >= this.#next && one.model !== model);
   }
 
-  /** Records that the run ended first, which says nothing about the route. */
+  /** Records that the run ended first, which doesn't count for or against the route. */
   released(): void {
     this.#health.released(this.#route, this.#pass);
   }
 
-  /** The least time in ms until an overloaded route or one in cooldown may be asked; null without one. */
+  /** Minimum time in ms until an unavailable route may be tried; null if there is none. */
   get waitMs(): number | null {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
@@ -113,9 +117,9 @@ class AskingOrder {
   }
 
   /**
-   * Returns a route to force when none may be asked. An open breaker is only our guess, so the one that
-   * closes first is asked. An overload is the upstream's word and holds, except at an only route: one
-   * customer must not take the model from everybody.
+   * Returns a route to try although none is available. An open breaker is only our guess, so the
+   * one that closes first is tried. A wait that the provider requested is respected, unless only
+   * one route exists: one customer must not block the model for all others.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -134,7 +138,7 @@ class AskingOrder {
     if (last.kind === "overloaded" && waitMs <= SHORT_WAIT_MS) {
       return this.#take(this.#index, "forced", waitMs);
     }
-    // Its breaker may have opened just now; then it is not asked again.
+    // The failure may have opened the breaker; then the route is not retried.
     if (last.again !== true) return null;
     if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
     return this.#take(this.#index, "free", 100 + Math.random() * 200);
@@ -154,13 +158,13 @@ class AskingOrder {
   }
 }
 
-/** Returns the client's reason. Faults between us and a provider are "unavailable". */
+/** Returns the reason shown to the client: `unavailable` for faults between us and a provider. */
 export function failureReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
 }
 
-/** The candidate that answered, and the number of attempts. A stream starts with its first events. */
+/** The candidate that responded, and the number of attempts. A stream includes its first events. */
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
@@ -169,35 +173,36 @@ export type FailoverResult = {
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
-/** The candidate in progress, its attempt, and the failures before it. */
+/** The current candidate, its attempt number, and the failures before it. */
 export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   readonly health: RouteHealth;
   readonly now: () => number;
-  /** Called with the route that just received the request, and with null before each attempt. */
+  /** Called with the route that received the request, and with null before each attempt. */
   readonly onAsked?: (asked: ActiveRoute | null) => void;
-  /** Called for each failed attempt, also one that the run's end cut short. */
+  /** Called for each failed attempt, including one that the run's end interrupted. */
   readonly onFailed?: (asked: ActiveRoute, failure: ProviderFailure) => void;
   /**
-   * Called with the usage of an attempt that the request itself made fail. It is charged if no route serves.
+   * Called with the usage of an attempt that failed because of the request. It is charged if no
+   * route succeeds.
    */
   readonly onSpent?: (asked: ActiveRoute, spent: FailedUsage) => void;
-  /** A route that drops a field of the request isn't called. */
+  /** Skips routes that would drop a field of the request. */
   readonly refusesDrops?: boolean;
-  /** Returns false once nobody waits, so that the current attempt is the last. */
+  /** Returns false once no client waits, which makes the current attempt the last. */
   readonly mayRetry?: () => boolean;
-  /** Returns the pause in ms before the same route is asked again, for tests. */
+  /** Returns the pause in ms before the same route is retried. For tests. */
   readonly pauseMs?: (ms: number) => number;
 };
 
 const WAIT_SECONDS_MAX = 59;
 
 /**
- * Asks the candidates in order until one answers, before the first byte and at most three times for each
- * model. After an error of the request itself, only other models are asked. Without a route it returns
- * `upstream_overloaded` if the last failure was one, with the least wait, else `upstream_error`, also when
- * `signal` ends it.
+ * Calls the candidates in order until one responds, at most three times per model. After an error
+ * caused by the request, only other models are tried. If no route is left or `signal` fires,
+ * returns `upstream_overloaded` with the minimum wait if the last failure was an overload, else
+ * `upstream_error`.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -238,7 +243,7 @@ export async function failover(
   }
 }
 
-/** Returns the failure to report if no other route may help, or null. */
+/** Returns the failure to report if no other route can help, else null. */
 function finalFailure(order: AskingOrder, failure: ProviderFailure): Failure | null {
   if (failure.kind === "shed") return { kind: "overloaded" };
   return failure.kind === "refused" && !order.skipModel() ? failureOf(failure) : null;
@@ -256,7 +261,10 @@ function noteFailure(
   else order.noteFailed(failure);
 }
 
-/** Runs an attempt. An exception is our bug: it says nothing about the route, whose probe must report. */
+/**
+ * Runs an attempt. An exception is our bug, so it doesn't count against the route, but its probe
+ * must report.
+ */
 async function attempted(
   order: AskingOrder,
   ask: () => Promise<ProviderResult>,
@@ -270,7 +278,7 @@ async function attempted(
   }
 }
 
-/** Ends an attempt before its call, because the route would drop a field. */
+/** Error that ends an attempt before its call, because the route would drop a field. */
 class UnsupportedFields extends Error {}
 
 const UNSUPPORTED: ProviderFailure = {
@@ -299,7 +307,10 @@ function overloadedFor(waitMs: number): Failure {
   return { kind: "upstream_overloaded", retryAfterSeconds: Math.min(seconds, WAIT_SECONDS_MAX) };
 }
 
-/** Returns a provider's failure for a client, in the provider's cleaned words if the client can fix it. */
+/**
+ * Returns a provider's failure for the client. Failures that the client can fix include the
+ * provider's cleaned message.
+ */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);
   if (failure.kind !== "refused") return { kind: "upstream_error" };

@@ -4,25 +4,25 @@ import type { ProviderFailure } from "../core/provider.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /**
- * The reason of a cooldown: our key or model name is invalid there (`disabled`), it asked to wait
- * (`overloaded`), or its breaker is open or probing (`open`). `untilMs`: Unix ms.
+ * The reason for a cooldown: the provider rejects our key or model name (`disabled`), it requested
+ * a wait (`overloaded`), or the breaker is open or probing (`open`). `untilMs`: Unix ms.
  */
 export type CooldownReason = {
   readonly why: "disabled" | "overloaded" | "open";
   readonly untilMs: number;
 };
 
-/** Returns a route's name: a provider's id and its model name. */
+/** Returns a route's name, `provider:model`. */
 export function routeName(provider: string, upstreamId: string): string {
   return `${provider}:${upstreamId}`;
 }
 
-/** Returns whether a result of `pass` is a rejection. */
+/** Reports whether a result of `pass` is a rejection. */
 export function isInCooldown(pass: BreakerPass | CooldownReason): pass is CooldownReason {
   return typeof pass !== "string" && "why" in pass;
 }
 
-/** A route for operators, `provider:model`. Freely asked ones are not listed. */
+/** The status of a route for operators. Routes with a closed breaker are not listed. */
 export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;
@@ -31,10 +31,10 @@ export type RouteStatus = {
 
 type Entry = {
   readonly breaker: Breaker;
-  /** The end of a requested wait; 0 for none. */
+  /** The end of a requested wait in Unix ms; 0 for none. */
   waitUntilMs: number;
   disabledUntilMs: number;
-  /** How often it was disabled since its last answer. */
+  /** Number of times the route was disabled since its last success. */
   disabledTimes: number;
 };
 
@@ -44,13 +44,16 @@ const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
 /**
- * The routes in cooldown of an isolate. Forgetting them is harmless, so the list is bounded and not shared.
- * The caller supplies the time.
+ * This isolate's routes in cooldown. The list is bounded and not shared, because losing an entry is
+ * harmless.
  */
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 
-  /** Returns a pass for the route, or the reason of its cooldown. A probe must report its result. */
+  /**
+   * Returns a pass for the route, or the reason for its cooldown. The result of a probe must be
+   * reported.
+   */
   pass(route: string, nowMs: number): Exclude<BreakerPass, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";
@@ -67,8 +70,8 @@ export class RouteHealth {
   }
 
   /**
-   * Records a failure. Errors of the request or our key are no fault of the route, nor is an overload with a
-   * wait, which is waited out, nor a failure that the request may have caused.
+   * Records a failure. Failures caused by the request or our key don't count against the route, nor
+   * do overloads with a wait time.
    */
   failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);
@@ -83,7 +86,7 @@ export class RouteHealth {
     entry.breaker.released(pass);
   }
 
-  /** Records a stream that broke off or failed after its start. */
+  /** Records a stream that failed after its start. */
   broke(route: string, nowMs: number): void {
     this.#entryOf(route).breaker.failed("free", false, nowMs);
   }
@@ -93,8 +96,8 @@ export class RouteHealth {
   }
 
   /**
-   * Returns every route that isn't asked freely, also a disabled one without an answer since, with its time
-   * in the past.
+   * Returns every route that is or was unavailable. A disabled route without a later success is
+   * included with its past time.
    */
   standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => standing(route, entry, nowMs) ?? []);
@@ -121,8 +124,8 @@ function standing(route: string, entry: Entry, nowMs: number): RouteStatus | nul
 }
 
 /**
- * Disables a route for a minute, doubled each time. Failures while it is disabled were asked before and add
- * nothing.
+ * Disables a route for a minute, doubled each time. Failures of requests sent before don't count
+ * again.
  */
 function disable(entry: Entry, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;

@@ -1,10 +1,9 @@
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** The medians of a route's recent requests; null before enough of them. */
+/** Medians of a route's recent requests; null until there are enough. */
 export type RouteSpeed = {
-  /** From the call to the first byte, in ms. */
+  /** Time from the call to the first byte, in ms. */
   readonly latencyMs: number | null;
-  /** Output tokens per second after the first byte. */
   readonly tokensPerSecond: number | null;
 };
 
@@ -16,13 +15,13 @@ const OUTPUT_MIN = 16;
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
 /**
- * The speed of routes as this isolate measured it with real requests. It belongs to one region, is lost with
- * the isolate and says nothing about single customers.
+ * The speed of routes, measured by this isolate with real requests. Not shared between isolates or
+ * regions.
  */
 export class RouteTimes {
   readonly #routes = new Map<string, Samples>();
 
-  /** Records a served request. A short output says nothing about the throughput. */
+  /** Records a successful request. Throughput is skipped for short outputs. */
   note(
     route: string,
     served: { readonly latencyMs: number; readonly streamMs: number; readonly output: number },
@@ -40,7 +39,6 @@ export class RouteTimes {
     return { latencyMs: median(latencies), tokensPerSecond: median(speeds) };
   }
 
-  /** Returns every measured route by name. */
   all(): readonly (RouteSpeed & { readonly route: string })[] {
     return [...this.#routes.keys()].map((route) => Object.assign({ route }, this.speedOf(route)));
   }
