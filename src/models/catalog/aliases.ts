@@ -11,8 +11,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * A curated order over all providers, best first. The first active model counts. Every chat provider has a
- * model in both lists, and each can call tools.
+ * Curated models of all providers, best first. An alias uses the first active one. Every chat
+ * provider has a model in both lists, and each can call tools.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
@@ -45,9 +45,8 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the meaning of each alias among the active models: the operator's pin, else the built-in rule. A
- * pin to an inactive model drops the alias instead of using another model. Built-in ones mean the sandbox
- * only if nothing else is active.
+ * Returns the model of each alias: the operator's pin, else the built-in rule. A pin to an inactive
+ * model removes the alias. Built-in aliases use the sandbox only if no other model is active.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,
@@ -72,13 +71,14 @@ function builtIn(
   if (alias === "cheap") return cheapest(real, "chat");
   if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
   const curated = alias === "smart" ? SMART : FAST;
-  // Without a curated model the operator's own order decides.
+  // Without a curated model, the order of MODELS decides.
   const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
   return [...curated, ...own].find((id) => models.has(id));
 }
 
 /**
- * Returns the model with the lowest blended price ((3 x input + output) / 4) at its first route, then by id.
+ * Returns the model with the lowest blended price ((3 x input + output) / 4) at its first route,
+ * then by ID.
  */
 function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models

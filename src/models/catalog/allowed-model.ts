@@ -4,7 +4,10 @@ import { allowedRoutes } from "../../shared/policy.ts";
 import type { PolicyLayer } from "../../shared/policy.ts";
 import type { Model } from "./model.ts";
 
-/** Returns a model with the routes that policies allow under the name sent, or 403 if there are none. */
+/**
+ * Returns a model with the routes that policies allow under the name sent, or 403 if there are
+ * none.
+ */
 export function allowedModel(
   model: Model,
   sent: string,

@@ -5,9 +5,8 @@ import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
 /**
- * Returns contradictions of PROVIDERS, MODELS and ALIASES beyond their schemas. MODELS may have routes to
- * built-in providers, whose ids PROVIDERS may not use. A deployment with problems must answer 503
- * `misconfigured`, because guessing would sell the wrong model or price.
+ * Returns contradictions of PROVIDERS, MODELS and ALIASES beyond their schemas. A deployment with
+ * problems returns 503 `misconfigured`, because guessing would sell the wrong model or price.
  */
 export function catalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,

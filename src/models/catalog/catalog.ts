@@ -24,22 +24,24 @@ import type { Region } from "../../shared/regions.ts";
 /** A configured provider. */
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** The models for sale in this region by id, and the meaning of each alias, until the next price change. */
+/**
+ * The active models of this region by ID, and the model of each alias, until the next price change.
+ */
 export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /** Ids without their author, if unambiguous, for clients that omit it. */
+  /** IDs without their author, if unambiguous, for clients that omit it. */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
 
-/** The catalog at a caller's prices, with announced later catalogs (Unix ms), oldest first. */
+/** The catalog at a caller's prices, with announced later catalogs (from Unix ms), oldest first. */
 export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
   readonly later: readonly UpcomingCatalog[];
-  /** The policies that apply to the caller; absent without any. */
+  /** The policies that apply to the caller. */
   readonly policies?: readonly PolicyLayer[];
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
@@ -50,8 +52,8 @@ type CatalogConfig = Pick<
 >;
 
 /**
- * Builds the catalog at a time (Unix ms) from the configuration alone. Residency filters first. An operator's
- * entry replaces the built-in model with the same id, price and routes.
+ * Builds the catalog at a time (Unix ms) from the configuration only. Residency filters first. An
+ * operator's entry replaces the built-in model with the same ID, price and routes.
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
@@ -96,10 +98,7 @@ function bareNamesOf(
   return bare;
 }
 
-/**
- * Returns the model of a name, see `modelNamed`. Otherwise model_not_found, which mentions a model of another
- * kind.
- */
+/** Returns the model of a name, or model_not_found, which mentions a model of another kind. */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = modelNamed(catalog, name);
   if (model?.kind === kind) return success(model);
@@ -117,7 +116,8 @@ function askedThere(name: string, { kind }: Model): string {
 }
 
 /**
- * Returns the model of any name: an alias, an id, an id without its author, or Anthropic's name of a Claude.
+ * Returns the model of an alias, an ID, an ID without its author, or Anthropic's name of a Claude
+ * model.
  */
 function modelNamed(catalog: Catalog, name: string): Model | undefined {
   const id = catalog.aliases.get(name);
@@ -130,8 +130,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * Returns the id for a Claude name of Anthropic's clients (docs.claude.com, models): a hyphen for the dot, a
- * date or `-latest` at the end, and `[1m]` for the long window.
+ * Returns the ID for a Claude name of Anthropic's clients (docs.claude.com, models). Their names
+ * use a hyphen for the dot and may end with a date, `-latest` or `[1m]` for the long window.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";
@@ -141,7 +141,10 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
-/** Returns the names for sale, for lists of allowed models. See `ModelNames` in accounts/keys/terms.ts. */
+/**
+ * Returns functions on model names, for lists of allowed models. See `ModelNames` in
+ * accounts/keys/terms.ts.
+ */
 export function modelNames(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
@@ -152,13 +155,13 @@ export function modelNames(catalog: Catalog) {
   return { entryOf, isAlias };
 }
 
-/** A model or an alias as the list has it, by any of its names. */
+/** Returns the list entry of a model or an alias, by any of its names. */
 export function findModel(sold: CallerCatalog, name: string): ListedModel | undefined {
   const id = modelNames(sold.catalog).entryOf(name);
   return listModels(sold).find((listed) => listed.id === id);
 }
 
-/** Returns the active models and aliases that the caller may use, sorted by id. */
+/** Returns the active models and aliases that the caller may use, sorted by ID. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];
@@ -179,7 +182,9 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Returns a model with its allowed routes at the caller's prices; null if policies allow none. */
+/**
+ * Returns a model with its allowed routes at the caller's prices, or null if policies allow none.
+ */
 function pricedNow(
   whole: Model,
   name: string,

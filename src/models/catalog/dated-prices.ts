@@ -1,25 +1,25 @@
 import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Returns the UTC day of a time: 2026-11-23. */
+/** Returns the UTC day of a time (Unix ms), such as 2026-11-23. */
 export function dayOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
 
-/** Returns a route's price on a day: the newest that has begun, else the first. */
+/** Returns a route's newest price that is in force on a day, else the first. */
 export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }
 
-/** Returns whether a route's last announced day is over. */
+/** Reports whether a route's last announced day is over. */
 export function hasEnded({ until }: Pick<RouteEntry, "until">, day: string): boolean {
   return until !== undefined && day > until;
 }
 
-/** A time span, Unix ms; the end is exclusive. */
+/** A time span in Unix ms; the end is exclusive. */
 export type Span = { readonly from: number; readonly until: number };
 
-/** Returns the span around a time in which no price changes and no route ends. */
+/** Returns the longest span around a time in which no price changes and no route ends. */
 export function spanAround(entries: readonly CatalogEntry[], nowMs: number): Span {
   let [start, end] = [-Infinity, Infinity];
   for (const { prices, until } of entries.flatMap(({ routes }) => routes)) {

@@ -4,10 +4,9 @@ import type { Ability, RouteLimits } from "./model.ts";
 import type { InputKind, Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The promised location of a provider's hosts: a region or anywhere. */
+/** The guaranteed location of a provider's hosts: a region or anywhere. */
 export type HostTag = Region | "global";
 
-/** The built-in providers with catalog routes. */
 export type ProviderId =
   | "anthropic"
   | "bedrock"
@@ -28,7 +27,7 @@ export type ProviderId =
   | "xai"
   | "xai-us";
 
-/** The higher price of a request with a longer prompt, in percent of the price. */
+/** The higher price of a request with a longer prompt, in percent of the usual price. */
 export type LongPromptRule = {
   readonly above: number;
   readonly inputPercent: number;
@@ -47,7 +46,7 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Oldest first. The first also holds before its day. After a promotion comes the most expensive known
+   * Oldest first. The first also applies before its day. After a promotion comes the highest known
    * price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
@@ -64,13 +63,12 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
   /**
-   * The day of its first public release. For a few, only the month or the day on which its price was first
-   * read is known.
+   * The day of the first public release. For a few models, only the month or the day on which the
+   * price was first seen is known.
    */
   readonly released: string;
-  /** Tokens. */
   readonly context: number;
-  /** The most output tokens of one choice; 0 for a kind without output. */
+  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];
@@ -87,11 +85,11 @@ export const GEMINI = 1.25;
 export const CLAUDE_OLD = 1.4;
 /** cl100k and similar open tokenizers: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi, Cohere. */
 export const CL100K = 1.5;
-/** Claude from 4.7 on, and unknown ones. */
+/** Claude from 4.7 on, and unknown tokenizers. */
 export const WIDEST = 1.65;
-/** Claude's prompt tokens for tools beside their text, and the bound of unknown models. */
+/** Claude's prompt tokens for tools besides their text. Also the bound for unknown models. */
 export const WIDEST_TOOLS = 700;
-/** The token bound of an image if the author publishes none. */
+/** Maximum tokens of an image if the author publishes none. */
 export const UNKNOWN_IMAGE = 16_384;
 
 export const T: readonly Ability[] = ["tools"];
@@ -99,10 +97,9 @@ export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/** [context tokens, most output tokens, abilities, estimate factor, tokens of an image] */
+/** [context tokens, maximum output tokens, abilities, estimate factor, tokens of an image] */
 export type ChatFacts = readonly [number, number, readonly Ability[], number, number?];
 
-/** Returns a chat model. `id` is author/model. */
 export function chat(
   id: string,
   released: string,
@@ -134,7 +131,7 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
-/** Returns a maker of models of a kind besides chat and embeddings. */
+/** Returns a function that creates models of a kind other than chat and embeddings. */
 export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
   return (
     id: string,
@@ -152,7 +149,6 @@ export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
   };
 }
 
-/** Returns a model without output. `id` is author/model. */
 function inputOnlyModel(
   kind: InputKind,
   id: string,
@@ -169,8 +165,9 @@ function inputOnlyModel(
 }
 
 /**
- * Dollars per million tokens, as providers print them: input, cached input, cache write, output. With three,
- * the middle one is cached input; a missing price is the input's. One alone is the input of embeddings.
+ * Dollars per million tokens, in the providers' order: input, cached input, cache write, output.
+ * The middle one of three is cached input. A missing price is the input's. A single one is the
+ * input of embeddings.
  */
 export type Dollars =
   | UnitDollars
@@ -191,7 +188,10 @@ type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "unti
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
-/** Returns a maker of routes at prices seen on a day, by default on hosts without a promised region. */
+/**
+ * Returns a function that creates routes at prices seen on a day, by default on hosts without a
+ * guaranteed region.
+ */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
@@ -202,7 +202,7 @@ export function pricesSeenOn(pricedOn: string): At {
   };
 }
 
-/** Returns whole micro-credits per million tokens. */
+/** Converts dollars to whole micro-credits per million tokens. */
 function microPrice(dollars: Dollars): Price {
   if (!isTokenDollars(dollars)) {
     const named = Object.entries(dollars).map(([name, each]) => [name, micros(each)]);
@@ -229,8 +229,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's cap doesn't bound reasoning, which grows with the question. The hold adds as much as the cap, and at
- * least the reasoning of hard questions in tests.
+ * xAI's cap doesn't limit reasoning, which grows with the question. The hold adds the cap again,
+ * and at least the reasoning of hard questions in tests.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -246,14 +246,14 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * Hosts that accept one text per request. Six run at a time: 22 rounds of up to 5 s fit into an answer's 120
- * s. Work cut off there would be billed to us.
+ * Hosts that accept one text per request. Six run concurrently: 22 rounds of up to 5 s fit into a
+ * response's 120 s. Work cut off there would be billed to us.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
 /**
- * Returns a provider's limits for every chat model (an `n` of 1, reasoning beyond the cap) and for embeddings
- * (the inputs of a request). Operators' providers follow their profile.
+ * Returns a provider's limits for chat models (one choice, reasoning beyond the cap) and embeddings
+ * (inputs per request). Operators' providers follow their profile.
  */
 export function limitsOfProvider(
   provider: string,
@@ -267,7 +267,9 @@ export function limitsOfProvider(
 
 const NO_REASONING = /^grok-.*non-reasoning/;
 
-/** Returns whether a model accepts one text: Gemini's on Vertex, and Amazon's own on Bedrock. */
+/**
+ * Reports whether a model accepts only one text: Gemini's on Vertex, and Amazon's own on Bedrock.
+ */
 function takesOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");

@@ -5,7 +5,9 @@ import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A model or alias as in `GET /v1/models`. Limits are tokens; prices are texts in dollars per token. */
+/**
+ * A model or alias in `GET /v1/models`. Limits are tokens; prices are strings in dollars per token.
+ */
 export type ListedModel = {
   readonly id: string;
   readonly object: "model";
@@ -17,10 +19,10 @@ export type ListedModel = {
   readonly owned_by: string;
   readonly kind: Kind;
   readonly context_length: number;
-  /** Null for a kind without output. */
+  /** Null for a kind without output tokens. */
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly Modality[];
-  /** The next six fields are in the shape of OpenRouter's list. */
+  /** The next six fields follow OpenRouter's list. */
   readonly architecture: {
     readonly modality: string;
     readonly input_modalities: readonly Modality[];
@@ -37,13 +39,15 @@ export type ListedModel = {
   readonly default_parameters: null;
   readonly supported_voices: null;
   readonly links: { readonly details: string };
-  /** Request fields that have an effect for certain, beyond its input. */
+  /** Request fields that certainly have an effect, in addition to the input. */
   readonly supported_parameters: readonly string[];
-  /** The caller's price at its first route for a usual prompt, in the format of OpenRouter's list. */
+  /**
+   * The caller's price at the first route for a usual prompt, in the format of OpenRouter's list.
+   */
   readonly pricing: ListedPrice;
-  /** The next announced price and its start; null without one. */
+  /** The next announced price and its start, or null. */
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
-  /** The region of this list. Other regions may sell the model too. */
+  /** The region of this list. Other regions may have the model too. */
   readonly regions: readonly Region[];
   readonly providers: readonly string[];
   readonly alias_of?: string;
@@ -72,7 +76,7 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
-/** Returns a model under one of its names. */
+/** Returns a model's list entry under one of its names. */
 export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput, parameters } = KINDS[kind];
@@ -134,7 +138,9 @@ export function listedPrice({ routes }: Model): ListedPrice {
   };
 }
 
-/** Returns micro-credits per million tokens as exact dollars per token: 150,000 is "0.00000015". */
+/**
+ * Converts micro-credits per million tokens to exact dollars per token: 150,000 is "0.00000015".
+ */
 export function dollarsPerToken(perMillion: number): string {
   const digits = String(perMillion).padStart(13, "0");
   const whole = digits.slice(0, -12);

@@ -10,10 +10,13 @@ import type { Kind } from "../../shared/kinds.ts";
 import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The active providers, with the promises of hosts that may serve this region. */
+/** The active providers, with the tags of their hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
-/** The terms of sale: the region, the markup in percent, the day, and models sold beyond their end. */
+/**
+ * The conditions of the catalog: the region, the markup in percent, the day, and models kept beyond
+ * their end.
+ */
 type Terms = {
   readonly region: Region;
   readonly markupPercent: number;
@@ -23,7 +26,7 @@ type Terms = {
 
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/** Returns a built-in model with the abilities of its best active route; null without any. */
+/** Returns a built-in model with the abilities of its best active route, or null without one. */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
@@ -53,8 +56,8 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 }
 
 /**
- * Returns an operator's model. Its price is the customer's, without uplift or markup. Null without an active
- * route. `profiles`: those of the operator's providers.
+ * Returns an operator's model, or null without an active route. Its configured price has no uplift
+ * or markup. `profiles`: those of the operator's providers.
  */
 export function operatorModel(
   entry: ModelEntry,
@@ -69,7 +72,7 @@ export function operatorModel(
     return { ...routeOfOperator(route, price, { kind: entry.kind, like }), dataRegion };
   });
   if (routes.length === 0) return null;
-  // Most chat models can call tools. One that cannot says so itself.
+  // Most chat models can call tools. Others must configure their abilities.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
   return {
     id: entry.id,

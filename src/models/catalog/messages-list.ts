@@ -3,8 +3,8 @@ import { once, wholeNumber } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
 /**
- * A model for clients of the Messages API (platform.claude.com, Models API; types of @anthropic-ai/sdk 1.12).
- * Times are RFC 3339.
+ * A model for clients of the Messages API (platform.claude.com, Models API; types of
+ * @anthropic-ai/sdk 1.12). Times are RFC 3339.
  */
 type MessagesModel = {
   readonly type: "model";
@@ -28,7 +28,6 @@ type MessagesList = {
 };
 
 const id = z.optional(once);
-/** The query of the list. */
 export const messagesListQuery = z.object({
   limit: wholeNumber(1, 1000, 20),
   after_id: id,
@@ -51,7 +50,7 @@ export function messagesModel(model: ListedModel): MessagesModel {
   };
 }
 
-/** Returns the page of chat models after or before an id. An unknown id begins at the start. */
+/** Returns the page of chat models after or before an ID. An unknown ID returns the first page. */
 export function messagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,

@@ -4,8 +4,8 @@ import type { Price } from "../../shared/usage.ts";
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 
 /**
- * The higher price of a request whose prompt exceeds `aboveTokens`. `percents`: of the usual price, as in the
- * provider's list.
+ * The higher price of a request whose prompt exceeds `aboveTokens`. `percents`: of the usual price,
+ * as in the provider's list.
  */
 type LongPrompt = {
   readonly aboveTokens: number;
@@ -17,31 +17,31 @@ type LongPrompt = {
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * A route's limits below the model's. A request that needs more isn't sent there, and its prompt is never
- * cut. A lower `maxOutput` lowers its cap.
+ * Limits of a route that are lower than the model's. Requests above them skip this route; prompts
+ * are never truncated. A lower `maxOutput` reduces the output cap.
  */
 export type RouteLimits = {
   /** The context window in tokens. */
   readonly context?: number;
-  /** The most output tokens of one choice. A larger cap is lowered to it. */
+  /** Maximum output tokens of one choice. A larger cap is lowered to it. */
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
   /** The ratio of billed output to the cap: xAI bills reasoning beyond its cap. */
   readonly outputFactor?: number;
-  /** The reasoning tokens that may be billed beside each choice, however small its cap. */
+  /** Reasoning tokens that may be billed in addition to each choice, however small its cap. */
   readonly reasoningTokens?: number;
 };
 
-/** A route of a model here, and the customer's price (markup included). */
+/** A route of a model in this region, at the customer's price (markup included). */
 export type Route = {
   readonly provider: string;
   readonly upstreamId: string;
   readonly price: Price;
-  /** The region that the provider promises to process data in; `global` without a promise. */
+  /** The region in which the provider guarantees to process data; `global` without a guarantee. */
   readonly dataRegion: string;
-  /** Its limits below the model's; absent without any. */
+  /** Limits lower than the model's. */
   readonly limits?: RouteLimits;
   /** Absent if the price doesn't depend on the prompt's length; see `priceAt`. */
   readonly longPrompt?: LongPrompt;
@@ -50,7 +50,7 @@ export type Route = {
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
-/** A model for sale in this region, with at least one active route in order of preference. */
+/** An active model in this region, with at least one active route in order of preference. */
 export type Model = {
   readonly id: string;
   readonly kind: Kind;
@@ -61,16 +61,16 @@ export type Model = {
   readonly created: number;
   /** The context window in tokens. */
   readonly context: number;
-  /** The most output tokens of one choice; 0 for a kind without output. */
+  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
   readonly maxOutput: number;
-  /** The lowest accepted output cap; 1 without a limit. */
+  /** Minimum accepted output cap; 1 without a limit. */
   readonly minOutput: number;
-  /** The lowest thinking budget in tokens; the output cap must be larger. Absent: none. */
+  /** Minimum thinking budget in tokens. The output cap must be larger. Absent: none. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
-  /** The prompt tokens of tools beside their text. Absent: as OpenAI's. */
+  /** Prompt tokens of tools besides their text. Absent: OpenAI's. */
   readonly toolsTokens?: number;
-  /** The upper bound of an image's prompt tokens. */
+  /** Maximum prompt tokens of an image. */
   readonly imageTokens: number;
   /** The factor that makes the token estimate a safe bound for this model's tokenizer. */
   readonly estimateFactor: number;

@@ -9,8 +9,8 @@ import type { ListedModel } from "./listed-model.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
- * Handles GET /v1/models: active models and aliases in this region at the caller's prices, also at zero
- * balance, as far as policies allow them. Clients of the Messages API get their own paged list.
+ * Handles GET /v1/models: the active models and aliases that policies allow, at the caller's
+ * prices, also at zero balance. Clients of the Messages API get its paged format.
  */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
@@ -21,12 +21,17 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   return c.json(messagesList(models, query.value));
 }
 
-/** Returns OpenAI's list. It is whole, which OpenRouter's SDK reads from the count and the link. */
+/**
+ * Returns OpenAI's list. OpenRouter's SDK reads from the count and the link that it is complete.
+ */
 function openList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }
 
-/** Returns whether the request names a version of the Messages API, or sends its key in that API's header. */
+/**
+ * Reports whether the request names a version of the Messages API, or sends its key in that API's
+ * header.
+ */
 export function isMessagesClient(request: Asking): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
@@ -36,8 +41,8 @@ export function isMessagesClient(request: Asking): boolean {
 type Asking = { header(name: string): string | undefined };
 
 /**
- * Handles GET /v1/models/{id} by any name of a model, with an encoded or raw slash: 404 model_not_found, 403
- * model_not_allowed.
+ * Handles GET /v1/models/{id} by any name of a model, with an encoded or raw slash. Returns 404
+ * model_not_found or 403 model_not_allowed.
  */
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);

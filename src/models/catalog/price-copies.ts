@@ -5,7 +5,7 @@ import type { PriceRow } from "./price-lists.ts";
 /** A list read from the database, and the start of that read (Unix ms). */
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** The copies that isolates share. `find` returns null without one. Both may throw. */
+/** Copies that isolates share. `find` returns null without one. Both may throw. */
 export type PriceCopies = {
   readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
@@ -17,8 +17,9 @@ type CopyCache = Pick<Cache, "match" | "put">;
 const TAG_DIGITS = 64;
 
 /**
- * Stores copies in a cache that others may write to. Each is signed with the region's secret, its region and
- * its list; others are ignored. `keptS`: the cache's lifetime.
+ * Stores copies in a cache that others may write to. Each is signed with the region's secret, its
+ * region and its list; copies without a valid signature are ignored. `keptS`: the lifetime in
+ * seconds.
  */
 export function cachedCopies(
   cache: CopyCache,

@@ -8,10 +8,10 @@ import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** The age at which a used list is read again. */
+/** The age in ms at which a used list is read again. */
 export const READ_EVERY_MS = 120_000;
 const RETRY_MS = 15_000;
-/** The margin below the lead time, for clock differences and late database writes. */
+/** The margin below the lead time, for clock differences and late database writes, in ms. */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;
@@ -22,7 +22,7 @@ const ORGANIZATIONS_MAX = 10_000;
 type Reader = {
   readonly now: () => number;
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
-  /** The copies of other isolates for when the database fails; null without any. */
+  /** Copies of other isolates for database failures, or null. */
   readonly copies: PriceCopies | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
@@ -30,8 +30,9 @@ type Reader = {
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * The price lists of an isolate. Each is read when it is first needed, then regularly after answers. Prices
- * are posted a lead time ahead, so a younger read misses nothing in force, and older ones are never used.
+ * This isolate's cached price lists. Each is loaded on first use and refreshed after responses. New
+ * prices are posted a lead time in advance, so a copy younger than that is still correct; an older
+ * copy is never used.
  */
 export class PriceListCache {
   readonly #sellableMs: number;
@@ -59,7 +60,10 @@ export class PriceListCache {
     this.#own.set(orgId, list);
   }
 
-  /** Returns the lists of an organization with this own list, or none. Error: prices_unavailable. */
+  /**
+   * Returns the lists of an organization whose own list is `own`. Returns prices_unavailable if a
+   * list can't be read.
+   */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
     const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];
     const lists = await Promise.all(names.map((name) => this.#listOf(name, reader)));
@@ -77,7 +81,7 @@ export class PriceListCache {
     return sinceMs >= 0 && sinceMs < MISSED_MS ? null : this.#read(name, reader);
   }
 
-  /** Returns a usable list and reads it again if it is due. */
+  /** Returns a usable list, and starts a new read if it is due. */
   #fresh(name: string, reader: Reader): PriceList | null {
     const known = this.#readings.get(name);
     if (known === undefined) return null;
@@ -93,8 +97,8 @@ export class PriceListCache {
   }
 
   /**
-   * Reads a list. Each request reads for itself, because it may not wait for another's promise. Returns null
-   * on failure.
+   * Reads a list. Returns null on failure. Each request reads separately, because it may not wait
+   * for another request's promise.
    */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {
     const { now, read } = reader;
@@ -138,7 +142,7 @@ function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader)
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
-/** Keeps a value as the newest of at most `LISTS_MAX`. The region's own list is never dropped. */
+/** Stores a value as the newest of at most `LISTS_MAX`. The region's own list is never evicted. */
 function keep<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =

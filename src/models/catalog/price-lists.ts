@@ -3,7 +3,7 @@ import type { Price } from "../../shared/usage.ts";
 import type { Model, PriceOrigin, Route } from "./model.ts";
 import { longPromptPrice, raisedPrices } from "./price.ts";
 
-/** The region's list, behind each organization's own. */
+/** The region's list, used after each organization's own. */
 export const REGION_LIST = "default";
 
 /** The charge of a list's item: a price, or a percentage of the provider's list price. */
@@ -12,11 +12,11 @@ export type ListCharge =
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A list's charge from a time on (Unix ms) for a model's id, `author/*` or `*`. A price is only for a model.
+ * A list's charge from a time on (Unix ms) for a model's ID, `author/*` or `*`. Only a model can
+ * have a price.
  */
 export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
 
-/** The rows of a list by item, oldest first. */
 export type PriceList = {
   readonly name: string;
   readonly items: ReadonlyMap<string, readonly PriceRow[]>;
@@ -35,14 +35,17 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
 /** A customer's price lists: the organization's own, then the region's. */
 export type PriceLists = readonly PriceList[];
 
-/** A customer's pricing at a time (Unix ms). `list`: its own price list, null without one. */
+/** A customer's pricing at a time (Unix ms). `list`: the customer's own price list, or null. */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;
   readonly lists: PriceLists;
 };
 
-/** The current prices of an organization, by the list of its wallet. Error: prices_unavailable. */
+/**
+ * The prices of an organization: `current` by the cached list name, `corrected` by the wallet's.
+ * Both may return prices_unavailable.
+ */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
@@ -61,8 +64,8 @@ export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" |
 }
 
 /**
- * Returns the row in force: from the first list with one for the model, the most specific, and of each item
- * the newest. `author/*` and `*` don't change an entry of MODELS.
+ * Returns the row in force: from the first list that has the model, the newest of the most specific
+ * item. `author/*` and `*` don't change an entry of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   for (const { name, items } of lists) {
@@ -90,7 +93,7 @@ function pricedRoute(model: Model, route: Route, { list, row }: Rule): Route {
   return { ...route, ...raisedPrices(base, says.percent), origin: since(route, { from, list }) };
 }
 
-/** A long prompt at a list's own price is as much dearer as the provider has it. */
+/** Returns the long-prompt price of a list's price, raised by the provider's percentages. */
 function dearer(long: NonNullable<Route["longPrompt"]>, price: Price) {
   return long.percents === undefined
     ? { ...long, price }

@@ -3,7 +3,7 @@ import { isCount } from "../../shared/cost.ts";
 import type { Price, UnitPrices } from "../../shared/usage.ts";
 import type { Route } from "./model.ts";
 
-/** Returns a route's price for this number of prompt tokens (bound or count). */
+/** Returns a route's price for this number of prompt tokens. */
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
@@ -20,7 +20,6 @@ export function withMarkup(price: Price, percent: number): Price {
   };
 }
 
-/** Raises the usual and the long-prompt price by whole percent. */
 export function raisedPrices(
   { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
   percent: number,
@@ -36,7 +35,8 @@ function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
 }
 
 /**
- * Returns the price of a request with a long prompt: one percentage for prompt and cache, another for output.
+ * Returns the price of a request with a long prompt: one percentage for prompt and cache, another
+ * for output.
  */
 export function longPromptPrice(
   price: Price,
@@ -54,7 +54,6 @@ export function longPromptPrice(
   };
 }
 
-/** Returns `perMillion` x `percent` / 100, rounded up. */
 function raised(perMillion: number, percent: number): number {
   assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");
   const product = perMillion * percent;

@@ -22,7 +22,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** The time before a read whose rows it includes, because a clock may step back. */
+/** The time before a read whose rows it includes, because a clock may go back. */
 const BACK_MS = 86_400_000;
 
 /** Returns the current and future rows of a list from the region's database. Throws if D1 fails. */
@@ -42,7 +42,7 @@ export async function readPriceRows(
   return results.map(rowOf);
 }
 
-/** Returns rows by list, item and date, after a position; null for any list. */
+/** Returns rows after a position, by list, item and date. `list`: null for all lists. */
 export async function listPrices(
   db: D1Database,
   asked: { readonly list: string | null; readonly after: string; readonly limit: number },
@@ -101,7 +101,7 @@ export async function insertPrices(db: D1Database, rows: readonly PriceRecord[])
   );
 }
 
-/** Deletes a row unless it is the last of a list in use. Returns false then, or if it doesn't exist. */
+/** Deletes a row. Returns false if it doesn't exist, or is the last of a list in use. */
 export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
   const row = await db
     .prepare(
@@ -114,7 +114,7 @@ export async function deletePrice(db: D1Database, id: string): Promise<boolean> 
   return row !== null;
 }
 
-/** Returns whether a list has any row, also a future one. */
+/** Reports whether a list has any row, including future ones. */
 export async function hasListRows(db: D1Database, list: string): Promise<boolean> {
   const row = await db.prepare("SELECT 1 FROM prices WHERE list = ? LIMIT 1").bind(list).first();
   return row !== null;

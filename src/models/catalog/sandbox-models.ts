@@ -2,7 +2,7 @@ import { REGIONS } from "../../shared/regions.ts";
 import { chat, embeddings, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
-/** They echo; one thinks first, one says a word and calls any tool. */
+/** Models that echo: `think` reasons first, and `agent` calls any tool. */
 const PLAIN = ["echo", "think", "agent"] as const;
 const MAGIC = [
   "slow-first-byte",
@@ -27,12 +27,12 @@ const MAGIC = [
 const RELEASED = "2026-01-01";
 const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
-/** The sandbox counts tokens so that the plain estimate bounds them. */
+/** The plain estimate bounds the sandbox's tokens. */
 const ESTIMATE = 1;
 
 /**
- * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000 per search
- * unit or image, 1,000 per moderation, 100 per second of audio.
+ * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000
+ * per search unit or image, 1,000 per moderation, 100 per second of audio.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>

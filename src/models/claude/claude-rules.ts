@@ -1,34 +1,43 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/** The request rules of a Claude model on any host (platform.claude.com: the models' migration guides). */
+/**
+ * The request rules of a Claude model on any host (platform.claude.com: the models' migration
+ * guides).
+ */
 export type ClaudeRules = {
-  /** The form of thinking. "always": adaptive, and it cannot be turned off. */
+  /** The form of thinking. "always": adaptive, and it can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly off: "disabled" | "between_tools";
-  /** The known `output_config.effort` values, ascending; none if it knows no effort. */
+  /** The supported `output_config.effort` values, ascending; empty without effort. */
   readonly efforts: readonly string[];
-  /** Whether `temperature` or `top_p` may be sent: one of them, and only without thinking. */
+  /** Whether one of `temperature` and `top_p` may be sent, without thinking. */
   readonly sampling: boolean;
-  /** Whether it accepts a forced tool (`tool_choice` any or tool); otherwise such a request is a 400. */
+  /**
+   * Whether it accepts a forced tool (`tool_choice` any or tool); otherwise such a request is a
+   * 400.
+   */
   readonly forcedTools: boolean;
-  /** The form of a JSON schema: `output_config.format`, or a tool whose input is the answer. */
+  /** The form of a JSON schema: `output_config.format`, or a tool whose input is the output. */
   readonly jsonSchema: "native" | "tool";
   /** Whether a request may name its region (`inference_geo`); otherwise that is a 400. */
   readonly geo: boolean;
-  /** Whether its thinking blocks become invalid once anything before them changed ("preserved thinking"). */
+  /**
+   * Whether its thinking blocks become invalid once anything before them changed ("preserved
+   * thinking").
+   */
   readonly bound: boolean;
 };
 
 /**
- * `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-3-7-sonnet-20250219`: a date is
- * no minor version.
+ * Matches `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0` and
+ * `claude-3-7-sonnet-20250219`. A date is not a minor version.
  */
 const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** Returns the rules of a model by its name. Names without a version have the newest one's. */
+/** Returns the rules of a model by its name. Names without a version get the newest rules. */
 export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
@@ -47,7 +56,9 @@ export function claudeRules(model: string): ClaudeRules {
   };
 }
 
-/** Reports whether a model thinks unasked, by its name there; a model that is no Claude may. */
+/**
+ * Reports whether a model thinks by default, by its upstream name. Models other than Claude may.
+ */
 export function thinksUnasked(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
@@ -66,12 +77,16 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 }
 
 /**
- * The thinking fields of a request, as `/v1/messages` and Bedrock's additionalModelRequestFields accept them.
+ * The thinking fields of a request, as `/v1/messages` and Bedrock's additionalModelRequestFields
+ * accept them.
  */
 export type Reasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /** Whether the model thinks before it answers: then no sampling, and its earlier thoughts are sent back. */
+  /**
+   * Whether the model thinks before it responds. Then sampling isn't sent, and its earlier thoughts
+   * are.
+   */
   readonly thinks: boolean;
 };
 
@@ -86,9 +101,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * Returns the fields for `reasoning_effort` (other values count as none). `cap`: the output cap in tokens,
- * thinking included. `mayThink`: false if thinking would be a 400, with a forced tool (`forcedTools`) or a
- * budget after a tool call without its thoughts.
+ * Returns the fields for `reasoning_effort` (other values count as none). `cap`: the output cap in
+ * tokens, including thinking. `mayThink`: false if thinking would be a 400, with a forced tool
+ * (`forcedTools`) or a budget after a tool call without its thoughts.
  */
 export function reasoningFields(
   rules: ClaudeRules,
@@ -102,13 +117,13 @@ export function reasoningFields(
   if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
     return withoutThinking(rules, asked);
   }
-  // A model that cannot stop thinking uses its lowest effort.
+  // A model that can't stop thinking uses its lowest effort.
   return adaptive(rules, effort === "none" ? "low" : asked);
 }
 
 function adaptive(rules: ClaudeRules, asked: string | null): Reasoning {
   if (asked === null && !rules.thinksByDefault) return { thinks: false };
-  // The newest models omit thoughts from the answer by default.
+  // The newest models omit thoughts from the response by default.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, asked), thinks: true };
 }

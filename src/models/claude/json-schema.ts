@@ -2,15 +2,15 @@ import { keepExact } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** Keywords that stay. All others are a 400 in a schema for Claude. */
+/** Supported keywords. All others are a 400 in a schema for Claude. */
 const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
 const FORMATS: ReadonlySet<string> = new Set(
   "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
 );
 
 /**
- * Returns a JSON schema for structured outputs (platform.claude.com, JSON schema limitations): without bounds
- * on numbers, lengths and counts, `oneOf` as `anyOf`, every object closed.
+ * Returns a JSON schema for structured outputs (platform.claude.com, JSON schema limitations):
+ * without bounds on numbers, lengths and counts, `oneOf` as `anyOf`, every object closed.
  */
 export function cleanedSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};

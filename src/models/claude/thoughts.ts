@@ -2,11 +2,13 @@ import type { Part, Turn } from "../core/conversation.ts";
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** The format of Claude's thoughts, which travel unchanged, because altered ones are rejected. */
+/**
+ * The format of Claude's thoughts. They are passed on unchanged, because altered ones are rejected.
+ */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
-/** Returns the `reasoning_details` of a thinking block, or null for one that couldn't be sent back. */
+/** Returns the `reasoning_details` of a thinking block, or null if it couldn't be sent back. */
 export function thoughtDetail({ type, data, thinking, signature }: Thought): JsonObject | null {
   if (type === "redacted_thinking") return data === "" ? null : { type: REDACTED, data };
   return signature === "" ? null : { type: THINKING, thinking, signature };
@@ -19,7 +21,10 @@ type Thought = {
   readonly signature: string;
 };
 
-/** Returns the block for a client's `reasoning_details`, or null for other providers' and broken ones. */
+/**
+ * Returns the block for a client's `reasoning_details`, or null for invalid ones and other
+ * providers'.
+ */
 export function thoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -30,7 +35,8 @@ export function thoughtBlock(
 }
 
 /**
- * Returns whether the model's pending calls began without a thought, which is a 400 with a thinking budget.
+ * Reports whether the model's pending calls started without a thought, which is a 400 with a
+ * thinking budget.
  */
 export function startsWithoutThought(turns: readonly Turn[]): boolean {
   const asked = turns.findLastIndex(

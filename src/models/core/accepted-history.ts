@@ -3,7 +3,7 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { fittingName } from "./tool-name.ts";
 import { isObject } from "./json-value.ts";
 
-/** Returns a checked chat request with messages that every provider accepts. */
+/** Returns a validated chat request with messages that every provider accepts. */
 export function withAcceptedHistory(body: ChatBody): ChatBody {
   const hasCalls = body.messages.some(
     (message) => "tool_calls" in message || message.role === "tool",
@@ -12,9 +12,8 @@ export function withAcceptedHistory(body: ChatBody): ChatBody {
 }
 
 /**
- * Returns messages that every provider accepts, though a model may have said some of them badly: arguments that are
- * no JSON object are wrapped in one, names of tools get the letters that all hosts take, and repeated ids of calls are
- * made unique.
+ * Returns messages that every provider accepts. Wraps arguments that aren't a JSON object, fixes
+ * tool names, and makes call IDs unique.
  */
 export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
   const pairs = new CallPairs();
@@ -41,14 +40,17 @@ function acceptedCall(call: Call, id: string): Call {
   return { ...call, id, function: called };
 }
 
-/** Returns arguments as the text of a JSON object; other text is wrapped in one, so that the model sees its mistake. */
+/**
+ * Returns arguments as the text of a JSON object. Wraps other text, so that the model sees its
+ * mistake.
+ */
 export function acceptedArguments(text: string): string {
   if (text.trim() === "") return "{}";
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return text;
   } catch {
-    // wrapped below
+    // Wrapped below.
   }
   return JSON.stringify({ invalid_arguments: text });
 }

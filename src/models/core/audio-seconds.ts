@@ -1,15 +1,18 @@
-/** The lowest bytes a second: PCM by its header, MP3 at 8 kbit/s, others at 4 kbit/s. */
+/** Lowest bytes per second: MP3 at 8 kbit/s, others at 4 kbit/s. PCM rates are in the header. */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
 const HEADER_BYTES = 4096;
-/** Opus counts in this rate; Vorbis at a lower one lasts longer by its own header, which the bytes bound. */
+/**
+ * Sample rate of Opus timestamps. Vorbis at a lower rate lasts longer than computed, but the byte
+ * count bounds it.
+ */
 const OGG_RATE = 48_000;
 /** Longer than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
 
 /**
- * Returns the most seconds that an audio file can last: the larger of its header's length and its bytes at the
- * lowest rate of its format, because a header may lie.
+ * Returns the maximum length of an audio file in seconds: the larger of its header's length and its
+ * bytes at the format's lowest rate, because headers can be false.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const bytes = withoutId3(file);
@@ -41,7 +44,7 @@ function wavRate(bytes: Uint8Array, view: DataView): number {
   return Math.max(1, view.getUint32(at + 4, true) * frame);
 }
 
-/** Returns the seconds by a header of FLAC, or by the last page of Ogg; 0 for others. */
+/** Returns the seconds from a FLAC header or the last Ogg page; 0 for other formats. */
 function lengthInHeader(bytes: Uint8Array, view: DataView): number {
   if (hasText(bytes, 0, "fLaC") && bytes.length > 26) {
     const rate = view.getUint32(18) >>> 12;

@@ -1,8 +1,8 @@
-/** `String.fromCharCode` takes bytes as arguments, and stacks are finite. */
+/** `String.fromCharCode` takes bytes as arguments, which the stack limits. */
 const ARGUMENTS_MAX = 8192;
 
 /**
- * Encodes bytes as base64 (RFC 4648 section 4). Node, where scripts run adapters, lacks
+ * Encodes bytes as base64 (RFC 4648 section 4). Node, which runs adapters in scripts, lacks
  * `Uint8Array.toBase64`.
  */
 export function toBase64(bytes: Uint8Array): string {

@@ -1,19 +1,19 @@
 /**
- * A part of a streamed response, between a start and an end event. Content that arrives before it is open
- * waits. Nothing follows `close`.
+ * A part of a streamed response, between a start and an end event. Content that arrives before
+ * `open` waits. Nothing follows `close`.
  */
 export type Part = {
-  /** Nothing more can arrive once another part has started. */
+  /** Whether the part is complete once another has started. */
   readonly isWhole: boolean;
   readonly isOpen: boolean;
   open(): string;
-  /** `cut`: the response ended in the middle of it. */
+  /** `cut`: the response ended within the part. */
   close(cut: boolean): string;
 };
 
 /**
- * Orders the parts of a streamed response, one open at a time, for formats with blocks or items. A part that
- * starts while another is incomplete waits.
+ * Orders the parts of a streamed response for formats with blocks or items. Only one part is open
+ * at a time; later parts wait until it is complete.
  */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];
@@ -27,13 +27,13 @@ export class BlockSequencer<P extends Part> {
     return this.#parts.at(-1);
   }
 
-  /** Starts a part and returns the events to send. */
+  /** Adds a part and returns the events to send. */
   add(part: P): string {
     this.#parts.push(part);
     return this.advance();
   }
 
-  /** Closes a complete part that has a successor, and opens the next. */
+  /** Closes complete parts that have a successor, and opens the next. */
   advance(): string {
     let said = "";
     for (;;) {

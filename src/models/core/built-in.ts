@@ -2,7 +2,6 @@ import type { HostTag } from "../catalog/entry.ts";
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import type { Provider } from "./provider.ts";
 
-/** The configuration that providers need. */
 export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret" | "ai">;
 
 export type { HostTag };
@@ -12,10 +11,10 @@ export type BuiltInProvider = {
   readonly id: string;
   readonly variables: readonly string[];
   isSet(config: ProviderConfig): boolean;
-  /** Returns the promise of the host called from this region; empty without a host. */
+  /** Returns the region guarantees of the host called from this region; empty without a host. */
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Called only if set, with tags and without problems. */
+  /** Called only if the provider is set and has tags and no problems. */
   build(config: ProviderConfig): Provider;
 };
 
@@ -27,8 +26,8 @@ export function isWebAddress(address: string): boolean {
 }
 
 /**
- * Returns the problem of a `..._BASE_URL`. `own` is the address that keeps the region's promise, if any;
- * other hosts of its domain don't.
+ * Returns the problems of a `..._BASE_URL`. `own`: the only host of its domain that keeps data in
+ * this region, if any.
  */
 export function baseUrlProblems(
   config: ProviderConfig,
@@ -43,7 +42,7 @@ export function baseUrlProblems(
   return [otherPlaceProblem(variable, ownHost)];
 }
 
-/** Returns the problem of a host known to run elsewhere. `own` is the right one. */
+/** Returns the problem of a host known to run in another region. `own` is the right host. */
 export function otherPlaceProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,

@@ -1,7 +1,7 @@
 import { isObject, listOf } from "./json-value.ts";
 import type { JsonObject, Named } from "./json-value.ts";
 
-/** Reports whether a part or a tool is marked to be the end of a cached prompt. */
+/** Reports whether a part or a tool is marked as the end of a cached prompt. */
 export function isMarked({ cache_control: mark }: JsonObject): boolean {
   return isObject(mark) && isEphemeral(mark);
 }
@@ -10,10 +10,13 @@ function isEphemeral({ type }: Named<"type">): boolean {
   return type === "ephemeral";
 }
 
-/** The mark as it is sent. It lives for five minutes: an hour has another price. */
+/** The mark sent to providers. It lasts five minutes, because an hour has another price. */
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
-/** The names of marks that a request has. `isSent`: whether its adapter sends them, as far as it may. */
+/**
+ * Returns the names of marks that aren't sent. `isSent`: whether the adapter sends those that it
+ * can.
+ */
 export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
   const parts = listOf(messages)
     .filter(isObject)

@@ -1,19 +1,19 @@
 /**
- * Unique ids for the tool calls of one conversation. Some hosts repeat an id in a later turn, or within one, and
- * others refuse a conversation with repeated ids. Each result is paired with its call by order.
+ * Unique IDs for the tool calls of a conversation. Some hosts repeat IDs, and others reject
+ * repeated ones. Results are matched to calls by order.
  */
 export class CallPairs {
   readonly #sent = new Set<string>();
-  /** The ids sent for the calls of this turn that have no result yet, by the client's id. */
+  /** Sent IDs of this turn's calls without a result, by the client's ID. */
   #open = new Map<string, string[]>();
   readonly #answered = new Map<string, string>();
 
-  /** Begins an assistant turn: results that follow belong to its calls. */
+  /** Starts an assistant turn. Results that follow belong to its calls. */
   beginTurn(): void {
     this.#open = new Map();
   }
 
-  /** Returns the id to send for the next call, the same one unless it is taken. */
+  /** Returns the ID to send for the next call, unchanged unless it is taken. */
   call(id: string): string {
     let sent = id;
     for (let turn = 2; this.#sent.has(sent); turn++) sent = `${id}_${turn}`;
@@ -24,7 +24,9 @@ export class CallPairs {
     return sent;
   }
 
-  /** Returns the id to send for the next result: that of the first call of its id without one. */
+  /**
+   * Returns the ID to send for the next result: that of the first call with this ID and no result.
+   */
   result(id: string): string {
     const sent = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
     this.#answered.set(id, sent);

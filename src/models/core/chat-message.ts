@@ -7,8 +7,8 @@ import { finishMeaning, isCut } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
- * Returns an OpenAI finish reason; `tool_calls` if a call was made, because clients run tools only then; null
- * if the provider gave up.
+ * Returns an OpenAI finish reason. It is `tool_calls` after a call, because clients run tools only
+ * then, and null if the provider gave up.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
@@ -16,17 +16,20 @@ export function finishReason(raw: unknown, hasToolCalls: boolean): string | null
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
-/** Returns the failure of an incomplete response. An `error` may be caused by the request. */
+/** Returns the failure of an incomplete response. The request may have caused an `error`. */
 export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
-/** The fields of a message or delta besides `extraFields`, and of its calls. */
+/** The fields of a message or delta except those of `extraFields`, and of its calls. */
 export type Message = Named<"tool_calls" | "content" | "refusal">;
 export type Called = Named<"id" | "index" | "function" | "custom">;
 type Part = Named<"text" | "thinking">;
 
-/** Returns a choice's message in OpenAI's schema: content and refusal present, nothing else null. */
+/**
+ * Returns a choice's message in OpenAI's schema. `content` and `refusal` may be null; other fields
+ * are absent instead.
+ */
 export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
@@ -38,7 +41,7 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
   };
 }
 
-/** Returns the fields that messages and deltas share besides content, refusal and calls; never null. */
+/** Returns the other fields of messages and deltas, never null. */
 export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;
@@ -60,7 +63,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   );
 }
 
-/** Returns what stands next to a call and must come back with it: Google's thought signature. */
+/** Returns data that must be sent back with a call: Google's thought signature. */
 export function besideCall({ extra_content: extra }: JsonObject): Pick<DeltaCall, "extra_content"> {
   return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
 }
@@ -70,7 +73,6 @@ export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
   return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
 }
 
-/** Returns a call of a custom tool. */
 export function customCall(raw: JsonObject): NonNullable<DeltaCall["custom"]> {
   return texts(raw, ["name", "input"]);
 }
@@ -87,7 +89,7 @@ function texts<Name extends string>(
   return read;
 }
 
-/** Returns the text of a content. Mistral writes parts when it reasons. */
+/** Returns the text of `content`. Mistral sends parts when it reasons. */
 export function contentText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
   return raw.map((part) => textOf(partOf(part).text)).join("");
@@ -109,7 +111,7 @@ export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "m
   return raw.object === "error" || typeof raw.message === "string";
 }
 
-/** Returns the envelope fields of a completion or chunk that may be passed on. */
+/** Returns the fields of a completion or chunk that may be passed on, except its choices. */
 export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {
@@ -123,7 +125,7 @@ export function toolCallId(raw: unknown): string {
   return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
 }
 
-/** Returns arguments as JSON text. Some hosts send the object. */
+/** Returns arguments as JSON text. Some hosts send an object. */
 export function argumentsText(raw: unknown): string {
   if (typeof raw === "string") return raw;
   return isObject(raw) ? JSON.stringify(raw) : "";

@@ -19,7 +19,8 @@ const place = shape({ usage: asIs });
 /** Differences from OpenAI's usage. */
 export type UsageShape = {
   /**
-   * Reasoning isn't included in `completion_tokens`, nor cached tokens in `prompt_tokens` if they exceed it.
+   * Set if `completion_tokens` excludes reasoning, or `prompt_tokens` excludes cached tokens when
+   * they exceed it.
    */
   readonly apart?: boolean;
   readonly inside?: string;
@@ -60,8 +61,8 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
-  // The total says whether reasoning is inside the output, and so does reasoning that the output can't contain. The
-  // profile decides only where neither does.
+  // The total shows whether the output includes reasoning, and so does reasoning larger than the
+  // output. Otherwise the profile decides.
   const total = tokenCount(read.total_tokens);
   const isBeside = isApart
     ? total !== whole + output

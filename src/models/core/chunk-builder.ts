@@ -8,8 +8,8 @@ import type { OutputPart } from "./output-part.ts";
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
- * Builds a choice's chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish
- * chunk.
+ * Builds a choice's chunks in OpenAI's order: the role once, numbered tool calls, and a separate
+ * finish chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;
@@ -71,9 +71,7 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  /**
-   * Starts the next tool call, numbered in order. `more` stands beside `function`. A missing ID is created.
-   */
+  /** Starts the next tool call. `more`: fields next to `function`. A missing ID is created. */
   tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
@@ -99,8 +97,8 @@ export class ChunkBuilder {
   }
 
   /**
-   * Ends the choice: "{}" for complete calls without arguments, and `tool_calls` instead of a plain stop
-   * after a call.
+   * Ends the choice: adds "{}" to complete calls without arguments, and turns `stop` after a call
+   * into `tool_calls`.
    */
   finish(reason: FinishReason): StreamEvent[] {
     if (this.#finished) return [];

@@ -1,9 +1,6 @@
 import type { JsonObject } from "./json-value.ts";
 
-/**
- * A model's output in OpenAI's shape, written by protocols and read by endpoints. It is validated; absent
- * means not present.
- */
+/** A model's output in OpenAI's shape, validated. Protocols write it, and endpoints read it. */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;
@@ -15,7 +12,7 @@ export type Delta = {
   readonly function_call?: DeltaFunction;
 };
 
-/** A call or, in a stream, a piece of the call `index`. ID, type and name come once. */
+/** A call or, in a stream, a piece of call `index`. ID, type and name come once. */
 export type DeltaCall = {
   readonly index?: number;
   readonly id?: string;
@@ -34,7 +31,6 @@ type ChoiceHead = {
 };
 export type ChunkChoice = ChoiceHead & { readonly delta: Delta };
 
-/** A piece of a response. */
 export type Chunk = {
   readonly id?: string;
   readonly object?: string;
@@ -47,7 +43,6 @@ export type Chunk = {
 
 export type CompletionChoice = ChoiceHead & { readonly message: Delta };
 
-/** A complete response. */
 export type Completion = Omit<Chunk, "choices"> & {
   readonly choices: readonly CompletionChoice[];
   readonly usage?: JsonObject;

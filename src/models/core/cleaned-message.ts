@@ -1,5 +1,5 @@
 const MESSAGE_CHARACTERS_MAX = 300;
-/** Maximum characters examined, because upstream text can be long. */
+/** Maximum number of examined characters, because upstream text can be long. */
 const READ_CHARACTERS_MAX = 4000;
 const REMOVED = "[removed]";
 
@@ -12,7 +12,10 @@ const OWNERS =
 const REST = "[^\\s\"'`),;]";
 const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
 
-/** Patterns that may identify us, our account or the provider. Whole addresses come before their parts. */
+/**
+ * Patterns that may identify us, our account or the provider. Whole addresses come before their
+ * parts.
+ */
 const SECRETIVE: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi,
   /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g,
@@ -41,8 +44,8 @@ const SECRETIVE: readonly RegExp[] = [
 const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
 
 /**
- * Returns a provider's message for clients: one line of at most 300 characters without keys, addresses, hosts
- * or account IDs. `secret` is always removed.
+ * Returns a provider's message for clients: one line of at most 300 characters without keys,
+ * addresses, hosts or account IDs. `secret` is always removed.
  */
 export function cleanedMessage(message: string, secret?: string): string {
   let text = message.slice(0, READ_CHARACTERS_MAX);

@@ -6,10 +6,10 @@ import type { Image } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** A part of a turn. Texts are never empty; the prompt up to a marked part is to be cached. */
+/** A part of a turn. Texts are never empty. The prompt up to a marked part is to be cached. */
 export type Part =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
-  /** `at` is its position (`messages[0].content[1].image_url`). */
+  /** `at`: the part's position (`messages[0].content[1].image_url`). */
   | {
       readonly kind: "image";
       readonly image: Image;
@@ -33,21 +33,21 @@ export type Part =
       readonly text: string;
     };
 
-/** One side's consecutive messages. Tool results come first. */
+/** Consecutive messages of one side. Tool results come first. */
 export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
 
 /** A conversation for native providers: instructions, then alternating turns. */
 export type Conversation = {
   readonly system: readonly string[];
-  /** The instructions after which the prompt is to be cached, by their index. */
+  /** Indexes of the instructions after which the prompt is to be cached. */
   readonly markedSystem?: ReadonlySet<number>;
   readonly turns: readonly Turn[];
 };
 
 /**
- * The messages of a checked chat request as a conversation. Leading system and developer messages are
- * the instructions; later ones stand where they were, as user text in a <system> element. Neighbors
- * of one role are merged. Refused: legacy functions, custom tools.
+ * Converts the messages of a validated chat request. Leading system and developer messages become
+ * the instructions; later ones become user text in a <system> element. Merges neighbors of one
+ * role. Fails for legacy functions and custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: Instruction[] = [];
@@ -82,7 +82,7 @@ export function usesFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-/** Returns a content's text, its parts joined by newlines. */
+/** Returns the text of `content`, its parts joined by newlines. */
 export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])
@@ -181,7 +181,6 @@ function assistantParts(
   return parts;
 }
 
-/** Returns the failure for legacy functions. */
 export function noFunctions(): ProviderFailure {
   return refusal(
     "This model does not support 'functions'. Send 'tools' and 'tool_calls'.",
@@ -193,7 +192,9 @@ export function unsupported(what: string, param: string): ProviderFailure {
   return refusal(`${what} are not supported by this model.`, param);
 }
 
-/** Returns the failure of an unusable image. Clients remove it by the code and the end of `param`. */
+/**
+ * Returns the failure of an unusable image. Clients detect it by its code and the end of `param`.
+ */
 export function badImage(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }

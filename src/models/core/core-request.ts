@@ -8,9 +8,9 @@ import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, Named } from "./json-value.ts";
 
 export const PDF = "application/pdf";
-/** Prefix of a PDF's base64. */
+/** Prefix of a PDF's data URL. */
 export const PDF_HEAD = `data:${PDF};base64,`;
-/** Name of a PDF without one, where required. */
+/** Default name of a PDF, where one is required. */
 export const FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;
@@ -26,10 +26,11 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
 );
 
 /**
- * Messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are dropped,
- * because other hosts reject vendor fields. Optional fields may be null, because SDKs send responses back.
+ * Messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
+ * dropped, because other hosts reject vendor fields. Optional fields may be null, because SDKs send
+ * responses back.
  */
-/** Anthropic's `cache_control`; read by `isMarked`, and never a 400. */
+/** Anthropic's `cache_control`. `isMarked` reads it, and it never causes a 400. */
 const cache_control = z.optional(z.unknown());
 const textPart = z.object({
   type: z.literal("text"),
@@ -75,7 +76,8 @@ const toolCall = z.discriminatedUnion("type", [
     id: nonempty,
     type: z.literal("function"),
     function: z.object({ name: calledName, arguments: z.string() }),
-    // Google's thought signature (ai.google.dev, OpenAI compatibility). Without it, the next turn fails.
+    // Google's thought signature (ai.google.dev, OpenAI compatibility). Without it, the next turn
+    // fails.
     extra_content: z.nullish(opaqueObject),
   }),
   z.object({
@@ -112,7 +114,7 @@ export type ChatMessage = z.infer<typeof chatMessage>;
 
 const TOOLS_MAX = 1024;
 
-/** An end user's ID: `user` of a request. */
+/** ID of an end user in the field `user`. */
 export const user = z.string().check(
   z.superRefine((value, context) => {
     const problem = externalIdProblem(value);
@@ -167,8 +169,8 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
 /**
- * OpenAI's `prompt_cache_options`. Cache warming is rejected; other options are dropped and reported, because
- * longer caching has another price.
+ * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped and
+ * reported, because longer caching has another price.
  */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
@@ -222,7 +224,10 @@ export const chatBody = z.looseObject({
 
 export type ChatBody = z.infer<typeof chatBody>;
 
-/** Parses the body of POST /v1/chat/completions. `null` means absent. Fails with 400 and `param`. */
+/**
+ * Parses the body of POST /v1/chat/completions. `null` means absent. Returns 400 with `param` if
+ * invalid.
+ */
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
@@ -255,14 +260,18 @@ export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): n
   return cap === Infinity ? null : cap;
 }
 
-/** Returns the body without top-level nulls. Own keys only, so `__proto__` stays a plain key. */
+/**
+ * Returns the body without top-level nulls. Copies only own keys, so `__proto__` stays a plain key.
+ */
 export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
 const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);
 
-/** Names the content parts that can't be priced instead of listing the others. */
+/**
+ * Returns an error that names the unsupported content part instead of listing the supported ones.
+ */
 function explainPart(value: object, refusal: Refusal): Refusal {
   const param = refusal.failure.kind === "invalid_request" ? (refusal.failure.param ?? "") : "";
   const [, message_, part] = /^messages\[(\d+)\]\.content\[(\d+)\]/.exec(param) ?? [];
@@ -301,8 +310,8 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat, which needs no schema: nine of ten requests, at a tenth of the
- * cost. False decides nothing.
+ * Reports whether a body is a plain text chat, which needs no schema validation. These are nine of
+ * ten requests, and this check costs a tenth. Other bodies may also be valid.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {

@@ -6,8 +6,8 @@ import type { JsonObject, ProviderCall } from "./provider.ts";
 export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields that aren't lost when an adapter omits them: it sets or rejects them, or their values have no
- * effect.
+ * Fields that aren't reported when an adapter omits them: the adapter sets or rejects them, or
+ * their values have no effect.
  */
 const NO_LOSS: ReadonlySet<string> = new Set([
   "encoding_format",
@@ -45,7 +45,10 @@ export function reportDropped(
   );
 }
 
-/** The same, where `isSent` says what is. `sendsMarks`: the `cache_control` of parts and tools is sent. */
+/**
+ * Reports fields for which `isSent` returns false. `sendsMarks`: whether `cache_control` of parts
+ * and tools is sent.
+ */
 export function reportUnsent(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,

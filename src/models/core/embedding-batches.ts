@@ -15,7 +15,7 @@ import { inputUsage } from "./openai-usage.ts";
 
 const BATCHES_AT_ONCE = 4;
 const TEXTS_AT_ONCE = 6;
-/** Maximum numbers in a call's response: 20 MB. */
+/** Maximum number of values in a call's response (20 MB). */
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
 /** Returns the texts of an embeddings request, or a failure for tokens. */
@@ -42,8 +42,8 @@ type Slices = {
 };
 
 /**
- * Splits an embeddings call for a provider that takes `size` texts, a few requests at a time, and joins the
- * results in order. The first failure ends it. Usage is null if one is missing.
+ * Splits an embeddings call into requests of `size` texts, sends a few concurrently, and joins the
+ * results in order. The first failure ends it. Usage is null if any is missing.
  */
 export async function inBatches(
   call: EmbeddingsCall,
@@ -62,7 +62,7 @@ export async function inBatches(
   return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
 }
 
-/** Returns a handler function for a fixed size. */
+/** Returns an `inParts` handler for a fixed size. */
 export function inBatchesOf(size: number) {
   return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
     inBatches(call, size, send);
@@ -100,7 +100,7 @@ function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]):
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), said: "" });
 }
 
-/** Counts the numbers of an embedding list. 16 characters of base64 hold three. */
+/** Counts the values of an embedding list. 16 characters of base64 hold three. */
 function valuesIn(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {
@@ -115,7 +115,9 @@ function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boole
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-/** Returns an embedding list of vectors (numbers or base64) in order. Missing usage is estimated. */
+/**
+ * Returns an embedding list of vectors (numbers or base64) in order. Missing usage is estimated.
+ */
 export function embeddingList(
   vectors: readonly unknown[],
   reported: Usage | null,

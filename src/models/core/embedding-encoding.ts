@@ -5,8 +5,8 @@ const BYTES_PER_FLOAT = 4;
 type Item = { readonly index?: unknown; readonly embedding?: unknown };
 
 /**
- * Converts the `data` of an embedding list to the requested encoding, in order. The adapter has removed other
- * values.
+ * Converts the `data` of an embedding list to the requested encoding, in order. The adapter has
+ * already removed other values.
  */
 export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): readonly object[] {
   const items = Array.isArray(data) ? (data as Item[]) : [];
@@ -42,7 +42,7 @@ export function isBase64Floats(base64: string): boolean {
   return ((base64.length / 4) * 3 - padding) % BYTES_PER_FLOAT === 0;
 }
 
-/** Decodes a base64 vector, or returns null. */
+/** Decodes a base64 vector. Returns null if invalid. */
 export function base64ToFloats(base64: string): number[] | null {
   const binary = decoded(base64);
   if (binary === null || binary.length % BYTES_PER_FLOAT !== 0) return null;

@@ -34,19 +34,19 @@ export const embeddingsBody = z.looseObject({
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
-/** Parses the body of POST /v1/embeddings. `null` means absent. Fails with 400 and `param`. */
+/**
+ * Parses the body of POST /v1/embeddings. `null` means absent. Returns 400 with `param` if invalid.
+ */
 export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
   return parseBody(embeddingsBody, withoutNulls(value));
 }
 
-/** Embeddings of texts or token arrays. */
 export const EMBEDDINGS: InputKindOf<EmbeddingsBody> = {
   size: embeddingsPromptSize,
   needs: embeddingNeeds,
   smaller: { advice: "send fewer inputs at once, or ask for fewer 'dimensions'.", param: "input" },
 };
 
-/** Returns the input's size. */
 export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   const inputs = typeof body.input === "string" ? [body.input] : body.input;
@@ -59,7 +59,7 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
   return tally.size();
 }
 
-/** Returns the number of inputs and the dimensions as needs. */
+/** Returns the route capabilities needed for the number of inputs and the dimensions. */
 export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
   const inputs = inputCount(body);
   const many: Need = {

@@ -20,59 +20,62 @@ import type { Weights } from "./prompt-size.ts";
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
-  /** Returns the error format, also for paths below `path`; null for OpenAI's. */
+  /** Returns the error format, also for paths below `path`. Null: OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /** Without a cap, its clients expect the model's maximum (Codex). Absent: DEFAULT_MAX_OUTPUT. */
+  /**
+   * Set if clients expect the model's maximum output without a cap (Codex). Otherwise the default
+   * is DEFAULT_MAX_OUTPUT.
+   */
   readonly asksForAll?: true;
   readonly idPrefix: string;
-  /** Whether its bodies may be forms (multipart/form-data). */
+  /** Whether bodies may be forms (multipart/form-data). */
   readonly takesForms?: true;
   /**
-   * Parses a JSON object into a core request. Pure; never throws for client input. Fails with 400 and `param`
-   * in the endpoint's terms.
+   * Parses a JSON object into a core request. Pure; never throws for client input. Returns 400 with
+   * the endpoint's `param` if invalid.
    */
   parse(body: object, at: EndpointContext, recalled?: RecallResult): Result<ParsedRequest>;
   /**
-   * Returns the stored responses that a body refers to, or null. `parse` receives them. Absent if nothing is
-   * stored. Pure; never throws.
+   * Returns the stored responses that a body refers to, or null. `parse` receives them. Absent if
+   * the endpoint stores nothing. Pure; never throws.
    */
   readonly names?: (body: object) => RecallRequest | null;
 };
 
-/** The request fields besides the body that an endpoint may read, in lower case. */
+/** The request data besides the body that an endpoint may read. Names are in lower case. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
-  /** The body has `usage: { include: true }`, so the last chunk of a stream has usage. */
+  /** Whether the body has `usage: { include: true }`, which adds usage to a stream's last chunk. */
   readonly wantsUsage?: boolean;
 };
 
 /** A client request after its endpoint adapter parsed it. */
 export type ParsedRequest = {
   readonly request: CoreRequest;
-  /** The end user in the body. The path reads `x-end-user`. */
+  /** The end user in the body. The paid path reads `x-end-user`. */
   readonly user: string | null;
-  /** The request's tags, which the path reads; absent for none. */
+  /** The request's tags, set by the paid path. */
   readonly tags?: Tags;
   readonly dropped: readonly string[];
-  /** The region that the client requires, and its field; absent or null for none. */
+  /** The region that the client requires, and the field that names it. */
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the body's name of a core field, for a later 400. Absent: the same name. Null: not a client
-   * field.
+   * Returns the client's name of a core field, for later errors; null if it isn't a client field.
+   * Absent: the same name.
    */
   readonly paramOf?: (coreParam: string) => string | null;
-  /** Returns the error code for a field if clients act on it; absent or null keeps the code. */
+  /** Returns a field's error code if clients depend on it; null keeps the default. */
   readonly codeOf?: (param: string) => string | null;
-  /** The preferences among routes; absent or null for none. */
+  /** The route preferences. */
   readonly preferences?: RoutePreferences | null;
-  /** The models to call if the first one fails; absent for none. */
+  /** The models to call if the first one fails. */
   readonly fallbacks?: readonly ModelFallback[];
-  /** The session in `session_id` or a header; absent or null for none. */
+  /** The session in `session_id` or a header. */
   readonly session?: string | null;
-  /** Writes the response. It must not hold the prompt, because streams are long. */
+  /** Writes the response. It must not keep the prompt in memory, because streams are long. */
   readonly reply: ResponseWriter;
-  /** The request in the endpoint's own protocol, for native routes; null if there is none. */
+  /** The request in the endpoint's own protocol, for native routes, or null. */
   readonly native: NativeRequest | null;
   /** The data to store, if the organization stores responses. */
   readonly keep?: ConversationAddition;
@@ -89,17 +92,20 @@ export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * Returns the response's body. `answer` is the route's OpenAI-shaped response with other ID, model and
-       * usage. It may be called twice if the charge is lower than the cost, so it must be pure except for
-       * random IDs. A throw is a bug, which is charged.
+       * Returns the response body. `answer` is the route's OpenAI-shaped response with our ID,
+       * model and usage. It is called again if the charge is lower than the cost, so it must be
+       * pure except for random IDs. An exception is a bug, and the response is charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
-      /** Returns the response to store with hidden reasoning, or null if it failed. Absent: never stored. */
+      /**
+       * Returns the response to store with hidden reasoning, or null if it failed. Absent if the
+       * endpoint stores nothing.
+       */
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {
       readonly kind: "stream";
-      /** Absent: server-sent events. Other types can't contain comments. */
+      /** Default: server-sent events. Other types can't contain comments. */
       readonly contentType?: string;
       /** Called once per stream when a route has started. */
       stream(head: ResponseHead): StreamWriter;
@@ -114,7 +120,7 @@ export type ResponseHead = {
   readonly created: number;
   /** Estimated prompt tokens, at least 1. */
   readonly promptTokens: number;
-  /** The response will be stored unless it fails. */
+  /** Whether the response will be stored unless it fails. */
   readonly keeps: boolean;
 };
 
@@ -125,32 +131,32 @@ export type Receipt = ResponseHead & {
   readonly estimated: boolean;
   /** OpenAI's reason (`stop`, `length`, ...) or the native one; null if incomplete. */
   readonly finishReason: string | null;
-  /** The cap was lowered because of the available money. */
+  /** Whether the output cap was lowered to fit the available credits. */
   readonly capLoweredByMoney: boolean;
   /** Unix seconds. */
   readonly ended: number;
 };
 
 /**
- * Writes one stream. Each call returns complete events to send now, or "". It runs per chunk, so it allocates
- * as little as possible.
+ * Writes one stream. Each method returns complete events to send now, or "". It runs per chunk, so
+ * it allocates as little as possible.
  */
 export type StreamWriter = {
-  /** The keep-alive sent after KEEP_ALIVE_MS without output. It may change. */
+  /** The keep-alive to send after KEEP_ALIVE_MS without output. It may change. */
   readonly ping: string;
-  /** Returns the first events. `usage` is what the provider has reported, without output. */
+  /** Returns the first events. `usage`: the usage reported so far, without output. */
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
   piece?(piece: Extract<StreamEvent, { kind: "piece" }>): string;
   /**
-   * Returns the last chunk with another text in choice (natively: block) `index`. `json` is the text as a
-   * JSON literal, copied unparsed. Most chunks arrive this way.
+   * Returns the last chunk with another text in choice (or native block) `index`. `json` is the
+   * text as a JSON literal, copied unparsed. Most chunks arrive this way.
    */
   text(index: number, json: string): string;
   /**
-   * Returns the final events of a complete response, after the charge. Only here may a client learn that it
-   * is complete.
+   * Returns the final events of a complete response, after the charge. No earlier event may show
+   * that it is complete.
    */
   end(receipt: Receipt): string;
   /** Returns the final events of an incomplete response. `receipt` is null without a charge. */
@@ -159,8 +165,8 @@ export type StreamWriter = {
 };
 
 /**
- * A request in the endpoint's own protocol. The body is forwarded, and the response is metered (`StreamEvent`
- * "native") and rewritten with our ID and model.
+ * A request in the endpoint's own protocol. The body is forwarded. The response is metered
+ * (`StreamEvent` "native") and gets our ID and model.
  */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
@@ -170,8 +176,8 @@ export type NativeRequest = NativeBody & {
   readonly weights: Weights;
   /** Minimum output tokens that the host accepts; 0 for none. */
   readonly outputLeast: number;
-  /** Parts of the prompt may be cached for an hour, at another price. */
+  /** Whether parts of the prompt may be cached for an hour, at another price. */
   readonly hourCache: boolean;
-  /** A field that can't be converted, so only native routes work; null if all can. */
+  /** A field that can't be converted, which requires a native route, or null. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

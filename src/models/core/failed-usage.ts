@@ -16,15 +16,18 @@ export function withUsage(
   return { ...failure, spent: { usage, output } };
 }
 
-/** Returns the final events of a failed stream. Reported usage counts if the request may have caused it. */
+/**
+ * Returns the final events of a failed stream. Includes reported usage if the request may have
+ * caused the failure.
+ */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
   return usage === null || !isRequestCaused(failure) ? [error] : [{ kind: "usage", usage }, error];
 }
 
 /**
- * Returns the failure of a stream event above `bytesMax`. The request caused it, another host would repeat
- * it, and the output before it is charged.
+ * Returns the failure of a stream event larger than `bytesMax`. It counts as caused by the request:
+ * other hosts would fail too, and earlier output is charged.
  */
 export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {
@@ -35,7 +38,9 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   };
 }
 
-/** Returns the failure among a stream's first events, before anything was forwarded. */
+/**
+ * Returns a failure among a stream's first events with their usage, before anything was forwarded.
+ */
 export function withUsageIn(
   failure: ProviderFailure,
   events: readonly StreamEvent[],

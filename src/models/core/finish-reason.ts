@@ -1,4 +1,4 @@
-/** OpenAI's reasons to end a choice that a native provider can mean. */
+/** OpenAI's finish reasons that native providers can report. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([
@@ -19,8 +19,8 @@ function named(reason: FinishReason, names: string): [string, FinishReason][] {
 }
 
 /**
- * Returns a finish reason's meaning, or null if the provider gave up. Unknown reasons are `length`, because
- * clients would otherwise run truncated tool calls.
+ * Returns OpenAI's finish reason, or null if the provider gave up. Unknown reasons become `length`,
+ * so that clients don't run truncated tool calls.
  */
 export function finishMeaning(raw: string): FinishReason | null {
   const name = raw.toLowerCase();

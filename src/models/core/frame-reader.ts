@@ -25,7 +25,7 @@ export abstract class FrameReader {
     return this.#ended;
   }
 
-  /** Returns the events of one frame. `name` is the event's name, by default "message". */
+  /** Returns the events of one frame. `name`: the event's name, by default "message". */
   read(data: string, name: string): StreamEvent[] {
     if (this.#ended) return [];
     const text = this.repeatedText(data, name);
@@ -41,7 +41,7 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  /** Returns the events of the end of file. `foreign` contains lines outside frames. */
+  /** Returns the events at the end of the file. `foreign`: lines outside frames. */
   endOfFile(foreign = ""): StreamEvent[] {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);
@@ -50,13 +50,13 @@ export abstract class FrameReader {
     return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
   }
 
-  /** Ends a stream that can't be read further, which is a failure unless every choice has finished. */
+  /** Ends a stream that can't be read further. It is a failure unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.#ended) return [];
     return this.#accept(this.isFinished ? [END] : failureEvents(failure), false);
   }
 
-  /** Reports whether as many choices as were asked for have finished. */
+  /** Reports whether all requested choices have finished. */
   protected abstract get isFinished(): boolean;
 
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
@@ -71,7 +71,7 @@ export abstract class FrameReader {
     return this.isFinished ? [END] : [];
   }
 
-  /** Returns the events at the end of file, besides the `end` of a complete stream. */
+  /** Returns the events at the end of the file, except the `end` of a complete stream. */
   protected atEnd(_foreign: string): StreamEvent[] {
     return [];
   }
@@ -85,7 +85,7 @@ export abstract class FrameReader {
   }
 }
 
-/** Returns a provider failure that we detected. */
+/** Returns a failure that we detected. */
 export function retry(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }

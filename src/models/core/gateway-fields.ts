@@ -12,25 +12,27 @@ import {
 import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
 
 /**
- * Body fields of the gateway itself, in the formats of OpenRouter and Vercel, the same on every endpoint. No
- * provider receives them.
+ * Body fields of the gateway itself, in the formats of OpenRouter and Vercel, for every endpoint.
+ * They are never forwarded.
  */
 export const gatewayFields = z.object({
-  /** OpenRouter's old way to request usage. Only a stream of an OpenAI endpoint leaves it out otherwise. */
+  /**
+   * OpenRouter's old field to request usage. Only streams of OpenAI endpoints omit usage by
+   * default.
+   */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
   models: modelNames,
-  /** OpenRouter's old field for `models`. */
+  /** OpenRouter's old field next to `models`. */
   route: z.nullish(z.literal("fallback", { error: "must be fallback" })),
   provider: z.nullish(providerPreferences),
   providerOptions: z.nullish(z.looseObject({ gateway: z.nullish(gatewayOptions) })),
 });
 type Fields = z.infer<typeof gatewayFields>;
 
-/** The gateway's fields of a request. */
 export type GatewayFields = {
   readonly wantsUsage: boolean;
-  /** OpenRouter's session, whose requests prefer the same route. */
+  /** OpenRouter's session. Requests of one session prefer the same route. */
   readonly session: string | null;
   /** Null without preferences. */
   readonly preferences: RoutePreferences | null;
@@ -52,8 +54,8 @@ const NONE: GatewayFields = {
 };
 
 /**
- * Splits a body into the gateway's fields and the rest, whose model has no suffix. Without `model`, the first
- * of `models` is the model. 400 with `param` for an invalid field.
+ * Splits a body into the gateway's fields and the rest, and removes the model's suffix. Without
+ * `model`, the first of `models` is used. Returns 400 with `param` for an invalid field.
  */
 export function takeGatewayFields(body: object): Result<Taken> {
   const { model: named }: { readonly model?: unknown } = body;
@@ -82,7 +84,7 @@ function choiceOf({ provider, providerOptions }: Fields, sort: RouteSort | null)
   return preferencesOf(provider, providerOptions?.gateway, sort);
 }
 
-/** Returns the models of `models`, or else those of Vercel's options. */
+/** Returns the models of `models`, else those of Vercel's options. */
 function fallbacksOf(fields: Fields): ModelFallback[] {
   const ours = fields.models ?? null;
   const list = ours === null ? "providerOptions.gateway.models" : "models";
@@ -93,7 +95,7 @@ function fallbacksOf(fields: Fields): ModelFallback[] {
   });
 }
 
-/** Reports whether a param is a field of the gateway, which every endpoint names alike. */
+/** Reports whether `param` is a gateway field, which has the same name on every endpoint. */
 export function isGatewayParam(param: string): boolean {
   return NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }

@@ -1,4 +1,4 @@
-/** Bytes per read. A full read means more may follow. */
+/** Bytes per read. After a full read, more may follow. */
 export const READ_BYTES = 4 * 1024;
 /** Bytes buffered ahead of the reader before the upstream is slowed. */
 export const AHEAD_BYTES = 16 * 1024;
@@ -16,21 +16,22 @@ declare const IdentityTransformStream: new () => {
 /** A body read in pieces, one read at a time. */
 export type ByteSource = {
   /**
-   * Returns at most `READ_BYTES` new bytes, waiting for some. Null at the end; rejects when the connection
-   * breaks.
+   * Waits for data and returns at most `READ_BYTES`. Returns null at the end; rejects when the
+   * connection breaks.
    */
   read(): Promise<Uint8Array | null>;
   /**
-   * Lets the runtime buffer data between reads. `wake` is called when the body ends, breaks or the buffer is
-   * full. Returns false if there is nothing to wait for.
+   * Lets the runtime buffer data between reads. Calls `wake` when the body ends, breaks or the
+   * buffer is full. Returns false if there is nothing to wait for.
    */
   gather(wake: () => void): boolean;
   cancel(): void;
 };
 
 /**
- * A response body that can be buffered by the runtime: it is split, and one half is drained unread, so the
- * other has all data in one read. Reading many bytes from a half directly would stall the other.
+ * A response body that the runtime can buffer. It is split, and one half is drained unread, so that
+ * the other has all data in one read. Reading many bytes from a half directly would stall the
+ * other.
  */
 export class GatheringBody implements ByteSource {
   #body: ReadableStream<Uint8Array>;
@@ -61,7 +62,7 @@ export class GatheringBody implements ByteSource {
     return true;
   }
 
-  /** Fills the buffer or reaches the end. Never rejects; readers see errors. */
+  /** Fills the buffer or reaches the end. Never rejects; readers receive errors. */
   async #fill(drain: Drain): Promise<void> {
     this.#isDraining = true;
     try {
@@ -103,5 +104,5 @@ function bytesOf({ done, value }: Filled): Uint8Array | null {
 }
 
 function ignore(): void {
-  // the end of a body has no listener
+  // The end of a body has no listener.
 }

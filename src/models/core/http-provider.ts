@@ -28,24 +28,24 @@ export type StreamReader = {
   /** Returns the events that these bytes complete. */
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
-  /** After an `end` or `error`, nothing more is read. */
+  /** Whether an `end` or `error` was read. Nothing more is read then. */
   readonly ended: boolean;
 };
 
-/** How a protocol calls one kind. It never throws for a provider's fault. */
+/** A protocol's handler for one kind of request. It never throws for a provider's fault. */
 export type Handler<Call extends ProviderCall> = {
   /**
-   * Converts and sends the request. Fails for unsupported requests. Throws when the signal ends it, or for a
-   * bug.
+   * Converts and sends the request. Returns a failure for unsupported requests. Throws if the
+   * signal fires, or for a bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
-  /** Converts the JSON of a 2xx; null if invalid. */
+  /** Converts the JSON of a 2xx. Returns null if invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  /** Reads a 2xx in pieces instead of as a whole. */
+  /** Returns a reader that reads a 2xx in pieces. */
   pieces?(call: Call): StreamReader;
-  /** Returns the events of a whole response. Absent: those of a chat. */
+  /** Returns the events of a complete response. Default: those of a chat. */
   events?(whole: ProviderResponse): StreamEvent[];
-  /** Returns the reader of a stream. Absent: the protocol's, for chats. */
+  /** Returns the reader of a stream. Default: the protocol's, for chats. */
   reader?(call: Call): StreamReader | undefined;
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
@@ -63,12 +63,10 @@ export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
 
 const ERROR_BYTES_MAX = 64 * 1024;
 
-/** Returns a provider that uses a protocol over HTTP. */
 export function httpProvider(wire: ProviderProtocol): Provider {
   return { id: wire.id, kinds: kindsOf(wire), send: (call) => sendCall(wire, call) };
 }
 
-/** Returns the kinds that a protocol supports. */
 export function kindsOf(wire: ProviderProtocol): readonly Kind[] {
   return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
@@ -131,7 +129,7 @@ export async function post(
       redirect: "manual", // a redirect would send the key and prompt to another host
       headers: { ...headers, "content-type": type, "user-agent": "turnpike" },
       signal: call.signal,
-      // Node requires `duplex` for streaming bodies
+      // Node requires `duplex` for streaming bodies.
       ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),
     });
   } catch {
@@ -139,14 +137,13 @@ export async function post(
   }
 }
 
-/** Returns the failure of a connection that broke, or of an ended call. */
+/** Returns the failure of a broken connection or an ended call. */
 export function connectionFailure({ signal }: ProviderCall): ProviderFailure {
   return signal.aborted
     ? { kind: "retry", reason: "aborted" }
     : { kind: "retry", reason: "connection", again: true };
 }
 
-/** Returns a base URL without trailing slashes. */
 export function trimmedUrl(url: string): string {
   return url.replace(/\/+$/, "");
 }
@@ -188,7 +185,7 @@ async function streamed<Call extends ProviderCall>(
   return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
 }
 
-/** Returns a whole response of a host that ignored `stream` as a stream. */
+/** Returns the complete response of a host that ignored `stream` as a stream. */
 function playedWhole(
   { events }: Pick<Handler<never>, "events">,
   whole: ProviderResult,
@@ -232,8 +229,8 @@ function converted<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure of a bug in reading a response. It doesn't count against the route, and the output is
- * charged.
+ * Returns the failure of a bug in reading a response. It doesn't count against the route, and the
+ * output is charged.
  */
 function bugOf(error: unknown): ProviderFailure {
   logException(error, {});
@@ -243,7 +240,8 @@ function bugOf(error: unknown): ProviderFailure {
 const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 /**
- * Returns a body's events: per network chunk until the first output, then once per `paceMs`; null at the end.
+ * Returns a body's events: per network chunk until the first output, then once per `paceMs`; null
+ * at the end.
  */
 export function eventStream(
   body: ReadableStream<Uint8Array>,
@@ -269,7 +267,7 @@ export function eventStream(
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {
-      // Data after the end is discarded. Reading to the end of file frees the connection.
+      // Data after the end is discarded. Reading to the end of the file frees the connection.
       done = true;
       reader.finish();
     }
@@ -290,7 +288,7 @@ function saysSomething(event: StreamEvent): boolean {
   );
 }
 
-/** Returns a stream whose events are all here. */
+/** Returns a stream whose events are all available. */
 export function oneBatch(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return {

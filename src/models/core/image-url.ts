@@ -16,12 +16,14 @@ export function imageOf(url: string): Image {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
-/** Reports whether a URL holds an image's bytes, which are sized as an image instead of as text. */
+/**
+ * Reports whether a URL contains an image's bytes, which are sized as an image instead of as text.
+ */
 export function isInlineImage(url: string): boolean {
   return "base64" in imageOf(url);
 }
 
-/** An image's URL. Only a data URL may be long, because all other text of a request is counted. */
+/** An image's URL. Only a data URL may be long, because all other text is counted. */
 export const imageUrl = z
   .string()
   .check(

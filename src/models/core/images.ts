@@ -9,7 +9,7 @@ import { PromptTally } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
 const PROMPT_CHARACTERS_MAX = 32_000;
-/** Tokens around the prompt. */
+/** Tokens added to the prompt. */
 const PROMPT_OVERHEAD = 64;
 const IMAGES_MAX = 10;
 const PARTIAL_IMAGES_MAX = 3;
@@ -31,14 +31,14 @@ export const imageBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A checked request for images. */
+/** A validated request for images. */
 export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "user" | "n"> & {
   readonly n: number;
 };
 
 type ImageRequest = { readonly body: ImageBody; readonly user: string | null };
 
-/** Parses a body. `null` means absent. Fails with 400 and `param`, also for an unknown field. */
+/** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */
 export function parseImageRequest(value: object): Result<ImageRequest> {
   const parsed = parseFields(imageBody, [], withoutNulls(value));
   if (!parsed.ok) return parsed;
@@ -59,15 +59,15 @@ export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): Pixels | n
   return { width, height };
 }
 
-/** The most output tokens of an image by quality. `large`: above 2560x1440 pixels. */
+/** Maximum output tokens of an image by quality. `large`: above 2560x1440 pixels. */
 type Tokens = { readonly [Quality in string]?: readonly [small: number, large: number] };
 
 type Family = {
   readonly models: RegExp;
-  /** Fields that its models accept besides `prompt` and `size`. */
+  /** Supported fields besides `prompt` and `size`. */
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
-  /** The tokens of an image at most; absent: of a whole request. */
+  /** Maximum tokens of an image. Absent: GEMINI_OUTPUT_MAX per request. */
   readonly tokens?: Tokens;
 };
 
@@ -87,7 +87,7 @@ const SIDE_MAX = 3840;
 const AREA_SMALL = 2560 * 1440;
 const AREA_MAX = 3840 * 2160;
 
-/** OpenAI's rule for sizes. */
+/** Reports whether a size meets OpenAI's rule. */
 function takesOpenAi({ width, height }: Pixels): boolean {
   const [short, long] = width < height ? [width, height] : [height, width];
   const isFit = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;
@@ -107,14 +107,19 @@ export function ratioOf({ width, height }: Pixels): string | null {
   return RATIOS.find(isNear) ?? null;
 }
 
-/** The tokens of a published size, of which some squares have more, and of what models add. */
+/**
+ * Surcharge on the tokens of a published size, because some square sizes use more and models add
+ * some.
+ */
 const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
-/** Gemini's output cap, sent with each request: thoughts, drafts and images together. */
+/** Gemini's output cap, sent with each request: reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
 
-/** Tokens are a reseller's price of each size divided by the price per token, seen on 2026-11-20. */
+/**
+ * Tokens per size: a reseller's price of the size divided by the price per token, as of 2026-11-20.
+ */
 const GPT_2_5: Tokens = {
   low: [205, 371],
   medium: [478, 865],
@@ -142,7 +147,7 @@ function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
   return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
 }
 
-/** Generation of images. Each picture counts; some models bill its tokens. */
+/** Generation of images. Each image counts, and some models also bill its tokens. */
 export const IMAGES: InputKindOf<ImageBody, "image" | "image_token" | "text_token"> = {
   size: (body, model) => {
     const tally = new PromptTally(model);
@@ -160,7 +165,10 @@ function unitsOf(body: ImageBody, { routes }: Model) {
   return { image: body.n, image_token: tokens, text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0 };
 }
 
-/** Returns the most image tokens of a request. `auto` is held at the most expensive quality or size. */
+/**
+ * Returns the maximum image tokens of a request. `auto` is held at the most expensive quality or
+ * size.
+ */
 function tokensOf(body: ImageBody, { tokens }: Family): number {
   if (tokens === undefined) return GEMINI_OUTPUT_MAX;
   const { n, quality = "auto", partial_images: partials = 0 } = body;
@@ -196,7 +204,7 @@ function imageNeeds(body: ImageBody): readonly Need[] {
   ];
 }
 
-/** Reports whether a field differs from its default, which every model has. */
+/** Reports whether a field differs from its default, which every model supports. */
 function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
   const value = body[field];
   return value !== undefined && value !== "auto" && value !== DEFAULTS[field];

@@ -16,7 +16,7 @@ export type InlinePart =
   | { readonly kind: "image"; readonly image: InlineImage };
 type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
 
-/** A conversation with inline images of four types. */
+/** A conversation whose images are inline and of four types. */
 export type InlineConversation = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
@@ -28,15 +28,15 @@ const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 /** Maximum downloaded bytes per request. */
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * Capacity per downloaded byte, relative to body bytes. Bodies are held about four times, downloads 1.5 times
- * (12 images of 9.9 MB: 182 MB).
+ * Memory counted per downloaded byte, relative to body bytes. Bodies are held about four times,
+ * downloads 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
-/** Maximum ms for all downloads of a request, whose servers the client chooses. */
+/** Maximum time for all downloads of a request, in ms. The client chooses the servers. */
 const ALL_DOWNLOADS_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
@@ -50,8 +50,8 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with inline images. Each URL is fetched once. A failed download fails the request.
- * Throws only when the signal ends the call.
+ * Returns the conversation with inline images. Each URL is fetched once. A failed download fails
+ * the request. Throws only if the signal ends the call.
  */
 export async function withInlineImages(
   { system, turns }: Conversation,
@@ -96,7 +96,7 @@ const NOT_HAD = "it can't be downloaded";
 const TOO_LATE = `all downloads of a request can't take more than ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
-/** Returns the failure of an image; `at` is its position. */
+/** Returns the failure of an image at position `at`. */
 function refused(why: string, at = "messages"): ProviderFailure {
   return badImage(`An image can't be used: ${why}.`, at);
 }
@@ -205,7 +205,7 @@ async function imageIn(response: Response, budget: Budget): Promise<Download | P
   return length === 0 ? refused(NOT_HAD) : { mediaType, parts };
 }
 
-/** Reserves bytes. Returns false without capacity. */
+/** Reserves memory. Returns false if there isn't enough. */
 function takeRoom(budget: Budget, bytes: number): boolean {
   const more = Math.ceil(bytes * ROOM_PER_BYTE);
   if (more === 0) return true;

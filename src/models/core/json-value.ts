@@ -2,7 +2,7 @@ import { parseJson } from "../../shared/exact-json.ts";
 
 /** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
-/** An object of which these fields are read. */
+/** An object whose named fields are read. */
 export type Named<Name extends string> = { readonly [N in Name]?: unknown };
 
 /** Parses a JSON object, or returns null. Serializing it again keeps digits and key order. */
@@ -24,22 +24,20 @@ function parseObjectBy(parse: (text: string) => unknown, text: string | null): J
   }
 }
 
-/** Parses a JSON string literal. */
 export function literalText(literal: string): string {
   return String(JSON.parse(literal));
 }
 
-/** Reads untyped JSON. Another type reads as empty. */
+/** Returns an object. Any other value becomes an empty object. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Reports whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Reports whether an object names its type. */
+/** Reports whether an object has a non-empty `type`. */
 export function isTyped<T extends Named<"type">>(value: T): value is T & { readonly type: string } {
   return typeof value.type === "string" && value.type !== "";
 }
@@ -58,7 +56,6 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the number, or undefined. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }

@@ -21,7 +21,7 @@ type Bodies = {
   readonly transcription: TranscriptionBody;
 };
 
-/** The size and needs of each kind without output. */
+/** The size and route needs of each kind of request without output tokens. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
   rerank: RERANK,
@@ -31,8 +31,8 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
 };
 
 /**
- * A request to the core: OpenAI's chat or another kind, checked, with extra fields that other formats need.
- * The endpoint handles `stream` and `user`. Adapters forward an allow-list.
+ * A validated request in OpenAI's shape, with extra fields that other formats need. The endpoint
+ * handles `stream` and `user`. Adapters forward only allowed fields.
  */
 export type CoreRequest = ChatRequest | InputRequest;
 /** `apart`: each message is a separate prompt with the same settings; never streamed. */

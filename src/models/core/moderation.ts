@@ -19,15 +19,17 @@ export const moderationBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A checked request for moderation: one text, several, or the parts of one input with images. */
+/**
+ * A validated request for moderation: one text, several, or one input with text and image parts.
+ */
 export type ModerationBody = z.infer<typeof moderationBody>;
 
-/** Parses a body. `null` means absent. Fails with 400 and `param`, also for an unknown field. */
+/** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */
 export function parseModerationRequest(value: object): Result<ModerationBody> {
   return parseFields(moderationBody, [], withoutNulls(value));
 }
 
-/** Moderation of texts and images. Providers count nothing. */
+/** Moderation of texts and images. Providers report no usage. */
 export const MODERATION: InputKindOf<ModerationBody> = {
   size: ({ input }, model) => {
     const tally = new PromptTally(model);

@@ -8,7 +8,7 @@ export function flatName(namespace: string | null, name: string): string {
   return fittingName(`${namespace}__${name}`);
 }
 
-/** Models with namespaces. Earlier ones reject them or names of OpenAI's own tools. */
+/** Models that support namespaces. Earlier ones reject them, or names of OpenAI's own tools. */
 export const KNOWS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
 /** Returns a request with flat tool names instead of namespaces. */

@@ -2,7 +2,6 @@ import { promptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { JsonObject } from "./json-value.ts";
 
-/** Returns OpenAI's `usage` object. */
 export function openAiUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return {
@@ -14,7 +13,7 @@ export function openAiUsage(usage: Usage): JsonObject {
   };
 }
 
-/** Returns `usage` without output. */
+/** Returns OpenAI's `usage` object without output. */
 export function inputUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };

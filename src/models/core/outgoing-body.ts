@@ -9,11 +9,14 @@ export type OutgoingBody = string | BodyInPieces;
 /** Downloaded bytes by their marker in the JSON. */
 export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** Bytes encoded per step, a multiple of 3 to avoid padding. */
+/** Bytes encoded per step; a multiple of 3 avoids padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** Returns a request's body. Downloads are encoded while sending, so they are held once. */
+/**
+ * Returns a request's body. Downloads are encoded while sending, so that only one copy is in
+ * memory.
+ */
 export function outgoingBody(value: object, downloads: Downloads): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
@@ -28,7 +31,7 @@ class BodyInPieces {
     this.#downloads = downloads;
   }
 
-  /** Returns its length in bytes. */
+  /** The length in bytes. */
   get length(): number {
     return this.#texts.reduce((sum, text) => {
       const parts = this.#downloads.get(text);
@@ -42,7 +45,7 @@ class BodyInPieces {
     return streamOf(this.#pieces(), this.length);
   }
 
-  /** Returns its SHA-256 in hex. */
+  /** Returns the SHA-256 in hex. */
   async sha256(): Promise<string> {
     const { DigestStream } = crypto as PlatformCrypto;
     if (DigestStream === undefined) {
@@ -63,7 +66,7 @@ class BodyInPieces {
   }
 }
 
-/** A form whose files are sent from where they are, without a copy. */
+/** A form whose files are sent without a copy. */
 export class OutgoingForm {
   readonly type: string;
   readonly #pieces: readonly Uint8Array[];
@@ -98,7 +101,7 @@ function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<
   return readable;
 }
 
-/** Workers-only classes; scripts run adapters in Node. */
+/** Classes of Workers only; scripts run adapters in Node. */
 type Platform = {
   readonly FixedLengthStream?: new (bytes: number) => TransformStream<Uint8Array, Uint8Array>;
 };
@@ -135,6 +138,6 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
     }
     await writer.close();
   } catch {
-    // the request was abandoned
+    // The request was abandoned.
   }
 }

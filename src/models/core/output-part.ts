@@ -9,7 +9,7 @@ import { openAiUsage } from "./openai-usage.ts";
 /** A provider-independent part of one choice's output. */
 export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
-  /** Data the provider needs in the next turn (`reasoning_details`). */
+  /** Data that the provider needs in the next turn (`reasoning_details`). */
   | { readonly kind: "detail"; readonly detail: JsonObject }
   | { readonly kind: "annotation"; readonly annotation: JsonObject }
   | OutputCall
@@ -21,7 +21,7 @@ export type OutputCall = {
   /** "" if the provider gave none; a new one is created. */
   readonly id: string;
   readonly name: string;
-  /** JSON text, "" without arguments. For a custom tool, its text input. */
+  /** JSON text, or "" without arguments. For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
   readonly more?: Pick<DeltaCall, "extra_content">;
@@ -88,7 +88,6 @@ function callOf(
   return { id, type: "function", function: called, ...more };
 }
 
-/** Returns a new tool call ID. */
 export function newToolCallId(): string {
   return `call_${randomBase62(24)}`;
 }

@@ -14,9 +14,9 @@ type Waiter = {
 const FAST_AFTER = 2;
 
 /**
- * A body forwarded about once per `paceMs`. Later data is forwarded immediately, earlier data when the time
- * is over. A chunk's cost is mostly fixed, so fast bodies buffer in the runtime. Nothing waits longer than
- * `paceMs` or beyond the end. With 0, every chunk is forwarded immediately.
+ * Forwards a body about once per `paceMs`. A chunk's cost is mostly fixed, so fast bodies are
+ * buffered in the runtime. Data that arrives after a longer pause is forwarded immediately. Nothing
+ * waits longer than `paceMs` or beyond the end. With 0, every chunk is forwarded immediately.
  */
 export class PacedReader {
   readonly #source: ByteSource;
@@ -24,15 +24,15 @@ export class PacedReader {
   paceMs = 0;
   #gathered: Uint8Array[] = [];
   #length = 0;
-  /** Initially long ago, so data is due. */
+  /** Initially long ago, so that data is due. */
   #handedOnMs = -Infinity;
   #askedMs = 0;
   #streak = 0;
-  /** Reads happen when due; reset when a read had to wait. */
+  /** Whether reads happen only when due. Reset when a read had to wait. */
   #isFast = false;
-  /** Buffered data is forwarded before asking the runtime for more. */
+  /** Buffered data is forwarded before more is requested from the runtime. */
   #isHeld = false;
-  /** More data may be available, so it is read immediately. */
+  /** Whether more data may be available and is read immediately. */
   #hasMore = false;
   #isReading = false;
   #isTimed = false;
@@ -44,7 +44,9 @@ export class PacedReader {
     this.#source = source;
   }
 
-  /** Returns new bytes, null at the end; rejects when the connection breaks. One call at a time. */
+  /**
+   * Returns new bytes, or null at the end. Rejects when the connection breaks. One call at a time.
+   */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };

@@ -7,30 +7,31 @@ import { parsePlainObject } from "./json-value.ts";
 import { isFailure } from "./provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 
-/** Characters kept of a response beside its pictures. */
+/** Maximum characters kept of a response besides its images. */
 const REST_MAX = 1024 * 1024;
-/** A longer text, such as a sealed thought, is left out. */
+/** Longer texts, such as encrypted reasoning, are skipped. */
 const TEXT_MAX = 16 * 1024;
-/** Characters kept of a line outside of responses. */
+/** Maximum characters kept of a line outside of responses. */
 const LINE_MAX = 64;
-/** The start of a string that is a picture in base64. */
+/** The start of a string that is a base64 image. */
 const PICTURE = /"(?:b64_json|data)"\s*:\s*"$/;
-/** The type of a preview. */
+/** The event type of a preview. */
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
-/** The facts of a complete response: its tokens, null if not reported, and fields for the client. */
+/** The facts of a complete response: its usage, null if not reported, and fields for the client. */
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-/** Reads a response without its pictures. */
+/** Reads a response without its images. */
 export type ReadFacts = (raw: JsonObject) => PictureFacts | ProviderFailure;
 
 /**
- * Reads pictures from a JSON response, or from server-sent events that have one in each. Their base64 passes
- * through in pieces, so that responses of any size fit into memory. The rest is parsed at its end.
+ * Reads images from a JSON response, or from server-sent events with one each. Their base64 is
+ * passed on in pieces, so that responses of any size fit into memory. The rest is parsed at the
+ * end.
  */
 export class PictureReader implements StreamReader {
   readonly #facts: ReadFacts;
   readonly #decoder = new TextDecoder();
-  /** The current response without its pictures, in parts; null between responses. */
+  /** The current response without its images, in parts; null between responses. */
   #rest: string[] | null = null;
   #length = 0;
   /** The end of `#rest`. */
@@ -39,11 +40,13 @@ export class PictureReader implements StreamReader {
   #depth = 0;
   #state: "plain" | "text" | "picture" = "plain";
   #isEscaped = false;
-  /** The part of `#rest` with which the current text begins, and its length. */
+  /** The start of the current text in `#rest`, and its length. */
   #textAt = 0;
   #textLength = 0;
   #isPartial = false;
-  /** Pictures of all responses without previews, and of the current response with them. */
+  /**
+   * Number of images in all responses without previews, and in the current response with previews.
+   */
   #count = 0;
   #responseCount = 0;
   ended = false;
@@ -117,7 +120,7 @@ export class PictureReader implements StreamReader {
     const isPicture = PICTURE.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
-    // only once in a response, because the rest is joined for it
+    // Only once per response, because the rest is joined for it.
     if (this.#responseCount === 0) this.#isPartial = PARTIAL.test(this.#rest?.join("") ?? "");
     this.#responseCount += 1;
     if (!this.#isPartial) this.#count += 1;

@@ -10,7 +10,7 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
-/** Bytes around a tool result with its call's name, in the longest form. */
+/** Bytes around a tool result with its call's name, in the longest format. */
 const RESULT_OVERHEAD = 48;
 /** Bytes around a later instruction, which some protocols send as text. */
 const LATER_OVERHEAD = 24;
@@ -20,42 +20,44 @@ const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 /** Maximum tokens of a known tool's definition. */
 const KNOWN_TOOL_TOKENS = 1500;
-/** Below this size, the upper bound is the estimate, because short texts are estimated worst. */
+/** Below this size, the estimate is the upper bound, because short texts are estimated worst. */
 const SHORT_PROMPT_BYTES = 512;
 /** Minimum estimate: one token per this many bytes. */
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
- * A prompt's size in tokens. `bound` is never exceeded: a byte-level BPE token has at least one byte, and
- * images and pages follow the provider's rule. `estimate` is the practical maximum. `likely` is the best
- * guess, for a charge without usage.
+ * A prompt's size in tokens. `bound` is never exceeded: a byte-level BPE token has at least one
+ * byte, and images and pages follow the provider's rule. `estimate` is the practical maximum.
+ * `likely` is the best guess, for a charge without usage.
  */
 export type PromptSize = {
   readonly bound: number;
   readonly estimate: number;
   readonly likely: number;
-  /** Parts may be cached for an hour at twice the input price. */
+  /** Set if parts may be cached for an hour at twice the input price. */
   readonly hourCache?: true;
-  /** The most that each unit may count. Absent for kinds that only count tokens. */
+  /** Maximum count of each unit. Absent for kinds that only count tokens. */
   readonly units?: UnitCounts;
 };
 
-/** A part of a native body with a field that isn't sized by its text. All other fields are. */
+/** A part of a native body with a field that isn't sized by its text. */
 export type Weight =
-  /** The field with an image's bytes in base64; null for an image's URL, which counts as text too. */
+  /**
+   * The field with an image's bytes in base64; null for an image's URL, which also counts as text.
+   */
   | { readonly image: string | null }
   /** The field with a PDF's bytes in base64. */
   | { readonly pdf: string }
   /** A tool whose definition the model author adds. */
   | "known_tool";
 
-/** Objects of a native body with their own size. */
+/** Objects of a native body that have their own size. */
 export type Weights = ReadonlyMap<object, Weight>;
 
-/** For a body sized by its text only. */
+/** For a body sized only by its text. */
 export const NO_WEIGHTS: Weights = new Map();
 
-/** Returns the maximum size of a chat request in any adapter's form. */
+/** Returns the maximum size of a chat request in any adapter's format. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   for (const message of body.messages) tally.message(message);
@@ -111,7 +113,6 @@ export function nativePromptSize(body: JsonObject, weights: Weights, model: Mode
 
 const CONVERSATION: ReadonlySet<string> = new Set(["messages", "system", "input", "instructions"]);
 
-/** Returns the larger of two sizes. */
 export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   return {
     bound: Math.max(one.bound, other.bound),
@@ -141,7 +142,7 @@ type Part =
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
-/** Adds up a prompt. Each text is walked once. */
+/** Adds up a prompt's size. Each text is processed once. */
 export class PromptTally {
   overhead = 0;
   /** Tokens with an exact or fixed size, such as images. */
@@ -171,7 +172,7 @@ export class PromptTally {
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
   }
 
-  /** Counts a schema whose objects some hosts require closed. */
+  /** Counts the fields that close a schema's objects, which some hosts require. */
   closed(value: unknown): void {
     this.#syntax += openObjects(value) * CLOSED_BYTES;
   }
@@ -266,7 +267,7 @@ export class PromptTally {
     }
     this.any(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
-    // some models get these tools by flat names
+    // Some models get these tools by flat names.
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
       this.text(flatName(textOf(tool["name"]), textOf(name)));
     }
@@ -331,11 +332,14 @@ function openObjects(value: unknown): number {
   return isSchema && said === undefined ? open + 1 : open;
 }
 
-/** Maximum text tokens per page (platform.claude.com, PDF support: 1,500 to 3,000), besides its image. */
+/**
+ * Maximum text tokens per page besides its image (platform.claude.com, PDF support: 1,500 to
+ * 3,000).
+ */
 const PAGE_TEXT_TOKENS = 3000;
 const PAGES_MOST = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
-/** Guess for a charge without usage: a minimum, and tokens per base64 character. */
+/** Estimated tokens without reported usage: a minimum, or a rate per base64 character. */
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
 /** Returns a PDF's size by Anthropic's rule, the highest: each page as text and image. */

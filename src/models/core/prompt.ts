@@ -36,14 +36,14 @@ function stopsOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }
 
-/** Returns `response_format`. An empty schema is none. */
+/** Returns the output format. An empty schema counts as none. */
 export function formatOf({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/** Returns an unused name for the tool whose input is the output: "json" if free. */
+/** Returns an unused name, by default "json", for the tool whose input is the output. */
 export function answerToolName({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

@@ -6,16 +6,16 @@ import type { Chunk } from "./chunk.ts";
 export type { JsonObject } from "./json-value.ts";
 
 /**
- * The contract with providers: OpenAI's request in, OpenAI's response (or events) and usage out. A provider
- * never throws for an upstream fault; it returns a ProviderFailure.
+ * The contract with providers: OpenAI's request in, OpenAI's response (or events) and usage out. A
+ * provider returns a ProviderFailure for an upstream fault and never throws.
  */
 
 /** Protocols besides OpenAI's chat that clients and providers can share. */
 export type NativeProtocol = "responses" | "messages";
 
 /**
- * A checked request in the provider's protocol. The adapter sets model, stream, output cap and its own
- * headers.
+ * A validated request in the provider's protocol. The adapter sets model, stream, output cap and
+ * its own headers.
  */
 export type NativeBody = {
   readonly body: JsonObject;
@@ -34,28 +34,33 @@ export type Customer = { readonly orgId: string; readonly user: string | null };
 type Attempting = {
   readonly upstreamId: string;
   readonly customer?: Customer;
-  /** Minimum ms between forwarded batches; 0 or absent for every chunk. */
+  /** Minimum time between forwarded batches in ms; 0 or absent for none. */
   readonly paceMs?: number;
-  /** Reserves isolate bytes until the response; false without capacity. Negative bytes release. */
+  /**
+   * Reserves memory in bytes until the response. Returns false if there isn't enough. Negative
+   * bytes release memory.
+   */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
   /** Called before each request to the provider, which may bill from then on. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
-  /** Called before downloads from the client's servers, whose time isn't the provider's. */
+  /**
+   * Called before downloads from the client's servers, whose time doesn't count as the provider's.
+   */
   readonly onDownload?: () => void;
 };
 
 /**
- * One attempt of a chat at one route. Adapters forward an allow-list of the checked `body`. `apart` is
- * handled by `sendPromptsSeparately`.
+ * One attempt of a chat at one route. Adapters forward only allowed fields of `body`.
+ * `sendPromptsSeparately` handles `apart`.
  */
 export type ChatCall = Attempting &
   ChatRequest & {
-    /** A native request, used instead of `body` if `Provider.speaks` allows. */
+    /** A native request, used instead of `body` if `Provider.speaks` allows it. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
-    /** Output tokens per choice that the grant pays for. Always sent. */
+    /** Output tokens per choice that the grant covers. Always sent. */
     readonly cap: number;
   };
 
@@ -66,34 +71,41 @@ export type ImageCall = InputCall<"image">;
 
 /** One attempt at one route. */
 export type ProviderCall = ChatCall | InputCall<InputKind>;
-/** An attempt of one kind. */
 export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
 /** An event of a stream, in the provider's order. */
 export type StreamEvent =
   /** A chunk without usage. The run sets ID and model. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
-  /** A chunk that repeats the previous one with another text. `json` is that text as a JSON literal. */
+  /**
+   * A chunk that repeats the previous one with another text. `json` is that text as a JSON literal.
+   */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
-  /** A native event. Events without output wait for the first with output, so failover stays possible. */
+  /**
+   * A native event. Events without output wait for the first with output, so that failover stays
+   * possible.
+   */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
-  /** A piece of picture `index` (from 1) in base64. A preview is of the next picture. */
+  /** A piece of image `index` (from 1) in base64. A preview has the index of the next image. */
   | {
       readonly kind: "piece";
       readonly index: number;
       readonly text: string;
       readonly isPartial: boolean;
     }
-  /** The model is thinking silently, so silence isn't a stall. */
+  /** Sign of silent reasoning, which doesn't count as a stall. */
   | { readonly kind: "thinking" }
-  /** Cumulative usage. `partial` while the response continues, with incomplete output. */
+  /** Cumulative usage. `partial`: the response continues, and the output is incomplete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   /** A failure reported by the provider. Its text isn't kept. */
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   /** The final marker. */
   | { readonly kind: "end" };
 
-/** A started stream. `next` returns events, null at the end, and throws when the connection breaks. */
+/**
+ * A started stream. `next` returns events, or null at the end, and throws when the connection
+ * breaks.
+ */
 export type EventStream = {
   next(): Promise<readonly StreamEvent[] | null>;
   /** Ends the connection. Never throws. */
@@ -102,17 +114,17 @@ export type EventStream = {
 
 export type ProviderFailure = {
   /**
-   * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: our key or model
-   * mapping is wrong there; put the route into cooldown. refused: a 400 about the request, returned without
-   * failover. shed: no capacity here, without failover.
+   * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: our key or
+   * model mapping is wrong there, so the route goes into cooldown. refused: a 400 about the
+   * request, returned without failover. shed: no memory here, without failover.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
   /** For retry: the same route may succeed on a second attempt (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * `request`, for retry: the request hit a limit or may have caused the failure, so it doesn't count against
-   * the route. Its output is charged.
+   * `request`, for retry: the request hit a limit or may have caused the failure. It doesn't count
+   * against the route, and its output is charged.
    */
   readonly fault?: "request";
   /** Usage at the failure, if the request caused it. */
@@ -133,7 +145,6 @@ export type FailedUsage = {
   readonly output: number;
 };
 
-/** Reports whether a value is a failure. */
 export function isFailure(made: object | string | ProviderFailure): made is ProviderFailure {
   return typeof made === "object" && "reason" in made && "kind" in made;
 }
@@ -153,7 +164,7 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `isLate`: its first event is still to come. */
+  /** `isLate`: the first event hasn't arrived yet. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly isLate?: true }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
@@ -164,13 +175,13 @@ export type Provider = {
   /** Reports whether a model accepts a native protocol; absent for none. */
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly readsFiles?: boolean;
-  /** Whether a model that can think does so unasked; absent: each does. */
+  /** Reports whether a reasoning model reasons by default. Absent: all do. */
   readonly thinksUnasked?: (upstreamId: string) => boolean;
-  /** Whether the thoughts that its models show may be summaries; absent: they are whole. */
+  /** Whether the models may return summaries of their reasoning. Absent: the full reasoning. */
   readonly summarizesThoughts?: boolean;
-  /** Whether its embeddings accept cl100k_base token IDs. */
+  /** Whether embeddings accept cl100k_base token IDs. */
   readonly takesTokens?: boolean;
-  /** Counts a native prompt with the provider's free counter; null if unavailable. */
+  /** Counts a native prompt with the provider's free counter. Returns null if unavailable. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

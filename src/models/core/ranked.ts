@@ -7,8 +7,8 @@ import { asIs, list, shape } from "./shape.ts";
 const ranks = list(shape({ index: asIs, relevance_score: asIs }));
 
 /**
- * Reads a list of ranked documents, best first. Returns null if it is empty, or names a document twice or one
- * that was not sent.
+ * Parses a list of ranked documents, best first. Returns null if it is empty, or names a document
+ * twice or an unknown one.
  */
 export function rankedAnswer(
   raw: unknown,

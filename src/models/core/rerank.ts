@@ -11,11 +11,11 @@ import type { Need } from "./route-needs.ts";
 
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;
-/** Tokens around each pair of query and document. */
+/** Tokens added to each pair of query and document. */
 const PAIR_OVERHEAD = 8;
 /** A search unit is a query with this many documents, or pieces of long documents. */
 const PIECES_PER_UNIT = 100;
-/** The tokens of a piece, query included. A token has at least one byte. */
+/** Tokens of a piece, including the query. A token has at least one byte. */
 const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));
@@ -32,7 +32,7 @@ export const rerankBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A checked request for ranking. Longer documents are cut to `max_tokens_per_doc`. */
+/** A validated rerank request. Longer documents are cut to `max_tokens_per_doc`. */
 export type RerankBody = {
   readonly model: string;
   readonly query: string;
@@ -47,7 +47,7 @@ type Rerank = {
   readonly returnsDocuments: boolean;
 };
 
-/** Parses a body. `null` means absent. Fails with 400 and `param`, also for an unknown field. */
+/** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */
 export function parseRerankRequest(value: object): Result<Rerank> {
   const parsed = parseFields(rerankBody, [], withoutNulls(value));
   if (!parsed.ok) return parsed;
@@ -67,7 +67,6 @@ export function parseRerankRequest(value: object): Result<Rerank> {
   return success({ body, user: rest.user ?? null, returnsDocuments });
 }
 
-/** Ranking of documents by a query. */
 export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
   size: (body, model) => ({
     ...pairSize(body, model),
@@ -77,7 +76,7 @@ export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
   smaller: { advice: "send fewer documents.", param: "documents" },
 };
 
-/** Returns the tokens of all pairs: a provider reads the query once for each document. */
+/** Returns the tokens of all pairs. A provider reads the query once per document. */
 function pairSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptTally(model);
   for (const one of documents) tally.text(one);
@@ -90,7 +89,10 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
   return { bound: whole("bound"), estimate: whole("bound"), likely: whole("likely") };
 }
 
-/** Returns the most search units. Half a piece is left for each document, however long the query is. */
+/**
+ * Returns the maximum number of search units. However long the query is, half a piece is left for
+ * each document.
+ */
 function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
   const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(

@@ -13,7 +13,9 @@ export function needOf(ability: Ability, param: string, lack: string): Need {
   return { param, lack, met: ({ limits }) => limits?.lacks?.includes(ability) !== true };
 }
 
-/** Returns the routes that meet all needs, or 400 with `param` for the first need that none meets. */
+/**
+ * Returns the routes that meet all needs, or 400 with `param` for the first need that none meets.
+ */
 export function routesMeeting(needs: readonly Need[], model: Model): Result<readonly Route[]> {
   let able = model.routes;
   for (const { param, lack, met } of needs) {

@@ -17,7 +17,7 @@ export type MaxPrice = {
   readonly request: number | null;
 };
 
-/** A request's preferences among the routes of a model. Providers are their IDs. */
+/** A request's route preferences. Providers are listed by ID. */
 export type RoutePreferences = {
   /** The field that has the lists. */
   readonly field: "provider" | "providerOptions.gateway";
@@ -28,18 +28,18 @@ export type RoutePreferences = {
   readonly allowsFallbacks: boolean;
   readonly sort: RouteSort | null;
   readonly maxPrice: MaxPrice | null;
-  /** A route that would drop a field of the request isn't called. */
+  /** Whether routes that would drop a field of the request are skipped. */
   readonly requiresParameters: boolean;
 };
 
 const PROVIDERS_MAX = 64;
 const FALLBACKS_MAX = 8;
 const MICROS_PER_DOLLAR = 1_000_000;
-/** Micro-credits per million requests, for a dollar per request. */
+/** Micro-credits per million requests, for one dollar per request. */
 const REQUEST_SCALE = MICROS_PER_DOLLAR * MICROS_PER_DOLLAR;
 const DOLLARS = "must be a number of dollars, at least 0";
 
-/** OpenRouter's and Vercel's names of providers with another ID here. */
+/** Provider names of OpenRouter and Vercel that differ from our IDs. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   ["amazon-bedrock", "bedrock"],
   ["google-ai-studio", "google"],
@@ -74,8 +74,8 @@ const UNKNOWN_HERE =
   "is not supported, because the gateway doesn't have this information about its providers";
 
 /**
- * `provider` in OpenRouter's format. Requirements that the gateway can't check are rejected, and an unknown
- * field is 400.
+ * `provider` in OpenRouter's format. Unknown fields and requirements that the gateway can't check
+ * return 400.
  */
 export const providerPreferences = z.strictObject({
   order: providerNames,
@@ -117,7 +117,7 @@ export const gatewayOptions = z.strictObject({
 });
 type Gateway = z.infer<typeof gatewayOptions>;
 
-/** Returns a request's preferences; null if it has none. `provider` replaces `gateway`. */
+/** Returns a request's preferences, or null. `provider` replaces `gateway`. */
 export function preferencesOf(
   provider: Provider | null | undefined,
   gateway: Gateway | null | undefined,

@@ -12,15 +12,15 @@ import type {
 } from "./provider.ts";
 import { withUsage } from "./failed-usage.ts";
 
-/** Concurrent requests (Workers limit). */
+/** Maximum concurrent requests (a Workers limit). */
 export const CONCURRENT_PROMPTS_MAX = 6;
 
 type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
- * Sends each message as its own prompt and joins the results into one completion. Choices are numbered as in
- * OpenAI's legacy completions; usage is the sum, null if one is missing. The first failure ends it, and the
- * others are charged if the request caused it.
+ * Sends each message as a separate prompt and joins the results into one completion. Choices are
+ * numbered as in OpenAI's legacy completions. Usage is the sum, or null if any is missing. The
+ * first failure ends it; if the request caused it, the other results are charged.
  */
 export async function sendPromptsSeparately(
   provider: Provider,

@@ -1,8 +1,8 @@
 import { isObject, listOf, objectOf } from "./json-value.ts";
 
 /**
- * Reads a foreign JSON value. It never throws; another type reads as empty. Protocols declare shapes and get
- * typed fields.
+ * Reads an untyped JSON value. Never throws; any other type reads as empty. Protocols declare
+ * shapes and get typed fields.
  */
 export type FieldReader<T> = (value: unknown) => T;
 
@@ -11,7 +11,7 @@ export function shape<Fields extends Readonly<Record<string, FieldReader<unknown
   fields: Fields,
 ): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
-  // Starts from a copy with all fields, so engines use one layout.
+  // Starts from a copy with all fields, so that engines use one layout.
   const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
   return (value) => {
     const raw = objectOf(value);
@@ -21,17 +21,15 @@ export function shape<Fields extends Readonly<Record<string, FieldReader<unknown
   };
 }
 
-/** Returns a reader of a list of objects. */
 export function list<T>(one: FieldReader<T>): FieldReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
-/** Returns a reader that gives null without an object. */
+/** Returns a reader that returns null unless the value is an object. */
 export function optional<T>(one: FieldReader<T>): FieldReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }
 
-/** Returns the value unchanged. */
 export function asIs(value: unknown): unknown {
   return value;
 }

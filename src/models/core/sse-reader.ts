@@ -4,7 +4,6 @@ import type { StreamReader } from "./http-provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import { eventTooLarge } from "./failed-usage.ts";
 
-/** A frame: its name and JSON text. */
 export type TextFrame = { readonly name: string; readonly data: string };
 
 /** Splits a stream's bytes into frames. */
@@ -12,12 +11,12 @@ export type FrameSource = {
   /** Returns the frames that these bytes complete. */
   events(bytes: Uint8Array): readonly TextFrame[];
   flushEvents(): readonly TextFrame[];
-  /** Why no more frames can be read; null while they can. */
+  /** The reason why no more frames can be read, or null. */
   readonly broken: ProviderFailure | null;
   readonly foreign?: string;
 };
 
-/** Reads a stream: frames from bytes, events from frames. */
+/** Returns a reader that converts bytes to frames, and frames to events. */
 export function streamReader(source: FrameSource, reader: FrameReader): StreamReader {
   const eventsOf = (frames: readonly TextFrame[]): StreamEvent[] => {
     const events = frames.flatMap(({ name, data }) => reader.read(data, name));
@@ -32,7 +31,7 @@ export function streamReader(source: FrameSource, reader: FrameReader): StreamRe
   };
 }
 
-/** Reads server-sent events. */
+/** Returns a reader of server-sent events. */
 export function sseReader(reader: FrameReader): StreamReader {
   const decoder = new SseDecoder(EVENT_LENGTH_MAX, reader.repeated);
   const source: FrameSource = {

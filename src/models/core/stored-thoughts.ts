@@ -5,28 +5,27 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 /**
- * The parts of a turn that the model needs in its next one, for clients whose protocol has no field for them: the
- * core's `reasoning_details`, the `extra_content` of calls by their id, and readable thoughts.
+ * Data that the model needs back in the next turn, for clients whose protocol has no field for it:
+ * `reasoning_details`, `extra_content` by call ID, and readable reasoning.
  */
 export type StoredThoughts = {
   readonly details: readonly JsonObject[];
   readonly extras: Readonly<Record<string, JsonObject>>;
-  /** The `reasoning_content`, which is sent back where there are no details. */
+  /** The `reasoning_content`, sent back if there are no details. */
   readonly text: string;
 };
 
 export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" };
 
-/** The version; a checksum at the end detects damage. */
+/** The version. A checksum at the end detects damage. */
 const VERSION = "tk1";
 const CHARACTERS_MAX = 4_000_000;
 
-/** Reports whether there is nothing to keep. */
 export function isEmpty({ details, extras, text }: StoredThoughts): boolean {
   return details.length === 0 && Object.keys(extras).length === 0 && text === "";
 }
 
-/** Returns the thoughts of two pieces of one turn. */
+/** Joins the data of two pieces of one turn. */
 export function joined(one: StoredThoughts, next: StoredThoughts): StoredThoughts {
   return {
     details: [...one.details, ...next.details],
@@ -35,7 +34,7 @@ export function joined(one: StoredThoughts, next: StoredThoughts): StoredThought
   };
 }
 
-/** Returns streamed details with the pieces of each text put together, as the provider returns them without a stream. */
+/** Joins the pieces of streamed details, as the provider returns them without a stream. */
 function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   const whole: JsonObject[] = [];
   for (const detail of details) {
@@ -50,7 +49,10 @@ function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   return whole;
 }
 
-/** The field of OpenRouter's `reasoning_details` that comes in pieces, where two details are pieces of one. */
+/**
+ * Returns the field of `reasoning_details` that OpenRouter streams in pieces, or null if two
+ * details don't belong together.
+ */
 function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | null {
   const { type, index } = one;
   const { type: nextType, index: nextIndex } = next;
@@ -60,7 +62,8 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * Serializes the data for the client to return. It isn't secret; its author signed or encrypted the parts.
+ * Serializes the data for the client to send back. It isn't secret; the provider signed or
+ * encrypted the parts.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text
@@ -70,12 +73,11 @@ export function sealThoughts({ details, extras, text }: StoredThoughts): string 
   return `${VERSION}.${payload}.${checkOf(payload)}`;
 }
 
-/** Reports whether a text is in our format. */
 export function isSealedThoughts(text: string): boolean {
   return text.startsWith(`${VERSION}.`);
 }
 
-/** Parses serialized data; null if foreign, damaged or too large. Never throws. */
+/** Parses serialized data. Returns null if it is foreign, damaged or too large. Never throws. */
 export function unsealThoughts(seal: string): StoredThoughts | null {
   if (seal.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = seal.split(".", 4);

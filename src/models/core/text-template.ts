@@ -1,6 +1,6 @@
 /**
- * The text before and after a chunk's content. Most chunks repeat the previous one with another text, so they
- * are recognized by comparison without parsing.
+ * The text before and after a chunk's content. Most chunks differ from the previous one only in
+ * their text, so a comparison replaces parsing.
  */
 export type TextTemplate = {
   readonly before: string;
@@ -41,8 +41,8 @@ export class RepeatedText {
 }
 
 /**
- * Returns the template of a payload whose one choice contains only `content`, or null. Rewriting it must
- * reproduce the payload.
+ * Returns the template of a payload whose only choice contains only `content`, or null. Rewriting
+ * it must reproduce the payload.
  */
 export function textTemplate(
   payload: string,

@@ -2,9 +2,11 @@ import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 import { shape } from "./shape.ts";
 
-/** Sealed thoughts are base64 (three bytes in four characters), and a token has about four bytes. */
+/**
+ * Encrypted reasoning is base64 (three bytes in four characters), and a token has about four bytes.
+ */
 const SEALED_CHARACTERS_A_TOKEN = 16 / 3;
-/** Fields that carry a thought which only its provider can read; their size is proportional to the thought's. */
+/** Fields with encrypted reasoning. Their size is proportional to that of the reasoning. */
 const SEALS: ReadonlySet<string> = new Set([
   "signature",
   "thought_signature",
@@ -12,7 +14,9 @@ const SEALS: ReadonlySet<string> = new Set([
   "encrypted_content",
 ]);
 
-/** Returns the tokens of the thoughts that are sealed in `reasoning_details` or `extra_content`. */
+/**
+ * Returns the estimated tokens of encrypted reasoning in `reasoning_details` or `extra_content`.
+ */
 export function sealedTokens(sealed: unknown): number {
   return sealedCharacters(sealed) / SEALED_CHARACTERS_A_TOKEN;
 }
@@ -31,18 +35,18 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
   return characters;
 }
 
-/** The sign of a thought in an event of the Messages or Responses protocol. */
+/** The reasoning in an event of the Messages or Responses protocol. */
 export type ThoughtSign = {
-  /** The text of the event is a thought, or the model begins to think. */
+  /** Whether the event's text is reasoning, or the model starts to reason. */
   readonly isThought: boolean;
-  /** Tokens of the thought that the event seals. */
+  /** Tokens of encrypted reasoning in the event. */
   readonly sealed: number;
 };
 
 const typed = shape({ type: textOf });
 const NO_SIGN: ThoughtSign = { isThought: false, sealed: 0 };
 
-/** Returns what a native event reveals of the model's thoughts. */
+/** Returns the signs of reasoning in a native event. */
 export function thoughtSign({ type, delta, content_block: block, item }: JsonObject): ThoughtSign {
   switch (type) {
     case "content_block_start":

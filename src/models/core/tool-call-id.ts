@@ -1,6 +1,5 @@
 import { hashedBase62 } from "../../shared/hash.ts";
 
-/** The call IDs that a provider accepts. */
 export type IdShape = { readonly pattern: RegExp; readonly length: number };
 
 /** Mistral, also on Bedrock: nine letters and digits. */
@@ -9,8 +8,8 @@ export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps a conversation's call IDs to IDs that a provider accepts. The mapping is stable, for prompt caches,
- * and free of collisions.
+ * Maps a conversation's call IDs to IDs that a provider accepts. The mapping is stable, for prompt
+ * caches, and free of collisions.
  */
 export class ToolCallIds {
   readonly #shape: IdShape;

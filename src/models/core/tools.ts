@@ -3,18 +3,16 @@ import { refusal, unsupported } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** A function tool. */
 export type Tool = {
   readonly name: string;
   readonly description: string;
-  /** Its JSON schema; an empty object without parameters. */
+  /** JSON schema; an empty object without parameters. */
   readonly parameters: JsonObject;
   readonly strict: boolean;
-  /** Whether the prompt up to it is to be cached. */
+  /** Whether the prompt up to this tool is to be cached. */
   readonly isMarked?: true;
 };
 
-/** A request's tools and tool choice. */
 export type Tools = {
   readonly list: readonly Tool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
@@ -22,8 +20,8 @@ export type Tools = {
 };
 
 /**
- * Reads `tools`, `tool_choice` (with `allowed_tools`) and `parallel_tool_calls`. Fails for legacy functions,
- * custom tools and unknown choices.
+ * Parses `tools`, `tool_choice` (with `allowed_tools`) and `parallel_tool_calls`. Fails for legacy
+ * functions, custom tools and unknown choices.
  */
 export function toolsOf(body: ChatBody): Tools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: called } = body;

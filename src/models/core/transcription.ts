@@ -11,12 +11,12 @@ import { user, withoutNulls } from "./core-request.ts";
 import type { InputKindOf } from "./input-kind.ts";
 
 const PROMPT_CHARACTERS_MAX = 4096;
-/** The least that a request bills: Groq's minimum. */
+/** Minimum billed seconds per request (Groq's). */
 export const SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
 const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}={0,2})$/;
 
-/** A file of a form, or in JSON a data URL. */
+/** A file of a form, or a data URL in JSON. */
 export const audioFile = z.custom<FormFile | string>((value: unknown) => {
   if (value instanceof FormFile) return value.bytes.length > 0;
   return typeof value === "string" && DATA_URL.test(value);
@@ -42,7 +42,6 @@ export const transcriptionBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A checked request for transcription. */
 export type TranscriptionBody = {
   readonly model: string;
   readonly file: FormFile;
@@ -54,7 +53,7 @@ export type TranscriptionBody = {
 
 type Transcription = { readonly body: TranscriptionBody; readonly user: string | null };
 
-/** Parses a form or a JSON body. Fails with 400 and `param`, also for an unknown field. */
+/** Parses a form or a JSON body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseTranscriptionRequest(value: object): Result<Transcription> {
   const parsed = parseFields(transcriptionBody, [], withoutNulls(value));
   if (!parsed.ok) return parsed;
@@ -74,7 +73,7 @@ function fileOf(given: FormFile | string): FormFile {
   return new FormFile(`audio.${type.split("/")[1]}`, type, fromBase64(data));
 }
 
-/** Transcription of audio by the second. */
+/** Transcription of audio, billed by the second. */
 export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
   size: ({ file }) => ({
     bound: 0,
@@ -86,7 +85,7 @@ export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
   smaller: { advice: "send a shorter file.", param: "file" },
 };
 
-/** Returns the usage of counted seconds, or null for none. `least`: the fewest that are billed. */
+/** Returns the usage of counted seconds, or null for none. `least`: the minimum billed seconds. */
 export function secondsUsage(seconds: unknown, least = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
   return { ...NO_USAGE, second: Math.max(least, Math.ceil(seconds)) };

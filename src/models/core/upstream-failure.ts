@@ -8,14 +8,15 @@ type Complaint = {
   readonly code: string;
   readonly type: string;
   readonly param: string;
-  /** The error's own HTTP status, or NaN. Proxies return it inside another status. */
+  /** The error's own HTTP status, or NaN. Proxies return it within another status. */
   readonly status: number;
 };
 
 /**
- * Converts a response outside 2xx. `secret` is our key, which some hosts echo. 401 to 404 and exhausted
- * quotas are ours to fix; 400, 413 and 422 concern the request; 429, 503 and 529 mean later; everything else
- * is worth another route. A limit that only this request meets doesn't count against the host.
+ * Converts a response outside 2xx. `secret` is our key, which some hosts echo. 401 to 404 and
+ * exhausted quotas are ours to fix; 400, 413 and 422 concern the request; 429, 503 and 529 mean
+ * later; for all others, another route may succeed. A limit that concerns only this request doesn't
+ * count against the host.
  */
 export function httpFailure(
   status: number,
@@ -41,7 +42,7 @@ export function streamFailure(raw: Complained, secret?: string): ProviderFailure
   return failureOf(statusInside(raw, complaint), complaint, hints);
 }
 
-/** Hints that apply unless the request is at fault. */
+/** Details that apply unless the request caused the failure. */
 type Hints = { readonly retryAfterMs?: number; readonly secret?: string };
 
 const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
@@ -72,7 +73,7 @@ function isBlameless(status: number, { message, code, type }: Complaint): boolea
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** Reports whether a 403 concerns the content, so it must not disable the route. */
+/** Reports whether a 403 concerns the content. Such a 403 must not disable the route. */
 function isAboutContent(status: number, { message }: Complaint): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
@@ -95,8 +96,8 @@ function meantStatus(status: number, complaint: Complaint): number {
 }
 
 /**
- * Error types and codes of a wrong request, which servers and proxies return with any status. Some servers give
- * every error the type `invalid_request_error`, so it proves nothing.
+ * Error types and codes of an invalid request, which servers and proxies return with any status.
+ * `invalid_request_error` is excluded, because some servers use it for every error.
  */
 const REQUEST_CODES: ReadonlySet<string> = new Set([
   "bad_request",
@@ -105,11 +106,14 @@ const REQUEST_CODES: ReadonlySet<string> = new Set([
   "INVALID_ARGUMENT",
   "ValidationException",
 ]);
-/** What servers such as llama.cpp say with a 5xx of a request that they can't serve. */
+/** Messages that servers such as llama.cpp return with a 5xx for an unsupported request. */
 const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
-/** Reports whether a 5xx is about the request: another attempt, or another server of that kind, would say the same. */
+/**
+ * Reports whether a 5xx concerns the request, so that another attempt or a similar server would
+ * also fail.
+ */
 function isAboutRequest(complaint: Complaint): boolean {
   const { code, type, status } = complaint;
   if (REFUSED.has(status) || REQUEST_CODES.has(code) || REQUEST_CODES.has(type)) return true;
@@ -124,11 +128,14 @@ const OUR_CODES: ReadonlySet<string> = new Set([
   "no_db_connection", // LiteLLM without a database, of any key but its own
   "token_not_found_in_db",
 ]);
-/** Whole messages only, because hosts may quote client text. */
+/** Matches only whole messages, because hosts may quote client text. */
 const ABOUT_US =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
-/** Whether a 400 is about our key or our name for the model (xAI, Mistral, DeepSeek, OpenRouter, LiteLLM, transformers). */
+/**
+ * Reports whether a 400 concerns our key or our name for the model (xAI, Mistral, DeepSeek,
+ * OpenRouter, LiteLLM, transformers).
+ */
 function isAboutUs({ code, type, message }: Complaint): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
 }
@@ -153,14 +160,17 @@ function refusal(
     const told = { reason, message: cleaned || NOT_SAID, param, code };
     return { kind: "refused", ...told, ...(tooLarge && { tooLarge }) };
   }
-  // Clients look for these words.
+  // Clients match these words.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
   return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
 }
 
-/** A noun for what is too long, and in the same sentence a word for the excess, in either order. */
+/**
+ * A noun for the text that is too long, and in the same sentence a word for the excess, in either
+ * order.
+ */
 const LENGTH =
   "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
 const EXCESS =
@@ -197,7 +207,9 @@ function complaintOf(raw: Complained | null): Complaint {
   };
 }
 
-/** Reads FastAPI's detail: a text, or a list with `loc` and `msg`; Mistral's is in `message`. */
+/**
+ * Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral puts it in `message`.
+ */
 function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
   const { detail }: Complained = isObject(inner.message) ? inner.message : inner;
   const first: Named<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
@@ -228,12 +240,12 @@ function word(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Maximum wait; longer ones mean "not today". */
+/** Maximum wait in ms; longer ones mean "not today". */
 const WAIT_MS_MAX = 3_600_000;
 
 /**
- * Returns the requested wait in ms, or null. Milliseconds, then seconds, then a date (RFC 9110 10.2.3),
- * relative to the response's `date`.
+ * Returns the requested wait in ms, or null. Reads milliseconds, then seconds, then a date (RFC
+ * 9110 10.2.3), relative to the response's `date`.
  */
 export function retryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
@@ -258,15 +270,15 @@ function bounded(ms: number | null): number | null {
   return Math.min(Math.max(0, Math.ceil(ms)), WAIT_MS_MAX);
 }
 
-/** Maximum ms for a hinted wait. */
+/** Maximum hinted wait in ms. */
 const HINT_MS_MAX = 60_000;
 
 /** Suffixes of `x-ratelimit-reset`: OpenAI, Groq, xAI, Mistral; Cerebras; Together. */
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns a hinted wait without `retry-after`, at most a minute, or null: from the message ("Please retry
- * after 6 seconds"), or the reset of an exhausted limit.
+ * Returns a wait without `retry-after` in ms, at most a minute, or null. Reads the message ("Please
+ * retry after 6 seconds"), or the reset of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const said = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(message);
@@ -288,7 +300,7 @@ const DURATION =
   /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(?:s|seconds?))?(?:(\d+(?:\.\d+)?) ?ms)?$/;
 const SECONDS_MAX = 86_400;
 
-/** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds", "11.5"; otherwise null. */
+/** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds" or "11.5". Returns null for other texts. */
 function durationMs(raw: string): number | null {
   const text = raw.trim().toLowerCase().replace(/\.$/, "");
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) > SECONDS_MAX ? null : Number(text) * 1000;

@@ -11,7 +11,10 @@ const CALLED = fields("name arguments input");
 const DECLARED = fields("name description parameters strict format");
 const NAMES_MAX = 100;
 
-/** Returns the names of fields inside messages and tools that no provider is sent, for `x-dropped`. */
+/**
+ * Returns the names of unknown fields inside messages and tools, which are never sent, for
+ * `x-dropped`.
+ */
 export function unknownInside({ messages, tools }: Named<"messages" | "tools">): string[] {
   const found = new Set<string>();
   const look = (value: unknown, known: ReadonlySet<string>, place: string): void => {

@@ -56,7 +56,10 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
   };
 }
 
-/** Writes chunks with our id and model. A chunk that differs only in its text reuses the last one's JSON. */
+/**
+ * Writes chunks with our ID and model. A chunk that differs only in its text reuses the last one's
+ * JSON.
+ */
 class ChatStream extends OpenAiStream implements StreamWriter {
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;

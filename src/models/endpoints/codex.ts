@@ -7,9 +7,9 @@ import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts
 import { echoOf } from "../protocols/responses/client-response-object.ts";
 
 /**
- * The errors for Codex (codex-rs, its SSE reader and api_bridge). It reads a failure's reason only in a
- * stream: it repeats or silently drops a turn after a 402 or 429, and would pay again after a charged 5xx. So
- * these arrive as a failed stream.
+ * The errors for Codex (codex-rs, its SSE reader and api_bridge). It reads a failure's reason only
+ * in a stream. After a 402 or 429 it retries or silently drops a turn, and after a charged 5xx it
+ * would pay again. So these errors are sent as a failed stream.
  */
 export const codexDialect: Dialect = {
   error(failure, requestId) {
@@ -28,7 +28,8 @@ export const codexDialect: Dialect = {
 const CODEX = /^codex[\s_/-]/i;
 
 /**
- * Returns whether the official client asks, which identifies itself twice, and whether it expects a stream.
+ * Reports whether the client is the official one, which identifies itself twice, and expects a
+ * stream.
  */
 export function isCodex(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));

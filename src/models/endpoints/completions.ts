@@ -19,7 +19,7 @@ import type {
 import { splitAtMark, MARK, OpenAiStream } from "./openai-events.ts";
 import type { EventTemplate } from "./openai-events.ts";
 
-/** POST /v1/completions: OpenAI's legacy text completions, answered by chat models. */
+/** POST /v1/completions: OpenAI's legacy text completions, served by chat models. */
 export const completionsEndpoint: EndpointAdapter = {
   name: "completions",
   path: "/v1/completions",
@@ -32,11 +32,12 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
-/** The most prompts of one request. Each is an upstream request (LangChain sends 20). */
+/** Maximum prompts of one request. Each is an upstream request (LangChain sends 20). */
 const PROMPTS_MAX = 20;
 
 /**
- * Rejects fields that change the answer and that a chat model cannot serve, unless they state the default.
+ * The request body. Rejects fields that change the output and that chat models don't support,
+ * unless they have their default.
  */
 export const completionsBody = z.looseObject({
   model: chat.model,
@@ -141,7 +142,7 @@ class TextStream extends OpenAiStream implements StreamWriter {
     super("text_completion", head, includeUsage);
   }
 
-  /** Writes the choices with a text or an end. Roles and reasoning have no place here. */
+  /** Writes the choices with a text or an end. This format has no roles or reasoning. */
   chunk(chunk: Chunk): string {
     const choices = chunk.choices.flatMap(({ index, delta, finish_reason }) => {
       const said = delta.content || (delta.refusal ?? "");

@@ -6,7 +6,6 @@ import { inputUsage } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
 
-/** POST /v1/embeddings. */
 export const embeddingsEndpoint: EndpointAdapter = {
   name: "embeddings",
   path: "/v1/embeddings",

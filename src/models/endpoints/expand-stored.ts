@@ -14,13 +14,13 @@ import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 export type ExpandedBody = {
   readonly body: object;
   readonly before: number;
-  /** Its own items with references replaced; null without any that could be stored. */
+  /** The body's own items with references replaced; null if none could be stored. */
   readonly own: readonly JsonObject[] | null;
 };
 
 type Naming = Named<"previous_response_id" | "input">;
 
-/** Returns the stored ids that a body names, or null without any. */
+/** Returns the stored IDs that a body names, or null. */
 export function storedIdsIn(body: object): RecallRequest | null {
   const { previous_response_id: id, input }: Naming = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
@@ -34,7 +34,7 @@ export function storedIdsIn(body: object): RecallRequest | null {
   return { previous, outputs: [...outputs], inputs: [...inputs] };
 }
 
-/** Returns the whole conversation. Returns 400 for ids that are not stored. */
+/** Returns the whole conversation. Returns 400 for IDs that are not stored. */
 export function expandStored(
   body: object,
   recalled: RecallResult | undefined,
@@ -65,7 +65,7 @@ function withNamed(
   return success(own);
 }
 
-/** Returns a field of the whole conversation by its name in the sent body. */
+/** Converts a field name of the expanded conversation to that of the sent body. */
 export function ownParam(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;
@@ -104,7 +104,7 @@ const NOT_FOUND = "previous_response_not_found";
 const KEPT_FOR =
   "Responses are stored for the organization's setting keep_responses_hours (0 by default), and only for the key that created them";
 
-/** OpenAI's words first, because clients match them. */
+/** Starts with OpenAI's message, because clients match it. */
 function noSuchResponse(id: string): Refusal {
   const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}. Send the whole input instead.`;
   return refuse({

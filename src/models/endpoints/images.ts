@@ -13,7 +13,6 @@ import type {
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
 
-/** POST /v1/images/generations. */
 export const imagesEndpoint: EndpointAdapter = {
   name: "images",
   path: "/v1/images/generations",
@@ -42,11 +41,11 @@ function parse(value: object): Result<ParsedRequest> {
 
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 
-/** Writes pictures as they come. The fields after them wait for the charge. */
+/** Writes images as they arrive. The fields after them wait for the charge. */
 abstract class ImageWriter implements StreamWriter {
-  /** A comment would break a picture. */
+  /** A comment would break an image. */
   readonly ping: string = "";
-  /** The picture that is being written; 0 for none, and a preview's is negative. */
+  /** The image being written; 0 for none, negative for a preview. */
   #current = 0;
   protected fields: JsonObject = {};
 
@@ -82,14 +81,14 @@ abstract class ImageWriter implements StreamWriter {
 
   abstract end(receipt: Receipt): string;
 
-  /** A response that has begun stays incomplete, so that nobody takes it for a whole one. */
+  /** Leaves a started response incomplete, so that clients don't accept it as complete. */
   abstract fail(failure: Failure): string;
 
   protected get hasBegun(): boolean {
     return this.#current !== 0;
   }
 
-  /** Returns what stands between two pictures. `before`: 0 for none. */
+  /** Returns the text between two images. `before`: 0 for none. */
   protected abstract between(before: number, isPartial: boolean): string;
 }
 
@@ -124,7 +123,7 @@ class ImageStream extends ImageWriter {
     return `",${rest.slice(1)}\n\n`;
   }
 
-  /** Turns an event that has begun into the error: the last of two names counts. */
+  /** Turns a started event into the error: of two event names, the last counts. */
   fail(failure: Failure): string {
     const begun = this.hasBegun ? '",' : "data: {";
     const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);

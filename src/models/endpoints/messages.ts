@@ -72,7 +72,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
-/** Returns the region that the client requests; `global` is anywhere. */
+/** Returns the region that the client requires, or null for `global`. */
 function placeOf({
   inference_geo: name,
 }: MessagesBody): NonNullable<ParsedRequest["place"]> | null {
@@ -97,7 +97,10 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
 };
 
-/** Returns this format's name of a core field. Places inside messages differ, so only the field is named. */
+/**
+ * Returns this format's name of a core field. Positions inside messages differ, so only the field
+ * is named.
+ */
 function paramOf(param: string): string | null {
   const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
   return field === null ? null : (PARAMS[field] ?? field);

@@ -4,7 +4,6 @@ import { costFields } from "../../shared/money.ts";
 import { parseModerationRequest } from "../core/moderation.ts";
 import type { EndpointAdapter, ParsedRequest } from "../core/endpoint-adapter.ts";
 
-/** POST /v1/moderations. */
 export const moderationsEndpoint: EndpointAdapter = {
   name: "moderations",
   path: "/v1/moderations",

@@ -5,7 +5,7 @@ import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
-/** Marks the place of a text while the JSON around it is written. No upstream can guess it. */
+/** A placeholder for a text while the JSON around it is written. Upstreams can't guess it. */
 export const MARK = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
@@ -18,8 +18,8 @@ export function splitAtMark(written: string): EventTemplate {
 }
 
 /**
- * An OpenAI stream as server-sent events with our identity. `includeUsage`: the last event has usage and
- * cost.
+ * An OpenAI stream as server-sent events with our ID and model. `includeUsage`: the last event has
+ * usage and cost.
  */
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";

@@ -12,7 +12,6 @@ import type {
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
 
-/** POST /v1/audio/transcriptions. */
 export const transcriptionsEndpoint: EndpointAdapter = {
   name: "transcriptions",
   path: "/v1/audio/transcriptions",
@@ -41,7 +40,7 @@ function usageOf({ usage, costMicro }: Receipt): JsonObject {
   return { type: "duration", seconds: usage.second ?? 0, ...costFields(costMicro) };
 }
 
-/** Writes the events of a transcript. The whole text comes last, after the charge. */
+/** Returns a writer of a transcript's events. The whole text comes last, after the charge. */
 function eventWriter(): StreamWriter {
   let text = "";
   return {

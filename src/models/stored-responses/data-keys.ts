@@ -6,7 +6,7 @@ const KEY_BYTES = 32;
 
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
-/** Makes a key for an object, sealed under the first of KEY_SECRETS. */
+/** Creates an object's key, sealed under the first of KEY_SECRETS. */
 export async function makeDataKey(owner: string, by: SealingSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };

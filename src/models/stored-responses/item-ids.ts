@@ -9,7 +9,7 @@ type ItemPlace = {
 
 const ITEM = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${ID_CHARACTERS}})(i?)(\\d{1,5})$`);
 
-/** Reads an item id. Returns null for one that isn't ours. */
+/** Parses an item ID. Returns null if it isn't ours. */
 export function placeOfItem(id: string): ItemPlace | null {
   const [, own, input, index] = ITEM.exec(id) ?? [];
   if (own === undefined) return null;
@@ -25,7 +25,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   function_call_output: "fco",
 };
 
-/** Returns the id of an item that a request added. */
+/** Returns the ID of an item that a request added. */
 export function inputItemId(responseId: string, type: unknown, index: number): string {
   const prefix = PREFIXES[String(type)] ?? "fc";
   return `${prefix}_${responseId.slice(RESPONSE_ID.length)}i${index}`;

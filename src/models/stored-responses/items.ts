@@ -11,7 +11,7 @@ export type StoredResponse = {
   readonly hidden: boolean;
 };
 
-/** Reads a request's additions. Our own texts were checked on arrival. */
+/** Parses a request's additions, which were validated on arrival. */
 export function itemsIn(input: Uint8Array): readonly Item[] {
   return storedJson<Item[]>(textOf(input));
 }
@@ -31,7 +31,7 @@ export function responseView({ response, hidden }: StoredResponse, isWhole: bool
   return { ...response, output: response.output.map(withoutThoughts) };
 }
 
-/** Returns the input of the newest link, each item with its id. */
+/** Returns the input of the newest link, each item with its ID. */
 export function inputItems(links: readonly Link[]): readonly (Item & { readonly id: string })[] {
   return links.flatMap((link, at) => {
     const given = itemsIn(link.input).map((item, index) =>

@@ -2,7 +2,9 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/** An organization's stored responses. Only ownership and times are in the clear. Times are Unix ms. */
+/**
+ * An organization's stored responses. Only ownership and times are unencrypted. Times are Unix ms.
+ */
 export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
@@ -42,7 +44,6 @@ export const STORED_TABLES: Tables = {
   ],
 };
 
-/** The unencrypted fields of a response. */
 export type ResponseRow = {
   readonly id: string;
   readonly previous: string | null;
@@ -81,7 +82,7 @@ export function hasResponse(sql: SqlStorage, id: string): boolean {
   return sql.exec("SELECT 1 FROM answers WHERE id = ?", id).toArray().length > 0;
 }
 
-/** Inserts a response with its encrypted texts. Within a transaction. */
+/** Inserts a response with its encrypted texts. Requires a transaction. */
 export function insertResponse(
   sql: SqlStorage,
   answer: ResponseToStore,
@@ -115,7 +116,6 @@ export function insertResponse(
   }
 }
 
-/** Returns one encrypted text of a response. */
 export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8Array {
   const parts = sql
     .exec<{ sealed: ArrayBuffer }>(
@@ -134,7 +134,6 @@ export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8
   return whole;
 }
 
-/** The number of responses, and their bytes. */
 export type StoredAmounts = { answers: number; bytes: number };
 
 export function selectAmounts(sql: SqlStorage): StoredAmounts {
@@ -145,13 +144,13 @@ export function selectAmounts(sql: SqlStorage): StoredAmounts {
     .one();
 }
 
-/** Deletes a response. Within a transaction. */
+/** Deletes a response. Requires a transaction. */
 export function deleteResponse(sql: SqlStorage, id: string): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec("DELETE FROM answers WHERE id = ?", id);
 }
 
-/** Deletes a response's content. Its existence is known until `untilMs`. Within a transaction. */
+/** Deletes a response's content. Its ID stays known until `untilMs`. Requires a transaction. */
 export function clearResponse(sql: SqlStorage, id: string, untilMs: number): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec(
@@ -171,25 +170,25 @@ export function selectExpired(
   return sql.exec<ResponseRow>(query, nowMs, limit).toArray();
 }
 
-/** Returns the oldest responses, whose ids sort by time. */
+/** Returns the oldest responses. IDs sort by time. */
 export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseRow[] {
   return sql
     .exec<ResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
     .toArray();
 }
 
-/** Returns the next expiry; null without any. */
+/** Returns the next expiry in Unix ms, or null. */
 export function selectNextEnd(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
-/** Returns whether the organization's storage is off, as last reported. */
+/** Reports whether the organization's storage is off, as last reported. */
 export function isStoringDisabled(sql: SqlStorage): boolean {
   const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }
 
-/** Returns the fewest hours that the setting had since `sinceMs`; null if none was reported. */
+/** Returns the fewest hours of the setting since `sinceMs`, or null if none was reported. */
 export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | null {
   return sql
     .exec<{ hours: number | null }>(
@@ -200,8 +199,8 @@ export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | nu
 }
 
 /**
- * Stores the setting and shortens each response's expiry. Earlier settings count for requests since `lateMs`.
- * Within a transaction.
+ * Stores the setting and shortens each response's expiry. Earlier settings count for requests since
+ * `lateMs`. Requires a transaction.
  */
 export function storeSetting(
   sql: SqlStorage,
@@ -227,12 +226,10 @@ export function selectDataKeys(
     .toArray();
 }
 
-/** Stores a new or resealed key. */
 export function storeDataKey(sql: SqlStorage, number: number, sealed: string): void {
   sql.exec("INSERT OR REPLACE INTO data_keys VALUES (?, ?)", number, sealed);
 }
 
-/** Deletes the keys that encrypt nothing. */
 export function deleteUnusedKeys(sql: SqlStorage): void {
   sql.exec("DELETE FROM data_keys WHERE number NOT IN (SELECT data_key FROM answers)");
 }

@@ -49,9 +49,9 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
 
-/** The wait in ms for a write in progress, shorter than the caller's timeout. */
+/** Maximum wait in ms for a write in progress, shorter than the caller's timeout. */
 const ARRIVAL_MS = 1200;
-/** How late in ms a response may arrive after its request's time limit. */
+/** Maximum delay in ms of a response after its request's deadline. */
 const LATE_MS = 60_000;
 const FORGOTTEN_MAX = 200;
 /** The interval of key checks while anything is stored, because KEY_SECRETS may change. */
@@ -63,14 +63,14 @@ type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name:
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
- * An organization's stored responses, at its home only, each as one link of its conversation. Texts are
- * encrypted with a key that is sealed under KEY_SECRETS. An alarm deletes expired ones. `KeptCalls` describes
- * its calls.
+ * An organization's stored responses, only in its home region, each as one link of its
+ * conversation. Texts are encrypted with a key that is sealed under KEY_SECRETS. An alarm deletes
+ * expired ones. `StoredResponsesCalls` describes its calls.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
   readonly #waiting = new Set<Waiting>();
   readonly #opened = new Map<number, Promise<CryptoKey | null>>();
-  /** The current encryption key; null before it was needed. */
+  /** The current encryption key; null before its first use. */
   #current: Promise<Current> | null = null;
   #amounts: StoredAmounts | null = null;
   #armedFor: number | null = null;
@@ -188,7 +188,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.ctx.storage.sql;
   }
 
-  /** Returns whether anything was ever stored or set. It writes nothing. */
+  /** Reports whether anything was ever stored or set. Writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, STORED_TABLES);
   }
@@ -219,7 +219,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#amounts = amounts;
   }
 
-  /** Deletes the oldest until the rest fits. A conversation that continues is new. */
+  /** Deletes the oldest responses until the rest fits. Continuing a conversation makes it new. */
   #makeRoom(amounts: StoredAmounts): void {
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
@@ -239,8 +239,8 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   /**
-   * Returns the response and all before it, oldest first; null if one is gone. A caller that sees the last
-   * may see the rest.
+   * Returns the response and all before it, oldest first, or null if one is gone. Access to the
+   * last includes the rest.
    */
   #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
     const links: ResponseRow[] = [];
@@ -261,7 +261,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
   }
 
-  /** Reads all texts in one turn, before any await; null if they exceed a body's limit. */
+  /** Reads all texts in one turn, before any await. Returns null if they exceed a body's limit. */
   #sealedOf(asked: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
@@ -354,7 +354,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Returns how late a response may arrive after its request. */
+  /** Returns the maximum delay of a response after its request, in ms. */
   #lateMs(): number {
     return numberVar(this.env, "REQUEST_DEADLINE_S") * 1000 + LATE_MS;
   }

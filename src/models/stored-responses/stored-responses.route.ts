@@ -17,7 +17,7 @@ import type {
 const ENCRYPTED = "reasoning.encrypted_content";
 const NOT_STREAMED = "Stored responses can't be streamed. Omit 'stream'.";
 
-/** Handles GET /v1/responses/{id}?include[]: a stored response, or 404. */
+/** Handles GET /v1/responses/{id}?include[]: returns a stored response, or 404. */
 export async function readResponseRoute(c: AppContext): Promise<Answer> {
   const { searchParams } = new URL(c.req.url);
   if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
@@ -34,7 +34,10 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
   return success(responseView(responseIn(text), included));
 }
 
-/** Handles DELETE /v1/responses/{id}: deletes a stored response and the conversation after it, or 404. */
+/**
+ * Handles DELETE /v1/responses/{id}: deletes a stored response and the conversation after it.
+ * Returns 404 if unknown.
+ */
 export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
   const id = idOf(c);
   const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));
@@ -48,7 +51,10 @@ export const inputItemsQuery = z.object({
   after: z.optional(z.string("must be given once")),
 });
 
-/** Handles GET /v1/responses/{id}/input_items?limit&order&after: the whole input, newest first. */
+/**
+ * Handles GET /v1/responses/{id}/input_items?limit&order&after: returns the whole input, newest
+ * first.
+ */
 export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(inputItemsQuery, c.req.url);
   if (!page.ok) return page;
@@ -88,7 +94,7 @@ function idOf(c: AppContext): string {
   return c.req.param("id") ?? "";
 }
 
-/** Returns the same 404 for unknown, expired and others' responses, in OpenAI's words. */
+/** Returns the same 404 for unknown, expired and others' responses, with OpenAI's message. */
 function missing(id: string): Refusal {
   const message = `Response with id '${id.slice(0, 64)}' not found.`;
   return refuse({ kind: "not_found", message });

@@ -6,8 +6,8 @@ const august = pricesSeenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
 
 /**
- * DeepSeek's models. DeepSeek doubles its price during Beijing's working hours (api-docs.deepseek.com,
- * pricing). The catalog uses the higher price at all hours.
+ * DeepSeek's models. DeepSeek doubles its price during Beijing's working hours
+ * (api-docs.deepseek.com, pricing). The catalog uses the higher price at all hours.
  */
 const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -86,7 +86,7 @@ const MINIMAX_AND_QWEN_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Open weights of Chinese companies, hosted by them or by American hosts. */
+/** Open-weight models of Chinese companies, hosted by them or by American hosts. */
 export const CHINESE_MODELS: readonly CatalogEntry[] = [
   ...DEEPSEEK_MODELS,
   ...MOONSHOT_MODELS,

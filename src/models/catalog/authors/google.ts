@@ -4,7 +4,7 @@ import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entr
 const IMAGE = 1_120;
 /** 258 tokens for each of at most 16 tiles of 768 pixels. */
 const IMAGE_2_5 = 4_128;
-/** The Flash models of 3.7 and 3.8 cost half until the end of the year. */
+/** The Flash models of 3.7 and 3.8 are half price until the end of the year. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
 ];
@@ -12,7 +12,9 @@ const fullPrice = (seen: string): readonly PriceChange[] => [
 const august = pricesSeenOn("2026-08-21");
 
 type More = {
-  /** Whether Vertex AI runs it in both multi-regions. Others are only on the global endpoint. */
+  /**
+   * Whether Vertex AI runs the model in both multi-regions. Others are only on the global endpoint.
+   */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
   readonly longPrompt?: LongPromptRule;
@@ -20,9 +22,9 @@ type More = {
 };
 
 /**
- * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more since
- * July 2026. 2.5 Pro and 2.5 Flash are not sold: from 2026-12-01 on Google answers for them with other models
- * at other prices. Cache writes are free with implicit caching.
+ * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more
+ * since July 2026. 2.5 Pro and 2.5 Flash are excluded: from 2026-12-01 on, Google serves other
+ * models at other prices under their names. Cache writes are free with implicit caching.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
@@ -67,8 +69,8 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
 ];
 
 /**
- * Returns an image model with its prices of input, text and images. No release of 3.1 Flash Lite Image is known,
- * so the day on which its price was seen stands for it.
+ * Returns an image model with its prices of input, text and images. The release of 3.1 Flash Lite
+ * Image is unknown, so the day on which its price was seen replaces it.
  */
 function drawing(
   upstreamId: string,

@@ -122,7 +122,6 @@ const WHISPER_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** Open-weight models at their hosts. */
 export const OPEN_WEIGHTS_MODELS: readonly CatalogEntry[] = [
   ...META_MODELS,
   ...GPT_OSS_MODELS,

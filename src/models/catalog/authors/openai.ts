@@ -8,10 +8,10 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models: at most
- * 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones), times the largest
- * published multiplier of the class (1.2 large, 2.46 small). Models that are billed less than their page says
- * are held at the page's figure.
+ * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models:
+ * at most 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones),
+ * times the largest published multiplier of the class (1.2 large, 2.46 small). Holds use the
+ * published figures, even where less is billed.
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;
@@ -24,12 +24,12 @@ const PATCHES_LARGE_SMALL = 24_600;
 type Facts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
-  /** Set for models on the Responses API, which has one choice and no smaller cap. */
+  /** Set for models on the Responses API, which has one choice and this minimum cap. */
   readonly minOutput?: number;
   readonly later?: readonly PriceChange[];
 };
 
-/** Facts about chat models. `image` bounds the tokens of one. */
+/** Facts about chat models. `image`: the maximum tokens of one image. */
 const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
   chat: [1_050_000, 128_000, abilities, O200K, image],
   longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
@@ -43,16 +43,18 @@ const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
 const AUGUST = "2026-08-05";
-/** The days before the announced shutdowns (developers.openai.com, deprecations, read 2026-10-28). */
+/**
+ * The last days before announced shutdowns (developers.openai.com, deprecations, read 2026-10-28).
+ */
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
 const GPT_5_4_NANO_ENDS = "2027-03-31";
-/** The price before the promotion, which lasts "at least through 2026-11-21" (OpenAI's changelog). */
+/** The regular price. The promotion lasts "at least through 2026-11-21" (OpenAI's changelog). */
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**
- * OpenAI's models with the dates of their release and price (from September on OpenAI's own pages). From 5.6
- * on a cache write costs 1.25 x input. o4-mini ended on 2026-10-23.
+ * OpenAI's models with the dates of their release and price (from September on OpenAI's own pages).
+ * From 5.6 on, a cache write costs 1.25 x input. o4-mini ended on 2026-10-23.
  */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
@@ -98,7 +100,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
       },
     ),
   ]),
-  // free there (developers.openai.com, the model's page)
+  // Free at OpenAI (developers.openai.com, the model's page).
   modelsOf("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
     pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),
   ]),
@@ -128,7 +130,9 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
   }));
 }
 
-/** Returns an image model. 2.6 is in OpenAI's SDK since its day here. Image tokens are of the output. */
+/**
+ * Returns an image model. Release of 2.6: its first day in OpenAI's SDK. Image tokens are output.
+ */
 function gptImage(name: string, released: string): CatalogEntry {
   const dollars = { input: 5, image_token: 30 };
   const route = pricesSeenOn("2026-11-20")("openai", `gpt-image-${name}`, dollars, {
@@ -138,7 +142,6 @@ function gptImage(name: string, released: string): CatalogEntry {
   return modelsOf("image")(`openai/gpt-image-${name}`, released, 32_000, [route]);
 }
 
-/** Returns an embedding model, which uses cl100k. */
 function embedding(name: string, dollars: number): CatalogEntry {
   return embeddings(
     `openai/${name}`,

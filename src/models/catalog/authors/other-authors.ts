@@ -19,15 +19,17 @@ const august = pricesSeenOn("2026-08-21");
 const rerank = modelsOf("rerank");
 const november = pricesSeenOn("2026-11-20");
 
-/** Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls. */
+/**
+ * Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls.
+ */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 /** An image of 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral's chat models. Its embeddings are not sold because no source confirms them on the regional hosts.
- * No source confirms image input or an output limit for Large 4, so it has the output limit of Large 3 and no
- * vision.
+ * Mistral's chat models. Embeddings are excluded, because no source confirms them on the regional
+ * hosts. No source confirms image input or an output limit for Large 4, so it has the output limit
+ * of Large 3 and no vision.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -81,11 +83,12 @@ const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** A prompt above 200,000 tokens doubles the price, of output too. */
+/** A prompt above 200,000 tokens doubles the price, also of the output. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
 /**
- * xAI's models (docs.x.ai: models, regions). Its US host sells only 4.6. 4.6 and 4.7 have no output limit.
+ * xAI's models (docs.x.ai: models, regions). Its US host has only 4.6. 4.6 and 4.7 have no output
+ * limit.
  */
 const XAI_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -109,7 +112,8 @@ const XAI_MODELS: readonly CatalogEntry[] = [
     [1_000_000, 30_000, TVR, WIDEST, UNKNOWN_IMAGE],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
-  // No release is known: the day on which its price was seen. Larger images cost more and aren't sold.
+  // The release is unknown; this is the day on which its price was seen. Larger images cost more
+  // and aren't sold.
   modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04 }),
   ]),
@@ -188,7 +192,7 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
-  // Released on that day by Vercel's pages on both.
+  // Released on that day, according to Vercel's pages on both.
   rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
     november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
   ]),
