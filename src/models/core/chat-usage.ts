@@ -27,15 +27,10 @@ export type UsageShape = {
 };
 
 /**
- * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what
-  // The total says whether reasoning is inside the output, and so does reasoning that the output can't contain. The
-  // profile decides only where neither does.
-  const total = tokenCount(read.total_tokens);
-  const isBeside = isApart
-    ? total !== whole + output
-    : thought > output || total === whole + output + thought;
-  const said = isBeside ? output + thought : output;
- * or absurd makes the usage missing (null), so that it is estimated instead. So does a prompt of 0.
+ * Reads usage of OpenAI-compatible hosts. `prompt_tokens` includes cached tokens, and
+ * `completion_tokens` includes reasoning, unless the host or its total counts them separately.
+ * Parts larger than their whole are reduced to it. Returns null, so that usage is estimated, if a
+ * count is missing or invalid, or the prompt is 0.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, differs));

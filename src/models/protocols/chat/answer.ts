@@ -23,9 +23,8 @@ import type {
 } from "../../core/provider.ts";
 
 /**
- * Rebuilds a loosely read chat completion as OpenAI's schema requires. Returns null if it is none, and a
- * failure if a choice broke off. `usage` is the billed one; it is absent if the upstream's is missing or
- * invalid.
+ * Converts a chat completion to OpenAI's schema. Returns null if it is invalid, and a failure if a
+ * choice is incomplete. `usage` is null if the upstream's is missing or invalid.
  */
 export function chatAnswer(
   raw: JsonObject & Named<"choices">,
@@ -51,7 +50,7 @@ export function chatAnswer(
 
 type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
 
-/** Returns the embeddings in the order of their inputs, or null if one of `inputs` vectors is missing. */
+/** Returns the embeddings in the order of their inputs, or null if a vector is missing. */
 export function embeddingsAnswer(
   raw: Named<"data" | "usage" | "model">,
   call: EmbeddingsCall,

@@ -31,13 +31,13 @@ import { streamFailure } from "../../core/upstream-failure.ts";
 
 type ChoiceState = {
   readonly tools: Tool[];
-  /** Our index of the call that the upstream last named by its own index. */
+  /** Our index of the current call, by the upstream's index. */
   readonly current: Map<number, number>;
   finished: boolean;
 };
 type RawChunk = JsonObject & Named<"choices">;
 type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
-/** A tool call. `given` is the text of its arguments so far. */
+/** A tool call. `given`: the text of its arguments so far. */
 type Tool = { readonly id: string; given: string; readonly custom: boolean };
 type Report = {
   readonly usage: Usage;
@@ -45,12 +45,12 @@ type Report = {
 };
 
 /**
- * Turns one stream's payloads into events in OpenAI's order. The role comes once per choice, each call's id,
- * type and name once, a finish chunk alone, and usage as its own event.
+ * Converts one stream's payloads to events in OpenAI's order: the role once per choice, ID, type
+ * and name once per call, a separate finish chunk, and usage as a separate event.
  */
 export class ChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
-  /** The reason why a choice could not finish. Usage may come with the next payload. */
+  /** The reason why a choice couldn't finish. Usage may come with the next payload. */
   #broken: ProviderFailure | null = null;
   /** The fields that every chunk repeats, taken from the first. */
   #head: Omit<Chunk, "choices"> | null = null;
@@ -64,8 +64,8 @@ export class ChunkReader extends FrameReader {
   readonly #asked: number;
 
   /**
-   * `secret`: our key at the host, which its errors may quote. `shape`: its usage format. `asked`: the number
-   * of requested choices.
+   * `secret`: our key at the host, which its errors may quote. `asked`: the number of requested
+   * choices.
    */
   constructor(secret?: string, shape: UsageShape = {}, asked = 1) {
     super();
@@ -78,7 +78,7 @@ export class ChunkReader extends FrameReader {
     return this.#choices.size >= this.#asked && this.#finished === this.#choices.size;
   }
 
-  /** The number of choices that finished; 0 once one broke off. */
+  /** The number of finished choices; 0 once one failed. */
   get #finished(): number {
     if (this.#broken !== null) return 0;
     let count = 0;
@@ -123,9 +123,7 @@ export class ChunkReader extends FrameReader {
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
-  /**
-   * Adds the outputs of servers such as llama.cpp, which report the usage of each choice when it finishes.
-   */
+  /** Adds up the usage of servers such as llama.cpp, which report each choice separately. */
   #added(usage: Usage, finished: number): Usage {
     const before = this.#reportAlone;
     if (before === null || before.finished === 0 || before.finished === finished) return usage;
@@ -137,12 +135,14 @@ export class ChunkReader extends FrameReader {
     };
   }
 
-  /** Ends the stream and closes every choice that is still open. */
+  /** Ends the stream and closes every open choice. */
   protected override marker(): StreamEvent[] {
     return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }
 
-  /** Ends the stream of servers that never send the marker: usage after a finished choice is enough. */
+  /**
+   * Ends the stream of servers that never send the marker. Usage after a finished choice is enough.
+   */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
     return this.#report !== null && this.#finished > 0 ? this.#closed() : [];
@@ -166,7 +166,7 @@ export class ChunkReader extends FrameReader {
     return { kind: "chunk", chunk: { ...this.#head, choices: [{ index, ...part }] } };
   }
 
-  /** Remembers a payload that became one chunk of one open choice with nothing but text in its delta. */
+  /** Remembers a payload that became one chunk with only text for one open choice. */
   #learn(data: string, [event, ...more]: readonly StreamEvent[]): void {
     const choice =
       event?.kind === "chunk" && more.length === 0 ? event.chunk.choices[0] : undefined;
@@ -196,7 +196,7 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** Returns the chunk choices that one upstream choice becomes, or null if the upstream broke off. */
+  /** Converts an upstream choice to chunk choices; null if the upstream failed. */
   #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
@@ -213,7 +213,7 @@ export class ChunkReader extends FrameReader {
     return [...parts, ...finishing(choice, reason)];
   }
 
-  /** Returns the deltas worth sending: role, content and reasoning first, then each tool call. */
+  /** Returns the deltas to send: role, content and reasoning first, then each tool call. */
   #deltas(raw: JsonObject & Message, choice: ChoiceState, first: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
@@ -232,15 +232,15 @@ export class ChunkReader extends FrameReader {
   }
 }
 
-/** Returns the delta of a tool call: whole the first time, only its arguments afterwards. */
+/** Returns the delta of a tool call: complete the first time, then only its arguments. */
 function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCall {
   const theirs = indexOf(raw, position);
   const id = text(raw.id);
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return begun(raw, choice, theirs);
-  // Some hosts give every call the same index. Another id means another call, and so does a name without id
-  // and index.
+  // Some hosts give every call the same index. Another ID means another call, and so does a name
+  // without ID and index.
   const isUnnamed = id === null || id === "";
   const isNumbered = Number.isSafeInteger(raw.index);
   const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;
@@ -276,7 +276,10 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   return { index, function: { arguments: given }, ...besideCall(raw) };
 }
 
-/** Ends a choice: `{}` for each call without arguments, because clients parse them, then the finish chunk. */
+/**
+ * Ends a choice: `{}` for each call without arguments, because clients parse them, then the finish
+ * chunk.
+ */
 function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;

@@ -17,7 +17,7 @@ export const DRAWING: PlainCall<"image"> = {
     new PictureReader((raw) => (hasError(raw) ? streamFailure(raw, secret) : factsOf(raw))),
 };
 
-/** The same of xAI, whose sizes are ratios. */
+/** POST /images/generations of xAI, whose sizes are ratios. */
 export const XAI_DRAWING: PlainCall<"image"> = {
   ...DRAWING,
   request: ({ body, upstreamId }) => {
@@ -39,7 +39,7 @@ const answer = shape({
 });
 const FIELDS = ["background", "output_format", "quality", "size"] as const;
 
-/** Reads a response without its pictures. All output is billed as tokens of images. */
+/** Reads a response without its images. All output is billed as image tokens. */
 function factsOf(raw: JsonObject) {
   const { input_tokens: input, output_tokens: output } = answer(raw).usage;
   const isCounted = (input ?? 0) + (output ?? 0) > 0;

@@ -3,7 +3,7 @@ import { listOf, isObject, objectOf } from "../../core/json-value.ts";
 import { moderatedInputs } from "../../core/moderation.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** POST /moderations of OpenAI, and of Mistral, whose results don't say `flagged`. */
+/** POST /moderations of OpenAI, and of Mistral, whose results lack `flagged`. */
 export const MODERATIONS: PlainCall<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input }),

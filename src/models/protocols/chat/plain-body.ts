@@ -10,8 +10,9 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to what every model knows: text instead of parts (without images) and refusals,
- * only functions as tools, and only the tools of `allowed_tools`. Rejects legacy functions and custom tools.
+ * Reduces messages and tools to features that every model supports: text instead of parts (without
+ * images) and refusals, only functions as tools, and only the tools of `allowed_tools`. Returns a
+ * failure for legacy functions and custom tools.
  */
 export function plainBody(
   body: ChatBody,
@@ -49,7 +50,7 @@ class PlainTurns {
     this.#reasons = style.reasoning !== undefined && style.reasoning.models?.test(model) !== false;
   }
 
-  /** Adds a message. Returns a failure if it cannot be sent. */
+  /** Adds a message. Returns a failure if it can't be sent. */
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
     if (role === "function" || usesFunctions(message)) {
@@ -115,7 +116,7 @@ class PlainTurns {
     return this.#ids === null ? id : this.#ids.idFor(id);
   }
 
-  /** Text, or parts where there is an image or a mark that the host takes. */
+  /** Returns text, or parts if there is an image or a supported cache mark. */
   #content(content: UserContent): unknown {
     const keepsMarks = this.#style.marks === true && hasMark(content);
     if (typeof content === "string" || !(keepsMarks || content.some(isImage))) {
@@ -135,7 +136,7 @@ class PlainTurns {
   }
 }
 
-/** The details that OpenRouter made; those of our own adapters have other types. */
+/** Returns the details that OpenRouter created. Those of our own adapters have other types. */
 export function hostDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }

@@ -8,13 +8,13 @@ import type { IdShape } from "../../core/tool-call-id.ts";
 /** The differences between families of OpenAI-compatible hosts, as data. */
 export type Profile = {
   /**
-   * Request fields that are forwarded unchanged. Other fields are dropped. Empty: the host has no such
-   * requests.
+   * Request fields that are forwarded unchanged. Other fields are dropped. Empty: the kind isn't
+   * supported.
    */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  /** Rules for single fields. The first rule that names a field decides. */
+  /** Rules for single fields. The first rule that names a field applies. */
   readonly rules?: readonly Rule[];
   /** Fields that are sent if the client omits them. */
   readonly implied?: readonly Implied[];
@@ -23,61 +23,68 @@ export type Profile = {
   /** The field that caps the output of one choice. */
   readonly capField: "max_completion_tokens" | "max_tokens";
   /**
-   * Fields that are sent with every stream to request usage. Null if usage comes anyway and the field is
+   * Fields sent with every stream to request usage. Null if usage comes anyway and the field is
    * rejected.
    */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
-  /** Whether `developer` messages are known. Otherwise they are sent as `system`. */
+  /** Whether `developer` messages are supported. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
-  /** Set if only what every model knows may be sent. Otherwise messages and tools keep OpenAI's form. */
+  /**
+   * Set if only universally supported features may be sent. Otherwise messages and tools keep
+   * OpenAI's form.
+   */
   readonly plain?: PlainStyle;
-  /** The fields of its earlier turns that go back to it next to OpenAI's; with `plain`, `PlainStyle` says so. */
+  /**
+   * Fields of earlier turns that are sent back to the host in addition to OpenAI's. Ignored with
+   * `plain`, which has `PlainStyle`.
+   */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   /** Whether 1 is the only allowed number of choices. */
   readonly oneChoice?: boolean;
-  /** Set if embeddings accept only texts: the most in one request. */
+  /**
+   * Maximum number of texts in one embeddings request. Set only if embeddings accept only texts.
+   */
   readonly textsMax?: number;
-  /** Whether embeddings accept token ids of cl100k_base. */
+  /** Whether embeddings accept token IDs of cl100k_base. */
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
-  /** The header with the key. Absent: a bearer token. */
+  /** The header with the key. Default: a bearer token. */
   readonly keyHeader?: "api-key";
   readonly usage?: UsageShape;
   readonly chatPath: string;
   readonly embeddingsPath: string;
-  /** The kinds besides chat and embeddings that it serves. */
+  /** Supported kinds besides chat and embeddings. */
   readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };
 };
 
-/** How a host serves a kind of call: one request and one JSON response. */
+/** A host's request and JSON response for one kind. */
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
   request(call: CallOf<K>): JsonObject | OutgoingForm;
   /** Returns null for an invalid response. */
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
-  /** Reads a response in pieces instead of as a whole. */
+  /** Returns a reader that reads a response in pieces. */
   pieces?(secret: string | undefined): StreamReader;
-  /** Returns the events of a whole response, for a kind with streams. */
+  /** Returns the events of a complete response, for a kind with streams. */
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;
 };
 
-/** The treatment of the named fields. */
 export type Rule = {
   readonly fields: readonly string[];
-  /** The upstream names of the models that it applies to. Absent: all. */
+  /** The upstream names of the models that the rule applies to. Absent: all. */
   readonly models?: RegExp;
-  /** The rule does not apply beside this field with this value. */
+  /** The rule doesn't apply if this field has this value. */
   readonly unless?: readonly [field: string, value: string];
   /**
-   * Replacements of values: another value, other fields, or nothing (null). Other values stay. Absent: the
-   * field is left out.
+   * Replacements of values: another value, other fields, or nothing (null). Other values stay.
+   * Absent: the field is dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that the named models require beside another one. */
+/** Fields that the named models require together with another one. */
 export type Implied = {
   readonly models: RegExp;
   readonly beside: string;
@@ -95,19 +102,19 @@ export type ReturnedField =
 export type PlainStyle = {
   readonly names?: boolean;
   readonly marks?: boolean;
-  /** How earlier reasoning is sent back. Absent: it isn't. */
+  /** The form in which earlier reasoning is sent back. Absent: it isn't. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
     readonly always?: boolean;
-    /** Whether `reasoning_details` go back instead, where there are any. */
+    /** Whether existing `reasoning_details` are sent back instead. */
     readonly details?: boolean;
   };
-  /** The only accepted form of tool call ids. Others are mapped, in results too. */
+  /** The only accepted form of tool call IDs. Others are mapped, also in results. */
   readonly toolIds?: IdShape;
   /**
-   * Set if the host checks turns: the assistant's text between a tool result and a user message. Turns
-   * without text and calls are left out.
+   * Set if the host validates turns: the assistant's text between a tool result and a user message.
+   * Turns without text and calls are dropped.
    */
   readonly bridge?: string;
 };

@@ -15,12 +15,12 @@ import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantCall } from "../../core/conversation.ts";
 
-/** The body to send, or the reason why the host cannot answer the call. */
+/** The body to send, or a failure if the host doesn't support the call. */
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /**
- * Builds the chat body for a host: the profile's fields without nulls, by its rules and names, with our
- * model, cap and stream flags.
+ * Returns the chat body for a host: the profile's fields without nulls, by its rules and names,
+ * with our model, cap and stream flags.
  */
 export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
@@ -42,7 +42,6 @@ export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   return { body };
 }
 
-/** Builds the embeddings body in the same way. */
 export function embeddingsRequest(call: EmbeddingsCall, profile: Profile): UpstreamRequest {
   const { embeddingFields: allowed, embeddingExtras } = profile;
   if (allowed.size === 0) return UNSUPPORTED;
@@ -92,7 +91,10 @@ function rulesFor(call: ProviderCall, { rules = [] }: Profile): readonly Rule[] 
   );
 }
 
-/** Returns what is sent for a field: itself, another value, an object of other fields, or nothing (null). */
+/**
+ * Returns the value to send for a field: unchanged, another value, an object of other fields, or
+ * nothing (null).
+ */
 function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
   const rule = rules.find(({ fields }) => fields.includes(field));
   if (rule === undefined) return value;
@@ -102,8 +104,8 @@ function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
 }
 
 /**
- * Reduces messages and tools of a checked request to OpenAI's own keys. Strict hosts answer 400 to extras of
- * coding agents.
+ * Reduces messages and tools of a validated request to OpenAI's own keys. Strict hosts return 400
+ * for extra fields of coding agents.
  */
 function forwarded(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {

@@ -10,7 +10,10 @@ const ranked = shape({
   usage: shape({ total_tokens: tokenCount }),
 });
 
-/** Returns POST /rerank of Voyage (`top_k`, `data`), or of Jina and servers like it (`top_n`, `results`). */
+/**
+ * Returns POST /rerank of Voyage (`top_k`, `data`), or of Jina and similar servers (`top_n`,
+ * `results`).
+ */
 export function ranking(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
   return {
     path: "/rerank",

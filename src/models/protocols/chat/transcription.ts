@@ -11,14 +11,13 @@ import { transcriptEvents } from "../../core/transcript-events.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** How hosts of POST /audio/transcriptions differ. */
+/** Differences between hosts of POST /audio/transcriptions. */
 type Dialect = {
   /** The format whose response has the seconds. */
   readonly format?: "json" | "verbose_json";
   readonly streams?: true;
-  /** The fewest billed seconds. */
+  /** Minimum billed seconds. */
   readonly least?: number;
-  /** Whether it accepts a prompt. */
   readonly prompts?: true;
 };
 

@@ -17,17 +17,16 @@ import { withUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** A call, or a piece of one. Tools without arguments are called with null, sometimes as text. */
+/** A call, or a piece of one. Calls without arguments have null, sometimes as text. */
 export const call = shape({
   id: textOf,
   function: shape({ name: textOf, arguments: argumentsOf }),
 });
-/** A part of a message's content, or a piece of one. */
 export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
 const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
-/** Reads the answer of POST /v2/chat as OpenAI's completion. Returns null if it is none. */
+/** Converts the response of POST /v2/chat to OpenAI's completion. Returns null if it is invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: told, finish_reason: why, usage: reported } = answer(raw);
   if (told === null) return null;
@@ -56,19 +55,25 @@ const billed = shape({
   billed_units: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** Returns the billed usage. The larger `tokens` includes Cohere's own instructions, some of them cached. */
+/**
+ * Returns the billed usage. The larger `tokens` includes Cohere's own instructions, some of them
+ * cached.
+ */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
-/** Returns null if the model gave up (ERROR, TIMEOUT) or named no reason. */
+/** Returns null if the model gave up (ERROR, TIMEOUT) or reported no reason. */
 export function finishOf(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishMeaning(raw) : null;
 }
 
-/** Returns the failure of an answer without a usable finish reason. The request may have caused an ERROR. */
+/**
+ * Returns the failure of a response without a usable finish reason. The request may have caused an
+ * ERROR.
+ */
 export function gaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };
@@ -81,7 +86,7 @@ const embedded = shape({
   meta: asIs,
 });
 
-/** Reads the answer of POST /v2/embed. Returns null if a vector is missing. */
+/** Converts the response of POST /v2/embed. Returns null if a vector is missing. */
 export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): ProviderResponse | null {
   const { embeddings, meta } = embedded(raw);
   const { float: vectors } = embeddings;

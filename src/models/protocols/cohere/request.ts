@@ -8,7 +8,7 @@ import type { OutputFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { Tools } from "../../core/tools.ts";
 
-/** Builds a request for POST /v2/chat (Cohere's API reference v2). */
+/** Returns a request for POST /v2/chat (Cohere's API reference v2). */
 export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = promptOf(body);
@@ -60,7 +60,9 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
 }
 
-/** Builds assistant messages. One with calls has no content at Cohere: its text is the plan. */
+/**
+ * Returns assistant messages. Cohere allows no content next to calls, so the text becomes the plan.
+ */
 function assistantMessages(parts: readonly Part[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>
@@ -156,7 +158,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-/** Builds a request for POST /v2/embed. `input_type` is an extension of the client's request. */
+/** Returns a request for POST /v2/embed. `input_type` is an extension of the client's request. */
 export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
   if (!INPUT_TYPES.has(purpose)) {

@@ -4,7 +4,6 @@ import { listOf } from "../../core/json-value.ts";
 import { shape } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 
-/** Builds a request for POST /v2/rerank. */
 export function rerankRequest({ body, upstreamId }: RerankCall): JsonObject {
   const { query, documents, top_n, max_tokens_per_doc } = body;
   return { model: upstreamId, query, documents, top_n, max_tokens_per_doc };
@@ -15,7 +14,7 @@ const ranked = shape({
   meta: shape({ billed_units: shape({ search_units: tokenCount, input_tokens: tokenCount }) }),
 });
 
-/** Reads the answer. Some models are billed by search units, others by tokens. */
+/** Converts the response. Some models are billed by search units, others by tokens. */
 export function rerankAnswer(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = ranked(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;

@@ -24,8 +24,8 @@ const event = shape({
 type Event = ReturnType<typeof event>;
 
 /**
- * Reads one stream of POST /v2/chat, which ends at `message-end`. Calls come one after the other. Citations
- * and unknown events are skipped.
+ * Reads one stream of POST /v2/chat, which ends at `message-end`. Calls arrive one after the other.
+ * Skips citations and unknown events.
  */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();

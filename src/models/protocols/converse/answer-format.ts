@@ -5,7 +5,7 @@ import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** The way in which a model is made to answer as `response_format` asks. */
+/** The way in which a model is made to follow `response_format`. */
 export type AnswerFormat =
   | { readonly kind: "text" }
   /** By Claude's own `output_config.format`. */
@@ -18,9 +18,9 @@ export type AnswerFormat =
 const TEXT: AnswerFormat = { kind: "text" };
 
 /**
- * Returns the format of a checked chat request. Claude 4.5 and 4.6 are held to a schema; Bedrock rejects it
- * for later ones. Next best is a forced tool, which most models and the newest Claude cannot be forced to
- * call.
+ * Returns the format of a validated chat request. Claude 4.5 and 4.6 get a schema; Bedrock rejects
+ * it for later ones. The next best is a forced tool, which most models and the newest Claude don't
+ * support.
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);
@@ -41,7 +41,7 @@ export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   return { kind: "told", words };
 }
 
-/** Returns the name of the tool that carries the answer, or null. */
+/** Returns the name of the tool whose input is the output, or null. */
 export function answerTool(call: ChatCall): string | null {
   const format = answerFormat(call);
   return format.kind === "tool" ? format.name : null;
@@ -51,7 +51,7 @@ function isNamed(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Returns whether the model accepts sampling fields. Claude 4.6 is the last one. */
+/** Reports whether the model accepts a schema. Claude 4.6 is the last that does. */
 function takesSchema(model: string): boolean {
   if (familyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

@@ -15,11 +15,11 @@ const STATUS: ReadonlyMap<string, number> = new Map([
   ["accessdeniedexception", 403],
   ["resourcenotfoundexception", 404],
 ]);
-/** Exceptions about our credentials, which AWS answers with 400 or 403. */
+/** Exceptions about our credentials, which AWS returns with 400 or 403. */
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * A 400 about our choice of model or our account. Anchored at the first word, because AWS quotes the client's
- * text.
+ * Messages of a 400 about our choice of model or our account. Anchored at the first word, because
+ * AWS quotes the client's text.
  */
 const OUR_MODEL = new RegExp(
   `^(?:${[
@@ -35,8 +35,8 @@ const OUR_MODEL = new RegExp(
 
 type Exception = {
   /**
-   * `ThrottlingException`, with a namespace before # or an address after a colon. Streams use lower camel
-   * case.
+   * `ThrottlingException`, with a namespace before # or an address after a colon. Streams use lower
+   * camel case.
    */
   readonly name: string;
   readonly raw: JsonObject;
@@ -44,7 +44,7 @@ type Exception = {
   readonly headers?: Headers;
 };
 
-/** Returns the failure that an answer outside 2xx means. `secrets`: our values that it may quote. */
+/** Returns the failure of a response outside 2xx. `secrets`: our values that it may quote. */
 export function bedrockFailure(
   status: number,
   headers: Headers,
@@ -56,7 +56,7 @@ export function bedrockFailure(
   return exceptionFailure({ name, raw, status, headers }, secrets);
 }
 
-/** Returns the failure that an exception means, in an answer or in a stream. */
+/** Returns the failure of an exception in a response or in a stream. */
 export function exceptionFailure(
   { name, raw, status = 500, headers = new Headers() }: Exception,
   secrets: readonly string[],

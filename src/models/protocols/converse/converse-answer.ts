@@ -9,12 +9,12 @@ import { list, optional, shape } from "../../core/shape.ts";
 import { withUsage } from "../../core/failed-usage.ts";
 import { converseUsage } from "./converse-usage.ts";
 
-/** Returns OpenAI's reason for a `stopReason`, or null if the model broke off. */
+/** Returns OpenAI's reason for a `stopReason`, or null if the model gave up. */
 export function finishOf(stopReason: unknown): FinishReason | null {
   return finishMeaning(textOf(stopReason));
 }
 
-/** The failure of an answer that broke off. The request may have caused it. */
+/** The failure of an incomplete response. The request may have caused it. */
 export const INCOMPLETE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",
@@ -29,8 +29,8 @@ const block = shape({
 const whole = shape({ message: optional(shape({ content: list(block) })) });
 
 /**
- * Reads a Converse answer (Bedrock API reference, Converse: Response Syntax). Returns null if it is none.
- * `answerTool`: the tool whose input is the answer, if one was offered.
+ * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
+ * it is invalid. `answerTool`: the tool whose input is the output, if any.
  */
 export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,
@@ -42,7 +42,8 @@ export function converseAnswer(
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const said: OutputPart[] = [
-    // Text beside the answer tool is dropped. Two calls of it give the answer twice.
+    // Text next to the answer tool is dropped. If the tool is called twice, only the first call
+    // counts.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },

@@ -16,7 +16,7 @@ export type InstructedMessages = {
 
 type MessageRules = {
   readonly family: Family;
-  /** Whether calls and results are blocks. Without tools in the request they are rejected. */
+  /** Whether calls and results are blocks. Without tools in the request, blocks are rejected. */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };
@@ -26,8 +26,8 @@ const OPENING = "Hello.";
 const NO_RESULT = "(empty)";
 
 /**
- * Returns Converse's messages: the user speaks first, roles alternate, no text is blank, and the end has no
- * trailing white space. Without tools in the request, calls and results become text.
+ * Returns Converse's messages. The user comes first, roles alternate, no text is blank, and the end
+ * has no trailing white space. Without tools in the request, calls and results become text.
  */
 export function converseMessages(
   { turns }: InlineConversation,
@@ -37,7 +37,7 @@ export function converseMessages(
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
-    // A message may not end in a thought. Its answer was lost.
+    // A message may not end in a thought. Its output was lost.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);

@@ -41,8 +41,8 @@ const PLACES: FieldPaths = {
 };
 
 /**
- * Builds the body of a Converse request (Bedrock API reference, Converse). Only the fields named here are
- * sent, never `user`. Throws only when the call's signal aborts it while images are downloaded.
+ * Returns the body of a Converse request (Bedrock API reference, Converse). Only the fields named
+ * here are sent, never `user`. Throws only if the call's signal fires during image downloads.
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
@@ -98,7 +98,7 @@ function withInstructions(
   return { messages: [{ role: "user", content: texts }] };
 }
 
-/** Appends our own words, so that the text before them stays cached. */
+/** Appends our own instructions, so that the text before them stays cached. */
 function told(said: InlineConversation, words: readonly string[]): InlineConversation {
   const parts = words
     .filter((text) => text !== "")
@@ -116,9 +116,9 @@ function isBudgeted(model: string): boolean {
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds one cache point (Bedrock user guide, prompt caching) if the client wants its prompt cached. Claude's
- * follows the user's last message, so that the next turn finds everything before it. Nova's follows the
- * instructions.
+ * Adds one cache point (Bedrock user guide, prompt caching) if the client wants its prompt cached.
+ * Claude's follows the user's last message, so that the next turn finds everything before it.
+ * Nova's follows the instructions.
  */
 function withCachePoint(asked: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && asked.system !== undefined) {

@@ -28,15 +28,18 @@ const event = shape({
 type Event = Omit<ReturnType<typeof event>, "__type">;
 
 type Block = {
-  /** Its index among the tool calls; the answer, or a repeated answer ("spare"); null for other blocks. */
+  /**
+   * The index among the tool calls; the answer, or a repeated answer ("spare"); null for other
+   * blocks.
+   */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
 
 /**
- * Turns the frames of one ConverseStream into events (Bedrock API reference, ConverseStream: Response
- * Syntax). The finish chunk waits for the usage in `metadata`, which comes after or before `messageStop`. A
- * stream that ends without it ends without usage.
+ * Converts the frames of one ConverseStream to events (Bedrock API reference, ConverseStream:
+ * Response Syntax). The finish chunk waits for the usage in `metadata`, which comes before or after
+ * `messageStop`. A stream without `metadata` ends without usage.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
@@ -45,12 +48,15 @@ export class ConverseReader extends FrameReader {
   readonly #secrets: readonly string[];
   #tools = 0;
   #isAnswered = false;
-  /** Text that is the answer only if the answer tool isn't called. */
+  /** Text that counts as output only if the answer tool isn't called. */
   #held = "";
   #stop: Event | null = null;
   #metadata: Event | null = null;
 
-  /** `answerTool`: the tool whose input is the answer. `secrets`: our values that an exception may quote. */
+  /**
+   * `answerTool`: the tool whose input is the output. `secrets`: our values that an exception may
+   * quote.
+   */
   constructor(answerTool: string | null, secrets: readonly string[]) {
     super();
     this.#answerTool = answerTool;
@@ -129,7 +135,7 @@ export class ConverseReader extends FrameReader {
     return this.#chunks.text(text);
   }
 
-  /** Returns a block. Text and reasoning begin with their first delta. */
+  /** Returns a block. Text and reasoning start with their first delta. */
   #blockAt(index: number): Block {
     const known = this.#blocks.get(index);
     if (known !== undefined) return known;
@@ -147,7 +153,7 @@ export class ConverseReader extends FrameReader {
   }
 }
 
-/** Reads one ConverseStream from its bytes. */
+/** Returns a reader of the stream's bytes. */
 export function converseReader(reader: ConverseReader): StreamReader {
   const decoder = new FrameDecoder();
   const source: FrameSource = {
@@ -162,8 +168,8 @@ export function converseReader(reader: ConverseReader): StreamReader {
 }
 
 /**
- * Reads a frame by its event type. Exceptions are named "error" and hold their name as `__type`, as in JSON
- * answers.
+ * Reads a frame by its event type. Exceptions are named "error" and have their name as `__type`, as
+ * in JSON responses.
  */
 function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);

@@ -4,20 +4,23 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** The tools of a Converse request, and their effect on the rest of it. */
+/** The tools of a Converse request, and their effect on its other fields. */
 export type ToolFields = {
   readonly toolConfig?: JsonObject;
-  /** Claude's own `tool_choice`, which replaces Converse's because only it can forbid parallel calls. */
+  /**
+   * Claude's own `tool_choice`, which replaces Converse's because only it can forbid parallel
+   * calls.
+   */
   readonly toolChoice?: JsonObject;
-  /** Whether a tool must be called. */
   readonly isForced: boolean;
-  /** The instruction for a model that cannot be forced. */
+  /** The instruction for a model that can't be forced. */
   readonly words: string;
 };
 
 /**
- * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none", so no tool is
- * offered then. `strict` is never sent: newer Claude models reject it, the others reject open schemas.
+ * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none", so no
+ * tool is offered then. `strict` is never sent: newer Claude models reject it, the others reject
+ * open schemas.
  */
 export function toolFields(asked: Tools, format: AnswerFormat, model: string): ToolFields {
   const offered = asked.choice === "none" ? [] : asked.list;
@@ -75,7 +78,9 @@ function toolSpec({ name, description, parameters }: Tool, isNova: boolean): Jso
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }
 
-/** Reduces a schema to the three top-level keywords that Nova knows (Nova user guide, tool use). */
+/**
+ * Reduces a schema to the three top-level keywords that Nova supports (Nova user guide, tool use).
+ */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }

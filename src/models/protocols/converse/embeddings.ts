@@ -5,13 +5,16 @@ import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/pr
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** Builds the body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
+/**
+ * The limit of texts per request and the body format of a model author (Bedrock user guide,
+ * inference parameters).
+ */
 type Maker = {
   readonly textsMax: number;
   body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
 
-/** `search_query` and so on, which Cohere's models need and OpenAI's API doesn't have. */
+/** Values of `input_type`, which Cohere's models need and OpenAI's API doesn't have. */
 const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",
@@ -36,20 +39,20 @@ const TITAN: Maker = {
   },
 };
 
-/** Returns the limit of texts per request and the body format of Cohere's models, else Amazon's. */
+/** Returns the limit of texts and the body format of Cohere's models, else Amazon's. */
 export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
 
-/** Builds the body of an InvokeModel request for the texts of a call. */
+/** Returns the body of an InvokeModel request for the texts of a call. */
 export function embeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
   return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));
 }
 
 /**
- * Returns the vectors of an InvokeModel answer, or null if it is none. Cohere's models report tokens only in
- * InvokeModel's header.
+ * Returns the vectors of an InvokeModel response, or null if it is invalid. Cohere's models report
+ * tokens only in InvokeModel's header.
  */
 export function embeddingsAnswer(
   raw: JsonObject,

@@ -6,7 +6,7 @@ export type Frame = {
 
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/** Payloads are at most 16 MiB there, and a frame must fit into memory. */
+/** Maximum bytes of a frame, which must fit into memory. AWS limits payloads to 16 MiB. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /** The bytes of a header's value by type, 0 to 9. Null: a length of two bytes follows. */
@@ -14,14 +14,14 @@ const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING = 7;
 
 /**
- * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"): frames of
- * `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all before`, big-endian. It
- * copies bytes at most twice, and holds the state of one stream.
+ * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
+ * frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all
+ * before`, big-endian. Copies bytes at most twice. One decoder per stream.
  */
 export class FrameDecoder {
   #parts: Uint8Array[] = [];
   #held = 0;
-  /** The number of bytes needed to read on. */
+  /** The number of bytes needed to continue. */
   #needed = PRELUDE_BYTES;
   #broken = false;
   #overflowed = false;
@@ -76,7 +76,7 @@ export class FrameDecoder {
   }
 }
 
-/** Returns the length of the frame that begins here, or null if its prelude is corrupt. */
+/** Returns the length of the frame that starts here, or null if its prelude is corrupt. */
 function totalBytes(held: Uint8Array): number | null {
   const view = viewOf(held);
   const total = view.getUint32(0);
@@ -94,7 +94,9 @@ function frameOf(bytes: Uint8Array): Frame | null {
   return headers && { headers, payload: bytes.subarray(payloadAt, end) };
 }
 
-/** Reads `u8 length | name | u8 type | value` repeatedly. Returns null if one leaves its bounds. */
+/**
+ * Parses `u8 length | name | u8 type | value` repeatedly. Returns null if one exceeds its bounds.
+ */
 function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   const view = viewOf(bytes);
@@ -121,7 +123,10 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Computes CRC-32 as in gzip and Amazon's event streams (ISO 3309, reflected polynomial 0xedb88320). */
+/**
+ * Computes CRC-32 as in gzip and Amazon's event streams (ISO 3309, reflected polynomial
+ * 0xedb88320).
+ */
 export function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);

@@ -15,14 +15,14 @@ type Asking = {
   readonly body: ChatBody;
   readonly stops: readonly string[];
   readonly model: string;
-  /** The output cap in tokens, thinking included. */
+  /** The output cap in tokens, including thinking. */
   readonly cap: number;
   readonly format: AnswerFormat;
   /** False if Claude's thinking would be a 400. */
   readonly mayThink: boolean;
 };
 
-/** Returns sampling, stops, reasoning and the answer's schema in the model's form. */
+/** Returns sampling, stops, reasoning and the output schema in the model's form. */
 export function modelFields(asking: Asking): ModelFields {
   const { body, stops, model } = asking;
   const family = familyOf(model);
@@ -48,7 +48,9 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Mo
   };
 }
 
-/** Efforts of models with three levels. "none" becomes the lowest if reasoning cannot be turned off. */
+/**
+ * Efforts of models with three levels. "none" becomes the lowest if reasoning can't be turned off.
+ */
 const THREE: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
   ["minimal", "low"],
@@ -65,12 +67,12 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // With "high" Nova accepts no cap, but every request has one.
+  // With "high", Nova accepts no cap, but every request has one.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }
 
-/** Returns the sampling fields. The temperature ends at 1 there. */
+/** Returns the sampling fields. The maximum temperature is 1. */
 function sampling({ temperature, top_p: topP }: ChatBody): {
   readonly temperature?: number;
   readonly topP?: number;

@@ -1,7 +1,7 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import type { HostTag } from "../../core/built-in.ts";
 
-/** The family of a model, which decides what a request may contain. */
+/** The family of a model, which determines the request's fields. */
 export type Family = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
 
 const FAMILIES: readonly (readonly [RegExp, Family])[] = [
@@ -18,8 +18,8 @@ export function familyOf(model: string): Family {
 }
 
 /**
- * Returns how a model can be forced (Bedrock API reference, ToolChoice): to one tool, to any tool, or not at
- * all.
+ * Returns how a model can be forced (Bedrock API reference, ToolChoice): to one tool, to any tool,
+ * or not at all.
  */
 export function forcingOf(model: string): "tool" | "any" | "none" {
   const family = familyOf(model);
@@ -31,8 +31,8 @@ export function forcingOf(model: string): "tool" | "any" | "none" {
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
- * Returns whether a model runs where the host's tag promises: in the called region, or by a profile of the
- * same geography. An ARN doesn't tell, so it keeps no promise.
+ * Reports whether a model runs within the host's guaranteed region: in the called region, or by a
+ * profile of the same geography. An ARN doesn't show its region, so it doesn't qualify.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

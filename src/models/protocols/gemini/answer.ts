@@ -31,20 +31,20 @@ const FAILED: ReadonlySet<string> = new Set([
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-/** Returns the meaning of a `finishReason`. */
+/** Returns OpenAI's reason for a `finishReason`, or a failure. */
 export function finishOf(reason: string): FinishReason | ProviderFailure {
   const meaning = FAILED.has(reason) ? null : finishMeaning(reason);
   return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 
-/** A candidate's parts, and the reason why it ended; "" while it continues. */
+/** A candidate's parts and finish reason; "" while it continues. */
 type Candidate = {
   readonly index: number;
   readonly said: readonly OutputPart[];
   readonly finish: string;
 };
 
-/** Reads the candidates of an answer or chunk, and whether the prompt was blocked. */
+/** Reads the candidates of a response or chunk, and whether the prompt was blocked. */
 export function answerOf(raw: JsonObject) {
   const { candidates, promptFeedback, usageMetadata } = answer(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";
@@ -71,7 +71,7 @@ function saidIn({
   return [{ kind: "call", id, name, arguments: given, ...(thoughtSignature !== "" && { more }) }];
 }
 
-/** Returns a chat completion for generateContent's answer, or null if it is none. */
+/** Converts generateContent's response to a chat completion. Returns null if it is invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = answerOf(raw);
   if (isBlocked) {

@@ -6,8 +6,9 @@ import { failureInside, parseJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Turns one stream's payloads into events. There is no terminal marker: the stream ends at end of file after
- * every candidate has finished. An error may stand outside of any event, and is read at end of file.
+ * Converts one stream's payloads to events. There is no terminal marker: the stream ends at the end
+ * of the file after every candidate has finished. An error may come outside of any event, and is
+ * read at the end.
  */
 export class ChunkReader extends FrameReader {
   #hasSaid = false;
@@ -15,7 +16,10 @@ export class ChunkReader extends FrameReader {
   readonly #secrets: () => readonly string[];
   readonly #asked: number;
 
-  /** `secrets`: values that an error's text must not show. `asked`: the number of requested candidates. */
+  /**
+   * `secrets`: values that an error's text must not show. `asked`: the number of requested
+   * candidates.
+   */
   constructor(secrets: () => readonly string[], asked = 1) {
     super();
     this.#secrets = secrets;
@@ -51,7 +55,7 @@ export class ChunkReader extends FrameReader {
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
-    // Until the first content another route may still answer. Every chunk repeats its usage.
+    // Until the first content, another route may still respond. Every chunk repeats its usage.
     if (usage === null || !this.#hasSaid) return events;
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }

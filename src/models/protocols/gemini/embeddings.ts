@@ -42,9 +42,9 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
 };
 
 /**
- * Vertex (cloud.google.com, text embeddings API) accepts one text per request for gemini-embedding-001.
- * Others accept more, 20,000 tokens in total and 2,048 per text. Without `autoTruncate: false` a longer text
- * is cut silently.
+ * Vertex (cloud.google.com, text embeddings API) accepts one text per request for
+ * gemini-embedding-001. Other models accept more: 20,000 tokens in total and 2,048 per text.
+ * Without `autoTruncate: false`, longer texts are cut silently.
  */
 export const PREDICT: EmbeddingMethod = {
   method: "predict",
@@ -83,12 +83,14 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
 
 const FULL_SIZE = 3072;
 
-/** Returns whether gemini-embedding-001 cut the vector below its full size, without normalizing it. */
+/**
+ * Reports whether gemini-embedding-001 cut the vector below its full size, without normalizing it.
+ */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
 }
 
-/** Returns the vector normalized to length 1, as OpenAI's are. */
+/** Normalizes a vector to length 1, like OpenAI's. */
 function unit(vector: number[]): number[] {
   const length = Math.hypot(...vector);
   return length > 0 ? vector.map((value) => value / length) : vector;

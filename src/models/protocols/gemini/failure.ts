@@ -18,9 +18,9 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * Returns the failure that an answer outside 2xx means (Gemini API reference, Errors). A 400 about our key,
- * billing or location is our fault. On a 5xx the body's own code counts, because proxies wrap a 429.
- * `secrets`: our key, token and project, which the text must not show.
+ * Returns the failure of a response outside 2xx (Gemini API reference, Errors). A 400 about our
+ * key, billing or location is our fault. On a 5xx the body's own code counts, because proxies wrap
+ * a 429. `secrets`: our key, token and project, which the text must not show.
  */
 export function googleFailure(
   status: number,
@@ -34,7 +34,7 @@ export function googleFailure(
   return failureOf(trusted, headers, error, secrets);
 }
 
-/** Returns the failure of an error inside a 2xx, or null if there is none. */
+/** Returns the failure of an error inside a 2xx, or null. */
 export function failureInside(raw: unknown, secrets: readonly string[]): ProviderFailure | null {
   const error = errorIn(raw);
   return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
@@ -59,7 +59,7 @@ const complaint = shape({
 type Complaint = ReturnType<typeof complaint>;
 const NO_COMPLAINT = complaint({});
 
-/** Returns the `error` of a body. For a stream, it may be the first element of an array. */
+/** Returns the `error` of a body. A stream may have it in the first element of an array. */
 function errorIn(raw: unknown): Complaint | null {
   const { error } = objectOf(Array.isArray(raw) ? raw[0] : raw);
   return isObject(error) ? complaint(error) : null;
@@ -87,7 +87,10 @@ function failureOf(
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
 
-/** Returns whether the fault is ours. A bad key, missing billing and an unserved country are 400s here. */
+/**
+ * Reports whether the fault is ours. Google returns 400 for a bad key, missing billing and an
+ * unsupported country.
+ */
 function isOurs({ status, details }: Complaint, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (

@@ -6,13 +6,12 @@ import { countOrZero, tokenCount } from "../../core/token-count.ts";
 import { textOf } from "../../core/json-value.ts";
 import { failureInside } from "./failure.ts";
 
-/** The most pixels of an image in each named size. */
+/** Maximum pixels of an image in each named size. */
 const SIZES = [
   [1_600_000, "1K"],
   [6_400_000, "2K"],
 ] as const;
 
-/** Builds a request for generateContent. */
 export function imageRequest({ body }: ImageCall): JsonObject {
   const pixels = pixelsOf(body);
   const area = pixels === null ? 0 : pixels.width * pixels.height;
@@ -45,8 +44,8 @@ const answer = shape({
 const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 /**
- * Reads a response without its pictures. Text and thoughts have another price than images. Without details all
- * output counts as images, the most expensive.
+ * Reads a response without its images. Text and thoughts have another price than images. Without
+ * details, all output counts as images, the most expensive.
  */
 export function imageFacts(raw: JsonObject, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);

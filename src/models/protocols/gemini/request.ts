@@ -15,8 +15,8 @@ import type { Tools } from "../../core/tools.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * Builds the body of generateContent. Only the fields named here are sent. Images on the web are downloaded
- * first.
+ * Returns the body of generateContent. Only the fields named here are sent. Images on the web are
+ * downloaded first.
  */
 export async function chatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = toolsOf(call.body);
@@ -62,7 +62,7 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   const instructions = system.map((text) => ({ text }));
   if (instructions.length === 0) return { contents };
   const [first, ...rest] = contents;
-  // Instructions alone are a prompt too, and Gemma has no field for them.
+  // Instructions without messages are a valid prompt, and Gemma has no field for them.
   if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
   if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
   if (first.role === "model") {
@@ -103,7 +103,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Signs the first call of a turn. Without a signature the whole request is a 400. */
+/** Signs the first call of a turn. Without a signature, the whole request is a 400. */
 function signFirstCall(said: JsonObject[]): void {
   const at = said.findIndex((part) => "functionCall" in part);
   const first = said[at];
@@ -136,7 +136,7 @@ const RENAMED = {
   top_p: "topP",
   n: "candidateCount",
 } as const;
-/** Drops a penalty of 0. Newer models answer 400 to any penalty. */
+/** A penalty of 0 is dropped, because newer models return 400 for any penalty. */
 const PENALTIES = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
@@ -162,7 +162,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** A model family's limits of thinking: levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/** A model family's thinking settings: levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly none: number; readonly least: number; readonly most: number }
@@ -174,7 +174,7 @@ const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
 const FAMILIES: readonly Family[] = [
   { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
-  // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded). LOW is known everywhere.
+  // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded). All models support LOW.
   { models: /^gemini-3(?:\.[0-6])?-flash/, levels: FROM_MINIMAL },
   { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: FROM_LOW },
   { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },
@@ -193,8 +193,8 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const THOUGHT_SHARE = 0.75;
 
 /**
- * Returns `thinkingConfig` for a `reasoning_effort`, or undefined without a setting. `none` becomes the
- * model's lowest level. `cap` is the output cap in tokens.
+ * Returns `thinkingConfig` for a `reasoning_effort`, or undefined without a setting. `none` becomes
+ * the model's lowest level. `cap`: the output cap in tokens.
  */
 export function thinkingConfig(
   model: string,
@@ -213,7 +213,10 @@ export function thinkingConfig(
   return { thinkingBudget: budget, includeThoughts };
 }
 
-/** Returns whether calls carry ids and signatures that the next turn must send back: Gemini 3 and later. */
+/**
+ * Reports whether calls have IDs and signatures that the next turn must send back: Gemini 3 and
+ * later.
+ */
 export function signsItsCalls(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }

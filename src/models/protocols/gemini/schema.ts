@@ -10,8 +10,8 @@ const BY_NAME: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns a JSON schema that Google accepts: next to `$ref` it takes only keywords that begin with `$`
- * (ai.google.dev, Schema). Others are left out, as validators before draft 2019-09 do.
+ * Returns a JSON schema that Google accepts. Next to `$ref`, only keywords that start with `$` are
+ * allowed (ai.google.dev, Schema). Others are dropped, as validators before draft 2019-09 do.
  */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;

@@ -11,9 +11,9 @@ const counts = shape({
 });
 
 /**
- * Reads `usageMetadata` of a chat answer (ai.google.dev, GenerateContentResponse). The prompt includes cached
- * tokens, candidates exclude thoughts, and the tools' prompt is separate. An absent count is 0. Without a
- * valid prompt count above 0 there is no usage.
+ * Reads `usageMetadata` of a chat response (ai.google.dev, GenerateContentResponse). The prompt
+ * includes cached tokens, candidates exclude thoughts, and the tools' prompt is separate. An absent
+ * count is 0. Returns null without a valid prompt count above 0.
  */
 export function readUsage(raw: unknown): Usage | null {
   const read = counts(raw);

@@ -10,7 +10,7 @@ import { claudeBlock } from "./client-thoughts.ts";
 /** The reason why a message ended (@anthropic-ai/sdk, StopReason). */
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
-/** A message for the client, without usage. Blocks come in the order thoughts, text, calls. */
+/** A message for the client, without usage. Blocks are in the order thoughts, text, calls. */
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;
@@ -18,10 +18,9 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** The client's tool names by the names that were sent. Others are the same. */
+/** The client's tool names by the names that were sent. Missing names are unchanged. */
 export type Names = ReadonlyMap<string, string>;
 
-/** Converts a chat completion to a message. */
 export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
   const choice: Named<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
@@ -58,14 +57,15 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
     ),
     text: "", // stands in the block itself
   };
-  // Claude's blocks contain the readable text already.
+  // Claude's blocks already contain the readable text.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && isEmpty(foreign)) return claude;
   return [...claude, { type: "thinking", thinking, signature: sealThoughts(foreign) }];
 }
 
 /**
- * Arguments that are not a JSON object go into one field: the tool rejects them and the model tries again.
+ * Arguments that aren't a JSON object go into one field. The tool rejects them, and the model tries
+ * again.
  */
 function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
   const { name: sent, arguments: said } = objectOf(called);
@@ -78,8 +78,8 @@ function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
 export const DIRECT: JsonObject = { type: "direct" };
 
 /**
- * Returns Claude's block without nulls, which older clients reject (@ai-sdk/anthropic 2 and 3: `citations`,
- * `caller`), and with the caller, which newer ones require.
+ * Returns Claude's block without nulls, which older clients reject (@ai-sdk/anthropic 2 and 3:
+ * `citations`, `caller`), and with the caller, which newer ones require.
  */
 export function wholeBlock(block: unknown): JsonObject {
   const said: JsonObject & Named<"type"> = Object.fromEntries(
@@ -106,7 +106,10 @@ export function stopOf(
   return { ...stop, stop_reason: said.calls ? "tool_use" : "end_turn" };
 }
 
-/** Fields that are the same in every answer. No tool runs here, and our own headers name the region. */
+/**
+ * Fields that are the same in every response. No tool runs here, and our own headers name the
+ * region.
+ */
 const SERVED: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
@@ -115,8 +118,8 @@ const SERVED: JsonObject = {
 };
 
 /**
- * Returns `usage` of a message. `input_tokens` excludes cache reads and writes. `costMicro`: the charge in
- * micro-credits, unknown in `message_start`.
+ * Returns `usage` of a message. `input_tokens` excludes cache reads and writes. `costMicro`: the
+ * charge in micro-credits, unknown in `message_start`.
  */
 export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   return {
@@ -134,7 +137,6 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   };
 }
 
-/** Returns the fields that every message has. */
 export function envelope({
   id,
   model,
@@ -150,7 +152,10 @@ export function initialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/** Returns the usage for an uncounted prompt: at least one token, because clients take 0 for "unknown". */
+/**
+ * Returns the usage for an uncounted prompt: at least one token, because clients interpret 0 as
+ * unknown.
+ */
 export function startUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
   return initialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

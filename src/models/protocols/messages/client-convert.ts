@@ -14,7 +14,7 @@ import { recallThoughts } from "./client-thoughts.ts";
 import type { RecalledThoughts } from "./client-thoughts.ts";
 import { toolsForCore } from "./client-tools.ts";
 
-/** A request in the core's format (a chat body), as far as it can be expressed. */
+/** A request in the core's format (a chat body), with the losses of the conversion. */
 type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
 const ATTRIBUTION = "x-anthropic-billing-header:";
@@ -24,9 +24,9 @@ type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
 
 /**
- * Converts a checked Messages request to a chat request. Tuning fields without an equivalent are left out and
- * named. Fields that would change the answer are recorded as a lack. Returns a 400 for requests that no route
- * can serve.
+ * Converts a validated Messages request to a chat request. Tuning fields without an equivalent are
+ * dropped and reported. Fields that would change the output require a native route. Returns 400 for
+ * requests that no route can serve.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);
@@ -144,7 +144,8 @@ type ToolUse = Extract<Block, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /**
- * Returns a result's text. Its images go into the following user message, because no host accepts them here.
+ * Returns a result's text. Its images move to the following user message, because no host accepts
+ * them in results.
  */
 function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];

@@ -44,7 +44,10 @@ export const messagesDialect: Dialect = {
   }),
 };
 
-/** Returns the body of an error, also of an `error` event. Our own code and numbers are in `details`. */
+/**
+ * Returns the body of an error, also of an `error` event. Our own code and numbers are in
+ * `details`.
+ */
 export function errorOf(failure: Failure, requestId: string): object {
   const wire = errorResponseOf(failure);
   const status = statusOf(failure, wire);
@@ -77,7 +80,9 @@ function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
   return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
 }
 
-/** Returns Claude's words for a conversation that is too long, with the host's numbers if known. */
+/**
+ * Returns Claude's message for a conversation that is too long, with the host's numbers if known.
+ */
 function overlong(message: string): string {
   const said = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
   if (/prompt is too long|exceed context limit/i.test(said)) return said;

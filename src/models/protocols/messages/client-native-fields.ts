@@ -1,12 +1,12 @@
 /**
- * A rule for fields that pass to a native route. Unlisted fields are dropped and named in `x-dropped`. A
- * field of a beta passes with its beta or not at all. Fields and betas as of 2026-11 (@anthropic-ai/sdk
- * 1.12).
+ * A rule for fields that are sent to a native route. Unlisted fields are dropped and named in
+ * `x-dropped`. A field of a beta is sent only with its beta. Fields and betas as of 2026-11
+ * (@anthropic-ai/sdk 1.12).
  */
 export type Rule =
   /** A text, a number or a boolean. */
   | "word"
-  /** The id of a call, in characters that Claude accepts. */
+  /** The ID of a call, in characters that Claude accepts. */
   | "id"
   /** The client's own JSON: a schema or a tool's input. */
   | "json"
@@ -18,7 +18,7 @@ export type Rule =
   | { readonly types: Readonly<Record<string, Fields>> }
   | { readonly beta: string; readonly rule: Rule };
 
-/** The fields of an object that pass, beside its `type`. */
+/** The fields of an object that are sent, in addition to its `type`. */
 export type Fields = Readonly<Record<string, Rule>>;
 
 const CACHE: Fields = { cache_control: { object: { ttl: "word" } } };
@@ -55,7 +55,7 @@ const CITATION: Fields = Object.fromEntries(
 
 const BASE64: Fields = { media_type: "word", data: "word" };
 
-/** Blocks by type: content, and what Anthropic's own tools left in the history. */
+/** Blocks by type: content, and blocks that Anthropic's own tools left in the history. */
 export const BLOCKS: Readonly<Record<string, Fields>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
@@ -141,7 +141,7 @@ const EDIT: Fields = {
   trigger: AMOUNT,
 };
 
-/** A message beside its role. */
+/** A message's fields besides its role. */
 export const MESSAGE: Fields = {
   content: "content",
   clear_at: { beta: "mid-conversation-system-clear-at-2026-08-21", rule: "word" },
@@ -151,7 +151,7 @@ export const MESSAGE: Fields = {
   },
 };
 
-/** A request beside its model, messages, cap and stream flag. */
+/** A request's fields besides its model, messages, cap and stream flag. */
 export const REQUEST: Fields = {
   system: "content",
   tools: { list: { object: TOOL } },
@@ -187,7 +187,10 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-/** Fields that pass natively but have no equivalent in the core. Other routes drop and name them. */
+/**
+ * Fields that native routes accept but that have no equivalent in the core. Other routes drop and
+ * report them.
+ */
 export const UNCONVERTED: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",
@@ -235,7 +238,10 @@ function betasIn(rule: Rule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/** Returns whether a value of `anthropic-beta` passes: its field passes, and it costs only tokens. */
+/**
+ * Reports whether a value of `anthropic-beta` is sent: its field is supported, and it costs only
+ * tokens.
+ */
 export function isPassingBeta(value: string): boolean {
   return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

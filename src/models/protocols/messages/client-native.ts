@@ -12,17 +12,18 @@ import { kindOf, withoutServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
- * A Messages request for a native route. Fields in the table pass unchanged; others are dropped and named.
+ * A Messages request for a native route. Fields in the table are sent unchanged; others are dropped
+ * and reported.
  */
 type NativeRequest = {
   readonly body: JsonObject;
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
-  /** Names of fields that pass but cannot be converted. */
+  /** Names of fields that are sent but can't be converted. */
   readonly unconverted: ReadonlySet<string>;
   readonly marksCache: boolean;
   readonly weights: Weights;
-  /** The least output in tokens that the host accepts, because thinking has a budget within it. */
+  /** Minimum output tokens that the host accepts, because thinking has a budget within them. */
   readonly outputLeast: number;
 };
 
@@ -44,7 +45,7 @@ const SILENT: ReadonlySet<string> = new Set([
   "billing_policy",
 ]);
 
-/** Returns the fields of a request that nothing here knows. */
+/** Returns the unknown fields of a request. */
 export function unknownIn(body: MessagesBody): readonly string[] {
   return Object.keys(body)
     .filter((field) => !SILENT.has(field) && !Object.hasOwn(REQUEST, field))
@@ -52,15 +53,15 @@ export function unknownIn(body: MessagesBody): readonly string[] {
     .slice(0, NAMES_MAX);
 }
 
-/** Returns the values of `anthropic-beta`, a list that may be empty. */
+/** Returns the supported values of `anthropic-beta`. */
 export function betasIn(header: string | undefined): readonly string[] {
   const values = (header ?? "").split(",").map((value) => value.trim());
   return [...new Set(values)].filter(isPassingBeta);
 }
 
 /**
- * Returns the request for a native route. The adapter sets model, cap and stream. Returns a 400 for a forced
- * tool with unpriced costs.
+ * Returns the request for a native route. The adapter sets model, cap and stream. Returns 400 for a
+ * forced tool with unpriced costs.
  */
 export function nativeOf(
   body: MessagesBody | CountBody,
@@ -123,7 +124,10 @@ class Picker {
     return { role, ...this.fields(fields, MESSAGE, "messages.") };
   }
 
-  /** Returns the fields that pass, with the object's `type`. `place` prefixes the names of the others. */
+  /**
+   * Returns the supported fields, with the object's `type`. `place` prefixes the names of the
+   * others.
+   */
   fields(given: JsonObject, rules: Fields, place: string): JsonObject {
     const kept: [string, unknown][] = [];
     for (const [field, value] of Object.entries(given)) {
@@ -152,7 +156,7 @@ class Picker {
     }
   }
 
-  /** Returns a value as it passes, or false if it doesn't. */
+  /** Returns a value as it is sent, or false if it isn't. */
   #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
     if (typeof rule === "string") return this.#simple(value, rule, place);
@@ -182,7 +186,6 @@ class Picker {
     });
   }
 
-  /** Returns an object of the request as it passes. */
   #object(value: JsonObject, rules: Fields, place: string): JsonObject {
     const picked = this.fields(value, rules, place);
     if (place === "tools." && kindOf(value) !== "custom") this.weights.set(picked, "known_tool");
@@ -199,7 +202,7 @@ class Picker {
     return block !== undefined && { value: block };
   }
 
-  /** Returns a block as it passes. Claude answers 400 to empty texts and unsigned thoughts. */
+  /** Returns a block as it is sent. Claude returns 400 for empty texts and unsigned thoughts. */
   #block(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
     const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;
@@ -222,7 +225,7 @@ class Picker {
   }
 }
 
-/** Returns the fields that pass in an object, or undefined if its type isn't in the table. */
+/** Returns the supported fields of an object, or undefined if its type isn't in the table. */
 function fieldsFor(
   { type }: JsonObject,
   rule: Extract<Rule, { object: Fields } | { types: unknown }>,

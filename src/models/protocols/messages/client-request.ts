@@ -7,9 +7,9 @@ import { calledName, opaqueObject } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
 
 /**
- * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API, version
- * 2023-06-01; types of @anthropic-ai/sdk 1.12). It is strict on known fields and loose on the rest, because a
- * native route may know more.
+ * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
+ * version 2023-06-01; types of @anthropic-ai/sdk 1.12). Known fields are validated strictly.
+ * Unknown fields are kept, because a native route may support them.
  */
 
 /** Supported versions (`anthropic-version`). The first is the default. */
@@ -41,7 +41,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // Files live in the account that all customers share, so one could read another's.
+    // Files are in the account that all customers share, so one could read another's.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
   cache_control: cacheControl,
@@ -67,7 +67,7 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Its pages, and so its price, are unknown before it is read.
+    // The number of pages, and so the price, is unknown before the document is read.
     z.looseObject({ type: z.literal("url"), url: noFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
@@ -137,7 +137,9 @@ const serverBlock = z.looseObject({
 
 type Issue = { readonly path: PropertyKey[]; readonly message: string };
 
-/** Returns issues for files and addresses inside a server tool's result, which are rejected there too. */
+/**
+ * Returns issues for files and addresses inside a server tool's result, which are also rejected.
+ */
 function filesIn(value: unknown, path: PropertyKey[]): Issue[] {
   if (Array.isArray(value)) return value.flatMap((one, at) => filesIn(one, [...path, at]));
   if (!isObject(value)) return [];
@@ -179,8 +181,8 @@ const toolName = z
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
 /**
- * A tool. It is the client's own if `type` is absent, null or `custom`; otherwise Anthropic knows it by its
- * type.
+ * A tool. It is the client's own if `type` is absent, null or `custom`; otherwise Anthropic defines
+ * it by its type.
  */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
@@ -273,7 +275,7 @@ export type ShownBlock = z.infer<(typeof shown)[number]>;
 export type Tool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
-/** Parses a body. Returns a 400 with `param` (`messages[0].content[1].source`). */
+/** Parses a body. Returns 400 with `param` (`messages[0].content[1].source`) if invalid. */
 export function parseMessages(value: object, version: Version): Result<MessagesBody> {
   const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
   if (!parsed.ok) return parsed;
@@ -287,7 +289,8 @@ export function parseCount(value: object): Result<CountBody> {
 }
 
 /**
- * The code by which SDKs know that a server stores no conversations. They send the whole conversation then.
+ * The code that shows SDKs that a server stores no conversations. They send the whole conversation
+ * then.
  */
 export const NO_THREADS = "thread_unsupported_request";
 
@@ -301,7 +304,10 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   });
 }
 
-/** Rejects what version 2026-10-21 rejects and the one before accepts, so that all routes agree. */
+/**
+ * Rejects requests that version 2026-10-21 rejects and the one before accepts, so that all routes
+ * agree.
+ */
 function newerProblem(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     if ((body[field] ?? null) !== null) {

@@ -110,7 +110,7 @@ class RedactedBlock extends Block {
 
 class CallBlock extends Block {
   readonly #called: JsonObject;
-  /** All arguments so far. An incomplete call keeps its place. */
+  /** All arguments so far. */
   #json = "";
 
   constructor(index: number, called: { readonly id: string; readonly name: string }) {
@@ -137,9 +137,9 @@ class CallBlock extends Block {
 }
 
 /**
- * Writes the core's chunks as events of the Messages API, between message_start and message_delta. Blocks are
- * numbered without gaps, start and stop once, and one is open at a time (platform.claude.com, streaming
- * messages). It handles one choice.
+ * Writes the core's chunks as events of the Messages API, between message_start and message_delta.
+ * Blocks are numbered without gaps, start and stop once, and only one is open at a time
+ * (platform.claude.com, streaming messages). Supports one choice.
  */
 export class BlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
@@ -251,7 +251,6 @@ function signatureIn(thought: StoredThoughts): string {
   return textOf(signature);
 }
 
-/** Writes a stream of the core's chunks. */
 export function convertedStream(head: ResponseHead, names: Names): StreamWriter {
   const blocks = new BlockWriter(names);
   return {
@@ -270,7 +269,8 @@ export function convertedStream(head: ResponseHead, names: Names): StreamWriter 
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
 /**
- * Writes a stream of Claude's own events with our id, model and charge. The last events wait for the charge.
+ * Returns a writer of Claude's own events with our ID, model and charge. The last events wait for
+ * the charge.
  */
 export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};

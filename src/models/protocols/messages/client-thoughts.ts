@@ -4,9 +4,9 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * The reasoning format of Claude's details (`reasoning_details`). Claude's own blocks stay byte for byte,
- * because altered ones are rejected. Another provider's data travels sealed in `signature`, and is dropped if
- * Claude itself would read it.
+ * The reasoning format of Claude's details (`reasoning_details`). Claude's own blocks stay
+ * unchanged, because altered ones are rejected. Another provider's data is serialized into
+ * `signature`, and is never sent to Claude itself.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
@@ -25,7 +25,7 @@ export function claudeBlock(detail: JsonObject): JsonObject | null {
   return { type: "thinking", thinking: textOf(detail["thinking"]), signature };
 }
 
-/** Reads the thinking blocks of one assistant message. Broken ones are ignored. */
+/** Reads the thinking blocks of one assistant message. Ignores invalid ones. */
 export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();

@@ -7,16 +7,19 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, Tool } from "./client-request.ts";
 
 /**
- * The side that runs a tool, by its `type`. The client runs `custom` tools and those with a known schema.
- * Anthropic runs the rest and bills them per call, which has no price here.
+ * The side that runs a tool, by its `type`. The client runs `custom` tools and those with a known
+ * schema. Anthropic runs the rest and bills them per call, which we don't price.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
-/** Searches among the sent tools and costs only tokens. */
+/** Tools that search among the sent tools and cost only tokens. */
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
-/** Returns the kind of a tool. An unknown type may have unknown costs, so it counts as a server tool. */
+/**
+ * Returns the kind of a tool. An unknown type may have unknown costs, so it counts as a server
+ * tool.
+ */
 export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
   const type = textOf(given);
@@ -24,7 +27,7 @@ export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   return SEARCH.test(type) ? "search" : "server";
 }
 
-/** Drops and names server tools. Returns a 400 if a choice forces one of them. */
+/** Drops and reports server tools. Returns 400 if a choice forces one of them. */
 export function withoutServerTools(body: CountBody, dropped: Set<string>): Result<readonly Tool[]> {
   const kept: Tool[] = [];
   const left = new Set<string>();
@@ -60,7 +63,7 @@ function choiceProblem(
     : null;
 }
 
-/** Returns whether a choice may name this tool. A tool set has members of other names. */
+/** Reports whether a choice may name this tool. A tool set has members of other names. */
 function mayBe({ type, name }: Tool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
@@ -78,7 +81,8 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
 }
 
 /**
- * Returns `tools`, `tool_choice` and `parallel_tool_calls` of the core. Client tools have no schema there.
+ * Returns `tools`, `tool_choice` and `parallel_tool_calls` of the core. Client tools have no schema
+ * there.
  */
 export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);

@@ -8,7 +8,7 @@ import { asIs, list, shape } from "../../core/shape.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
-/** A content block, whole or at its start (platform.claude.com, Create a Message). */
+/** A content block, complete or at its start (platform.claude.com, Create a Message). */
 export const block = shape({
   type: textOf,
   text: textOf,
@@ -21,13 +21,13 @@ export const block = shape({
 });
 export type Block = ReturnType<typeof block>;
 
-/** The end of a message, in a whole one and in a stream's last event but one. */
+/** The end of a message, in a complete message or in a stream's second to last event. */
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
 
 /**
- * Reads a message as a chat completion. Returns null if it is none. `jsonTool`: the tool whose input is the
- * answer. `secret`: our key there.
+ * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool`: the tool
+ * whose input is the output. `secret`: our key at the host.
  */
 export function messagesAnswer(
   raw: JsonObject,

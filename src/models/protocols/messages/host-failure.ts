@@ -16,7 +16,8 @@ const STATUSES: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 /**
- * 429s about money (platform.claude.com, rate limits). They pass with the month or by hand and name no wait.
+ * 429s about spending limits (platform.claude.com, rate limits). They end with the month or by hand
+ * and include no wait.
  */
 const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
@@ -27,7 +28,7 @@ const complaint = shape({
 });
 const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
 
-/** Returns the failure that an answer outside 2xx means. `secret`: our key there. */
+/** Returns the failure of a response outside 2xx. `secret`: our key at the host. */
 export function messagesFailure(
   status: number,
   headers: Headers,
@@ -35,7 +36,7 @@ export function messagesFailure(
   secret: string,
 ): ProviderFailure {
   const { message, details } = complaint(parseObject(bodyText)).error;
-  // Anchored, so that quoted text of a request cannot disable the route.
+  // Anchored, so that quoted text of a request can't disable the route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }
@@ -51,8 +52,8 @@ export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
 }
 
 /**
- * Adds a wait until the last used-up limit resets, if `retry-after` is missing. Both are compared with
- * `date`.
+ * Adds a wait until the last exhausted limit resets, if `retry-after` is missing. Both are compared
+ * with `date`.
  */
 function withReset(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;

@@ -4,15 +4,17 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
 /**
- * The way in which a model answers in JSON: by instruction, by schema, or by a forced tool whose input is the
- * answer. Null if any text will do.
+ * The way in which a model generates JSON: by instruction, by schema, or by a forced tool whose
+ * input is the output. Null for any text.
  */
 export type JsonAnswer =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-/** Returns the JSON format of a checked chat request. The same request gives the same tool name. */
+/**
+ * Returns the JSON format of a validated chat request. The same request gets the same tool name.
+ */
 export function jsonAnswerOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
   const format = formatOf(body);
   if (format === "text") return null;

@@ -27,7 +27,10 @@ const delta = shape({
   partial_json: textOf,
 });
 
-/** A content block in progress. Thoughts are kept until they are whole, because they are signed as one. */
+/**
+ * A content block in progress. Thoughts are kept until they are complete, because they are signed
+ * as a whole.
+ */
 type Open =
   | {
       readonly kind: "thought";
@@ -36,10 +39,12 @@ type Open =
       signature: string;
       readonly data: string;
     }
-  /** A call, or the answer if `tool` is null. `input` is the start's input until a delta comes. */
+  /**
+   * A call, or the output if `tool` is null. `input` is the start's input until a delta arrives.
+   */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
-/** Reads the stream of one message. Unknown events and blocks are skipped. */
+/** Reads the stream of one message. Skips unknown events and blocks. */
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
   /** Whether output was reported after the start, whose own count is at most the first token. */
@@ -50,7 +55,7 @@ export class MessagesReader extends FrameReader {
   readonly #jsonTool: string | null;
   readonly #secret: string;
 
-  /** `jsonTool`: the tool whose input is the answer. `secret`: our key there. */
+  /** `jsonTool`: the tool whose input is the output. `secret`: our key at the host. */
   constructor(jsonTool: string | null, secret: string) {
     super();
     this.#jsonTool = jsonTool;
@@ -94,7 +99,8 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // The input of a truncated call may never come. `{}` stands for it only once the message has ended well.
+    // The input of a truncated call may never arrive. `{}` replaces it only once the message has
+    // ended successfully.
     this.#blocks.set(index, {
       kind: "tool",
       tool,
@@ -132,7 +138,10 @@ export class MessagesReader extends FrameReader {
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
-  /** Ends the message. Usage is cumulative, and final once there is a stop reason and an output count. */
+  /**
+   * Ends the message. Usage is cumulative, and final once there is a stop reason and an output
+   * count.
+   */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutput(usage);

@@ -17,8 +17,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 const OPENING = "Hello.";
 
 /**
- * Returns `system` and `messages` of /v1/messages. `thinks`: earlier thoughts are sent back. Blank texts are
- * dropped, because they are a 400.
+ * Returns `system` and `messages` of /v1/messages. `thinks`: earlier thoughts are sent back. Blank
+ * texts are dropped, because they are a 400.
  */
 export function messagesOf(
   { system, markedSystem, turns }: Conversation,
@@ -30,7 +30,7 @@ export function messagesOf(
     .filter(({ content }) => content.length > 0);
   const instructions = system.flatMap((text, index) => textBlocks(text, markedSystem?.has(index)));
   if (messages.length === 0) {
-    // Instructions alone are the prompt.
+    // Instructions without messages are the prompt.
     const content = instructions.length > 0 ? instructions : textBlocks(OPENING);
     return { system: [], messages: [{ role: "user", content }] };
   }
@@ -72,7 +72,7 @@ type Block = JsonObject & { readonly text?: unknown };
 
 function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
-  // A message may not end in a thought. Its answer was lost.
+  // A message may not end in a thought. Its output was lost.
   while (isThinking(blocks.at(-1))) blocks.pop();
   return blocks;
 }
@@ -106,7 +106,7 @@ function textBlocks(text: string, isMarked = false): Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text, ...(isMarked && CACHE_MARK) }];
 }
 
-/** Returns whether a block holds a thought, redacted or not. */
+/** Reports whether a block is a thought, redacted or not. */
 export function isThinking(block: JsonObject | undefined): boolean {
   const { type } = block ?? {};
   return type === "thinking" || type === "redacted_thinking";

@@ -11,8 +11,8 @@ import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /**
- * Builds the request of a client that speaks Messages: its fields, with our model, cap and service tier.
- * Rejected tuning fields are dropped and named.
+ * Returns a native Messages request: the client's fields, with our model, cap and service tier.
+ * Rejected tuning fields are dropped and reported.
  */
 export function nativeRequest(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
@@ -70,7 +70,7 @@ function given(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Reads a whole message and its billed usage. Returns null if it is none. */
+/** Reads a complete message and its billed usage. Returns null if it is invalid. */
 export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;
@@ -113,7 +113,8 @@ function saidIn({
 }
 
 /**
- * Reads the stream of one message and passes its events unchanged (platform.claude.com, streaming messages).
+ * Reads the stream of one message and passes its events on unchanged (platform.claude.com,
+ * streaming messages).
  */
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};

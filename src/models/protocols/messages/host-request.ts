@@ -17,7 +17,10 @@ import { toolFields } from "./host-tool-fields.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/** Lets a request handle thoughts of a changed conversation, which are otherwise a 400. */
+/**
+ * The beta that lets a request handle thoughts of a changed conversation, which are otherwise a
+ * 400.
+ */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
@@ -39,8 +42,8 @@ type Sendable = {
 };
 
 /**
- * Converts a chat call to a request to /v1/messages. Only the fields named here are sent, never `user`.
- * `geo`: the region that must answer, if it can be requested.
+ * Converts a chat call to a request to /v1/messages. Only the fields named here are sent, never
+ * `user`. `geo`: the required region, if it can be requested.
  */
 export function messagesRequest(
   call: ChatCall,
@@ -93,8 +96,8 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
 }
 
 /**
- * Adds our words. Lasting ones are instructions; words for this turn go to the end, so that the cache and
- * thoughts stay valid.
+ * Adds our instructions. Lasting ones are system text. Those for this turn go to the end, so that
+ * the cache and thoughts stay valid.
  */
 function told(said: Conversation, always: string | null, now: string | null): Conversation {
   const system = always === null ? said.system : [...said.system, always];
@@ -110,7 +113,8 @@ function told(said: Conversation, always: string | null, now: string | null): Co
 
 function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {
   if (thinking === undefined) return {};
-  // Clients edit what was said: thoughts about it are then dropped there, not the request refused.
+  // Clients may edit earlier messages. The host then drops the thoughts about them instead of
+  // rejecting the request.
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   return { thinking: isBound ? { ...thinking, ...binding } : thinking };
 }
@@ -121,7 +125,7 @@ function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | n
   return { output_config: { ...effort, format } };
 }
 
-/** Temperature goes to 1 there; with both given, one is a 400. */
+/** The maximum temperature is 1. Both fields together are a 400. */
 function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};

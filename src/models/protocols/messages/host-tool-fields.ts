@@ -7,19 +7,19 @@ import type { ClaudeRules } from "../../claude/claude-rules.ts";
 import type { JsonAnswer } from "./host-json-answer.ts";
 import { cleanedSchema } from "../../claude/json-schema.ts";
 
-/** `tools` and `tool_choice` of a request, and what they mean for the rest of it. */
+/** `tools` and `tool_choice` of a request, and their effect on its other fields. */
 type ToolFields = {
   readonly tools?: readonly JsonObject[];
   readonly tool_choice?: JsonObject;
 };
-/** Whether a tool must be called, and how a model that cannot be forced is told so instead. */
+/** Whether a tool must be called, and the instruction for a model that can't be forced. */
 type Forced = { readonly isForced: boolean; readonly words: string | null };
 
-/** A request with more strict tools is a 400. */
+/** Maximum number of strict tools; more are a 400. */
 const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
 
-/** The tools that a request offers and how freely the model chooses among them. */
+/** Returns the tools of a request and the model's choice among them. */
 export function toolFields(
   asked: Tools,
   rules: ClaudeRules,
@@ -45,7 +45,7 @@ export function toolFields(
   if (offered.length > 0) {
     return { fields: { tools: offered, ...choice.field }, forced: choice.forced };
   }
-  // A conversation with calls in it must say which tools there are, even when none may be called.
+  // A conversation with calls must list their tools, even if none may be called.
   const called = new Set(
     turns.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "call" ? part.name : []))),
   );

@@ -17,10 +17,10 @@ const counts = shape({
 });
 
 /**
- * Usage as /v1/messages reports it: `input_tokens` is what was neither read from nor written to the
- * cache, `output_tokens` includes thinking. Null, so that it is estimated, when a count is missing or
- * no count, or when there is no prompt. `asksHour`: the request had something kept for an hour, so that what is not said to be kept for
- * five minutes was.
+ * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes; `output_tokens`
+ * includes thinking. Returns null, so that usage is estimated, if a count is missing or invalid, or
+ * there is no prompt. `asksHour`: the request had a cache mark of an hour, so cache writes that
+ * aren't reported as five minutes count as an hour.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const read = counts(raw);
@@ -29,7 +29,7 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   const reasoning = Math.min(read.output_tokens_details.thinking_tokens ?? 0, output);
   const usage = countedUsage({ input, cacheRead, cacheWrite, output, reasoning });
-  // The split stands only where the usage begins.
+  // Only the first report has the split.
   const rest = asksHour
     ? cacheWrite - (split.ephemeral_5m_input_tokens ?? 0)
     : (split.ephemeral_1h_input_tokens ?? 0);
@@ -38,12 +38,12 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
 }
 
-/** Whether a report says how much was put out. */
+/** Reports whether usage includes an output count. */
 export function reportsOutput(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 
-/** A stream's usage so far with a later report on top: its numbers are cumulative, null is no number. */
+/** Merges a later report into a stream's usage. Its numbers are cumulative; nulls are ignored. */
 export function laterUsage(before: JsonObject, later: unknown): JsonObject {
   const said = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(said) };

@@ -11,11 +11,11 @@ import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
 import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
 
-/** What the answer to a request must remember of it. */
+/** The request data that its response needs. */
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "keeps">;
   readonly echo: Echo;
-  /** The answer comes in this dialect, from OpenAI itself. */
+  /** Whether the response comes in this format, from OpenAI itself. */
   readonly isNative: boolean;
 };
 
@@ -23,7 +23,7 @@ function ownPart({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
 
-/** The core's completion, or OpenAI's own response, as ours. */
+/** Converts the core's completion, or OpenAI's own response, to our response. */
 export function responseOf(
   answer: JsonObject,
   asking: ResponseContext,
@@ -33,7 +33,7 @@ export function responseOf(
   return closed(output.items(), asking, receipt);
 }
 
-/** The same as it is kept; null where it failed. */
+/** Returns the response as it is stored, or null if it failed. */
 export function storedResponseOf(
   answer: JsonObject,
   asking: ResponseContext,
@@ -91,10 +91,16 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
-/** So many comments, one each quarter of a minute, then an event: Codex gives up after 300 s without one. */
+/**
+ * Maximum number of consecutive keep-alive comments, one every 15 seconds. Then an event follows,
+ * because Codex gives up after 300 s without one.
+ */
 const COMMENTS_MAX = 4;
 
-/** The core's chunks, or OpenAI's own events, as the events of a response, in the order that OpenAI documents. */
+/**
+ * Returns a writer that converts the core's chunks, or OpenAI's own events, to events of a
+ * response, in OpenAI's documented order.
+ */
 export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
   return new ResponseStream(head, asking);
 }
@@ -105,9 +111,9 @@ class ResponseStream implements StreamWriter {
   readonly #output: Output;
   readonly #native: NativeItems | null;
   #sequence = 0;
-  /** Since the client was sent an event. */
+  /** Comments since the last event. */
   #comments = 0;
-  /** What stands around the number and the text of the last delta. */
+  /** The text around the number and the text of the last delta. */
   #around: Around | null = null;
 
   constructor(head: ResponseHead, asking: ResponseContext) {
@@ -180,7 +186,7 @@ class ResponseStream implements StreamWriter {
     return told + this.#event(`response.${status}`, { response }) + DONE;
   }
 
-  /** Twice: some clients know the flat fields, others throw for `error`. */
+  /** Twice: some clients read the flat fields, others throw for `error`. */
   #error(error: ErrorOfResponse): string {
     const { code, message, param } = error;
     return this.#event("error", { code, message, param, error });
@@ -217,10 +223,11 @@ type Around = {
 };
 
 /**
- * A failure as `response.error`, once the status has been sent. Codex reads the code alone: `invalid_prompt`,
- * `context_length_exceeded` and `insufficient_quota` end its turn, `rate_limit_exceeded` waits as long as the
- * message says, all others are tried again: nothing that was charged. `server_is_overloaded` would end it too, so what
- * passes is `server_error`.
+ * Returns a failure as `response.error`, after the status was sent. Codex reads only the code.
+ * `invalid_prompt`, `context_length_exceeded` and `insufficient_quota` end its turn.
+ * `rate_limit_exceeded` waits for the time in the message. It retries all others, so charged
+ * failures must not use them. `server_is_overloaded` would also end its turn, so temporary failures
+ * are `server_error`.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -239,7 +246,7 @@ function errorOf(failure: Failure): ErrorOfResponse {
   return { ...told, code: SERVER_ERROR };
 }
 
-/** What will not be there in a minute either, unless open requests alone hold it. */
+/** Failures that a short wait doesn't resolve, unless they are caused only by open requests. */
 const SPENT: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",
@@ -256,7 +263,10 @@ const SERVER_ERROR = "server_error";
 const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
-/** An answer that ended where the money did: `incomplete` would be repeated, and paid for again. */
+/**
+ * The error of a response that ended when the credits were used up. Clients would retry
+ * `incomplete`, and pay again.
+ */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,
   message:

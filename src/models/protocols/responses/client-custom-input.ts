@@ -9,8 +9,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the text inside `{"input":"..."}` while it is being written. Escapes and surrogates may be split
- * anywhere, and wait until they are whole.
+ * Reads the text inside `{"input":"..."}` while it is being written. Escapes and surrogates may be
+ * split anywhere, and wait until they are complete.
  */
 export class CustomInput {
   /** The text so far. */
@@ -27,7 +27,10 @@ export class CustomInput {
     return piece;
   }
 
-  /** Returns the missing rest if `whole` is the object's text. Nothing can be taken back. */
+  /**
+   * Returns the missing rest if `whole` is the object's text. Text that was already sent can't
+   * change.
+   */
   end(whole: string): string {
     if (this.#where === "after" || !whole.startsWith(this.text)) return "";
     if (this.#where === "text") return "";
@@ -87,7 +90,10 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-/** Reads the escape that begins here. Returns null if it is incomplete. An invalid one stays as it is. */
+/**
+ * Reads the escape that starts here. Returns null if it is incomplete. An invalid one stays
+ * unchanged.
+ */
 function escapeAt(text: string, at: number): { character: string; length: number } | null {
   const letter = text.charAt(at + 1);
   if (letter === "") return null;

@@ -24,11 +24,10 @@ type Status = OutputItem["status"];
 /** An output item in progress. An incomplete call has no end. */
 export type Draft = Part & {
   item(): OutputItem;
-  /** The item with fields that the client didn't request. */
+  /** Returns the item with fields that the client didn't request. */
   kept(): OutputItem;
 };
 
-/** The common part of all items. */
 export abstract class BaseDraft implements Draft {
   protected readonly place: DraftPosition;
   protected status: Status = "in_progress";
@@ -65,7 +64,7 @@ export abstract class BaseDraft implements Draft {
     return write("response.output_item.done", { output_index: index, item: this.item() });
   }
 
-  /** Writes an event that names the item, and opens the item first. */
+  /** Writes an event that names the item. Returns "" until the item is open. */
   protected say(type: string, fields: object): string {
     if (!this.isOpen) return "";
     const { id, index, write } = this.place;
@@ -73,7 +72,9 @@ export abstract class BaseDraft implements Draft {
   }
 }
 
-/** A text that grows by JSON literals, so that most pieces of a stream are copied and never parsed. */
+/**
+ * A text that grows by JSON literals, so that most pieces of a stream are copied and never parsed.
+ */
 type GrowingText = {
   readonly kind: "text";
   /** The JSON string literal so far, without quotes. */
@@ -84,7 +85,7 @@ type GrowingText = {
 type GrowingRefusal = { readonly kind: "refusal"; refusal: string };
 type GrowingPart = GrowingText | GrowingRefusal;
 
-/** The fields beside a piece of text. */
+/** The fields next to a piece of text. */
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
 /** A text that continues. */
@@ -125,7 +126,7 @@ export class MessageDraft extends BaseDraft {
     return said;
   }
 
-  /** The target of the next literal if nothing but text continues; otherwise null. */
+  /** The target of the next literal if only text continues; otherwise null. */
   get openText(): OpenText | null {
     const part = this.#parts.at(-1);
     if (!this.isOpen || part?.kind !== "text") return null;
@@ -159,7 +160,7 @@ export class MessageDraft extends BaseDraft {
     return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
   }
 
-  /** Writes what came before it was open, each part as one piece. */
+  /** Writes content from before the item was open, each part as one piece. */
   protected begin(): string {
     const parts = this.#parts.splice(0);
     let said = "";
@@ -241,7 +242,7 @@ export class CallDraft extends BaseDraft {
   /** Set for a custom tool that is called as a function. */
   readonly #input: CustomInput | null;
   readonly #isNative: boolean;
-  /** Whether it has ended. A native caller sets it; otherwise the arguments tell. */
+  /** Whether the call has ended. Set for native calls; otherwise the arguments show it. */
   isEnded = false;
 
   constructor(place: DraftPosition, origin: Origin, callId: string, isNative = false) {
@@ -256,7 +257,7 @@ export class CallDraft extends BaseDraft {
     return this.#args === "";
   }
 
-  /** Whether the object has ended. Only spaces may follow. */
+  /** Whether the call is complete. Only spaces may follow its object. */
   get isWhole(): boolean {
     if (this.#isNative) return this.isEnded;
     if (!this.#args.trimEnd().endsWith("}")) return false;
@@ -323,7 +324,9 @@ export class CallDraft extends BaseDraft {
     return this.#input === null ? this.#args : this.#input.text;
   }
 
-  /** Returns what is only known at the end: missing arguments, or an input in another form. */
+  /**
+   * Returns the text that is only known at the end: missing arguments, or an input in another form.
+   */
   #rest(): string {
     if (this.#input === null) {
       if (!this.#isFunction || this.#args.trim() !== "") return "";

@@ -21,16 +21,16 @@ type Call = NonNullable<Assistant["tool_calls"]>[number];
 /** The items of a request as the core's messages. */
 export type Converted = {
   readonly messages: readonly ChatMessage[];
-  /** The types of items that mean nothing to another provider, and unreadable reasoning. */
+  /** The types of items that other providers can't use, including unreadable reasoning. */
   readonly left: ReadonlySet<string>;
-  /** The places of message parts in the request, by message index. */
+  /** The positions of message parts in the request, by message index. */
   readonly places: ReadonlyMap<number, string>;
 };
 
 /**
- * Converts items to messages. An assistant's items between two others become one message, followed by the
- * outputs of its calls. Rejects an output without its call, two outputs of one call, a call without an
- * output, and files and images outside of the request.
+ * Converts items to messages. Consecutive assistant items become one message, followed by the
+ * outputs of its calls. Returns 400 for an output without its call, two outputs of one call, a call
+ * without an output, and files and images that aren't inline or by URL.
  */
 export function messagesOf(items: readonly InputItem[]): Result<Converted> {
   const outputs = outputsOf(items);
@@ -42,7 +42,7 @@ type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_c
 type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
 type Placed = { readonly item: Output; readonly at: string };
 
-/** The outputs of each call id in their order: some hosts repeat an id in a later turn. */
+/** The outputs of each call ID in order. Some hosts repeat an ID in a later turn. */
 type Outputs = ReadonlyMap<string, readonly Placed[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
@@ -80,7 +80,7 @@ class ItemReader {
   readonly #left = new Set<string>();
   readonly #outputs: Outputs;
   readonly #places = new Map<number, string>();
-  /** The number of calls read so far, by id. */
+  /** The number of calls read so far, by ID. */
   readonly #called = new Map<string, number>();
   #turn: Turn | null = null;
 
@@ -162,7 +162,7 @@ class ItemReader {
     return refused;
   }
 
-  /** Adds an assistant text. A second text begins another turn. */
+  /** Adds an assistant text. A second text starts another turn. */
   #assistant(content: string | readonly InputPart[], at: string): Refusal | null {
     if (this.#turn !== null && (this.#turn.text ?? this.#turn.refusal) !== null) {
       const refused = this.#endTurn();
@@ -239,7 +239,7 @@ type Reasoning = Extract<InputItem, { type: "reasoning" }>;
 
 const summaryParts = list(shape({ text: textOf }));
 
-/** Thoughts of which a client has the summary alone; null where it has none. */
+/** Returns thoughts of which the client has only the summary, or null without one. */
 function readable(summary: unknown): StoredThoughts | null {
   const text = summaryParts(summary)
     .map((part) => part.text)
@@ -265,8 +265,8 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
 }
 
 /**
- * Returns a tool's output in parts. A text that is a JSON list of parts is read as that list (Codex'
- * view_image).
+ * Returns a tool's output in parts. A text that is a JSON list of parts is read as that list
+ * (Codex' view_image).
  */
 function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   const { output } = item;
@@ -275,7 +275,7 @@ function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   return success([{ type: "text", text: textOf(output) }]);
 }
 
-/** Returns the parts of a text that is a JSON list of them, or null. */
+/** Parses a text that is a JSON list of parts. Returns null otherwise. */
 export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {
@@ -315,10 +315,12 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
   });
 }
 
-/** Codex recognizes a bad image by this code and the end of `param`, and drops it from its history. */
+/**
+ * Codex recognizes a bad image by this code and the end of `param`, and drops it from its history.
+ */
 const BAD_IMAGE = "invalid_value";
 
-/** Returns the code of a 400 about a field that clients act on, or null. */
+/** Returns the code of a 400 about a field if clients depend on it, or null. */
 export function codeOf(param: string): string | null {
   return param.endsWith(".image_url") ? BAD_IMAGE : null;
 }
@@ -333,7 +335,7 @@ const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
 
-/** Passes a PDF unchanged, and a text file as text with its name. */
+/** Returns a PDF unchanged, and a text file as text with its name. */
 export function filePart(
   part: Extract<InputPart, { type: "input_file" }>,
   at: string,
@@ -371,7 +373,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
   return success(texts);
 }
 
-/** Returns another agent's text (Codex). Its fields are the agent's own. */
+/** Returns another agent's text (Codex), whose fields vary by agent. */
 export function agentText(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

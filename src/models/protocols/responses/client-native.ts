@@ -20,9 +20,9 @@ import { choosesNamespaced, isNamespace, nativeChoice } from "./client-tools.ts"
 import type { Flattened } from "./client-tools.ts";
 
 /**
- * A checked request for a native route (OpenAI's own). The adapter sets model, stream, cap, tier and storage.
- * Named fields pass; others are dropped, and named if they could change the answer. The adapter replaces
- * `prompt_cache_key`.
+ * A validated request for a native route (OpenAI's own). The adapter sets model, stream, cap, tier
+ * and storage, and replaces `prompt_cache_key`. Listed fields are sent. Others are dropped, and
+ * reported if they could change the output.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -33,7 +33,7 @@ type NativeRequest = {
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
 const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 
-/** Builds the native request. Nothing can fail here. */
+/** Returns the native request. Never fails. */
 export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
@@ -116,7 +116,7 @@ function bytesIn({ image_url: url }: JsonObject): string | null {
   return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
-/** Returns whether reasoning is followed by its result. Alone it is a 400. */
+/** Reports whether a reasoning item is followed by its result. Without one, it is a 400. */
 function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
@@ -125,7 +125,7 @@ function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): bool
 
 const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 
-/** Returns an item without ids, because nothing is stored there. */
+/** Returns an item without IDs, because nothing is stored upstream. */
 function itemsOf(item: InputItem): JsonObject[] {
   // oxlint-disable-next-line switch-exhaustiveness-check -- the rest does not pass
   switch (item.type) {
@@ -199,14 +199,14 @@ function thoughtsIn(encrypted: string): JsonObject[] {
 type Item = MessageDraft | CallDraft | ReasoningDraft;
 
 /**
- * Writes OpenAI's own items and events (platform.openai.com, Streaming events) with our ids and numbers.
- * Reasoning is sealed, and shown only on request. Unlisted items and events belong to tools that were never
- * sent, and are dropped.
+ * Writes OpenAI's own items and events (platform.openai.com, Streaming events) with our IDs and
+ * numbers. Reasoning is serialized, and included only on request. Unlisted items and events belong
+ * to tools that were never sent, and are dropped.
  */
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** By the upstream's `output_index`, which counts hidden items too. */
+  /** By the upstream's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   #last: Item | undefined;
@@ -268,7 +268,7 @@ export class NativeItems {
     }
   }
 
-  /** Returns all items of a response that were not sent yet. */
+  /** Writes all items of a response that were not sent yet. */
   whole({ output }: JsonObject): string {
     let said = "";
     for (const [index, item] of itemsIn(output).entries()) {

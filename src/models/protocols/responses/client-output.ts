@@ -13,11 +13,11 @@ import { annotationsOf, logprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** The options of a request that decide the items of its answer. */
+/** The options of a request that determine the items of its response. */
 export type OutputOptions = {
   readonly shown: VisibleOutput;
   readonly origins: ReadonlyMap<string, Origin>;
-  /** Whether the data for the next turn is collected, because the answer is stored. */
+  /** Whether the data for the next turn is collected, because the response is stored. */
   readonly keeps: boolean;
 };
 
@@ -25,8 +25,8 @@ type Begun<D> = { readonly said: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Builds the items of one answer from the core's deltas. One item is open at a time. An item that begins
- * during a call waits until the call is complete.
+ * Creates the items of one response from the core's deltas. Only one item is open at a time. An
+ * item that starts during a call waits until the call is complete.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<Draft>();
@@ -34,7 +34,7 @@ export class Output {
   readonly #unnamed = new Map<number, { id: string; args: string }>();
   readonly #wanted: OutputOptions;
   readonly #write: EventWriter;
-  /** The 24 characters after the prefix of every id. */
+  /** The 24 characters after the prefix of every ID. */
   readonly #own: string;
   #kept: StoredThoughts = NO_THOUGHTS;
 
@@ -44,7 +44,7 @@ export class Output {
     this.#write = write;
   }
 
-  /** Adds a delta of the core, or a whole message with the same fields. */
+  /** Adds a delta of the core, or a complete message with the same fields. */
   delta(delta: Delta, logprobs: unknown): string {
     let said = this.#thought(delta);
     const beside = this.#beside(delta, logprobs);
@@ -69,7 +69,7 @@ export class Output {
     return last instanceof MessageDraft ? last.openText : null;
   }
 
-  /** Begins a message, call or reasoning of a native answer. */
+  /** Starts a message, call or reasoning of a native response. */
   nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
     const said = phase === "commentary" || phase === "final_answer" ? phase : null;
     return this.#add("msg", (place) => new MessageDraft(place, said));
@@ -81,7 +81,7 @@ export class Output {
     const name = textOf(raw["name"]);
     const { origins } = this.#wanted;
     const inside = origins.get(flatName(textOf(raw["namespace"]) || null, name));
-    // some models invent a namespace
+    // Some models invent a namespace.
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
@@ -98,12 +98,12 @@ export class Output {
     return this.#drafts.advance();
   }
 
-  /** Returns whether a text continues in this message and nothing else must be sent. */
+  /** Reports whether a text continues in this message and nothing else must be sent. */
   goesOnIn(draft: Draft | undefined): boolean {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. `cut`: the last one is incomplete, and waiting ones never begin. */
+  /** Ends all items. `cut`: the last one is incomplete, and waiting ones never start. */
   end(cut: boolean): string {
     let said = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
@@ -115,7 +115,6 @@ export class Output {
     );
   }
 
-  /** Returns the items so far. */
   items(): OutputItem[] {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.item());
   }
@@ -198,7 +197,7 @@ export class Output {
     this.#kept = joined(this.#kept, thoughts);
   }
 
-  /** Begins an item for data that has none yet. */
+  /** Starts an item for data that has none yet. */
   #beginKept(): string {
     const kept = this.#takeKept();
     if (isEmpty(kept)) return "";

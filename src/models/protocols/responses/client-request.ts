@@ -17,8 +17,8 @@ import { imageUrl } from "../../core/image-url.ts";
 import { tools, toolChoice } from "./client-tools.ts";
 
 /**
- * The items of `input` (openai npm, ResponseInputItem; Codex' own items). Known fields are kept, the rest is
- * dropped. An optional field may be null.
+ * The items of `input` (openai npm, ResponseInputItem; Codex' own items). Unknown fields are
+ * dropped. Optional fields may be null.
  */
 const nonempty = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
@@ -45,7 +45,6 @@ const filePart = z.object({
 const part = z.discriminatedUnion("type", [textPart, refusalPart, imagePart, filePart]);
 export type InputPart = z.infer<typeof part>;
 
-/** Reports whether a value is a part of the input. */
 export function isInputPart(value: unknown): value is InputPart {
   return z.safeParse(part, value).success;
 }
@@ -74,7 +73,7 @@ const item = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("additional_tools"), tools }),
   z.looseObject({ type: z.literal("agent_message") }),
-  // A provider's own tool call. The answer that followed is in the history.
+  // A provider's own tool call. The output that followed is in the history.
   z.object({
     type: z.enum([
       "web_search_call",
@@ -151,7 +150,7 @@ const name = z
 
 export const LOGPROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
-/** Accepted values of `include`. Most belong to tools that are not served and have no effect. */
+/** Accepted values of `include`. Most belong to unsupported tools and have no effect. */
 const includable = z.enum([
   LOGPROBS,
   ENCRYPTED,
@@ -192,8 +191,8 @@ const metadata = z
   .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
 
 /**
- * The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields are
- * dropped.
+ * The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields
+ * are dropped.
  */
 export const responsesBody = z.object({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
@@ -239,7 +238,7 @@ export const responsesBody = z.object({
 
 export type ResponsesBody = z.infer<typeof responsesBody>;
 
-/** Parses a body and the extra fields of `input`. Returns a 400 with `param`. */
+/** Parses a body and the extra fields of `input`. Returns 400 with `param` if invalid. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   const given = withoutNulls(value);
   const refused = refusedItem(given["input"]);
@@ -310,7 +309,7 @@ function between(least: number, most: number) {
 const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
 const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
-/** Returns the dropped fields that a client should know of. */
+/** Returns the dropped fields to report to the client. */
 export function ignoredFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
     (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),

@@ -73,7 +73,6 @@ export type ErrorOfResponse = {
   readonly param: string | null;
 };
 
-/** The state of a response. */
 export type ResponseState = {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
   readonly error: ErrorOfResponse | null;
@@ -132,7 +131,9 @@ export type Echo = Unsaid &
     readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
   };
 
-/** The most characters of tools and instructions that are repeated, because a stream keeps no prompt. */
+/**
+ * Maximum characters of tools and instructions that are repeated, because a stream keeps no prompt.
+ */
 const ECHO_CHARACTERS_MAX = 131_072;
 
 /** Returns the request fields of a response. Tools and choice stay as the client wrote them. */
@@ -217,7 +218,7 @@ function usageOf({ usage, costMicro }: Receipt) {
   };
 }
 
-/** Returns `logprobs.content` of the core as this format's list. */
+/** Converts `logprobs.content` of the core to this format's list. */
 export function logprobsOf(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
@@ -235,7 +236,7 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-/** Returns `annotations` of the core in this format: web citations only. */
+/** Converts `annotations` of the core to this format: only web citations. */
 export function annotationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)
@@ -245,7 +246,7 @@ export function annotationsOf(raw: unknown): UrlCitation[] {
     });
 }
 
-/** Returns the annotations of OpenAI's own answer in the same way. */
+/** Returns the web citations of OpenAI's own response. */
 export function nativeAnnotationsOf(raw: unknown): UrlCitation[] {
   const known = listOf(raw).filter(isObject);
   return known.filter(({ type }) => type === "url_citation").map(citation);

@@ -67,7 +67,7 @@ export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
 );
 export const tools = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
-/** A tool under the client's name. */
+/** The client's name and kind of a tool. */
 export type Origin = {
   readonly kind: "function" | "custom";
   readonly namespace: string | null;
@@ -79,21 +79,21 @@ export type Flattened = {
   readonly tools: readonly CoreTool[];
   /** The same tools in this format, in their namespaces. */
   readonly own: readonly JsonObject[];
-  /** By the core's names. Missing ones are functions with the same name. */
+  /** Original names by the core's names. Missing ones are functions with the same name. */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly left: readonly string[];
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
-/** Returns whether OpenAI accepts the namespace. Tools of other namespaces use their flat names. */
+/** Reports whether OpenAI accepts the namespace. Tools of other namespaces use their flat names. */
 export function isNamespace(name: string | null): name is string {
   return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }
 
 /**
- * Converts functions and custom tools to functions. Those in a namespace get a flat name; other types are
- * dropped. `at` locates each list. A repeated tool replaces the earlier one, because agents resend theirs
- * each turn. Rejects two tools with one name.
+ * Converts functions and custom tools to functions. Those in a namespace get a flat name; other
+ * types are dropped. `at` locates each list. A repeated tool replaces the earlier one, because
+ * agents resend theirs each turn. Returns 400 for two tools with one name.
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();
@@ -188,7 +188,9 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
   return { type, syntax, definition };
 }
 
-/** `strict` defaults to false, because most hosts would reject a schema that wasn't written for it. */
+/**
+ * `strict` defaults to false, because most hosts would reject a schema that wasn't written for it.
+ */
 function functionOf({ description, parameters, strict }: FunctionTool) {
   return {
     ...(description && { description }),
@@ -217,9 +219,7 @@ function customOf({ description, format }: CustomTool) {
   };
 }
 
-/**
- * Returns the function arguments for a custom tool's input, and back. Other arguments are the input itself.
- */
+/** Returns the function arguments for a custom tool's input. */
 export function customArguments(input: string): string {
   return JSON.stringify({ [INPUT]: input });
 }
@@ -252,8 +252,8 @@ type ToolChoice = z.infer<typeof toolChoice>;
 type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
- * Reduces tools to `allowed_tools`, so that no provider can call another. Rejects the choice of a missing or
- * dropped tool.
+ * Reduces tools to `allowed_tools`, so that no provider can call another. Returns 400 for the
+ * choice of a missing or dropped tool.
  */
 export function resolveToolChoice(
   flat: Flattened,
@@ -278,7 +278,7 @@ export function resolveToolChoice(
   return success({ tools: all, tool_choice: one, ...free });
 }
 
-/** Returns whether a choice names a tool in a namespace, which OpenAI cannot express. */
+/** Reports whether a choice names a tool in a namespace, which OpenAI can't express. */
 export function choosesNamespaced(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
@@ -289,7 +289,10 @@ function isInside(origin: Origin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-/** Returns a choice under the names of `Flattened.own`, or flat names if it chooses inside a namespace. */
+/**
+ * Returns a choice under the names of `Flattened.own`, or flat names if it chooses inside a
+ * namespace.
+ */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject & Named<"type">): JsonObject[] => {

@@ -12,7 +12,10 @@ import { itemsIn, partsIn } from "./raw.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
-/** Reads a response as a chat completion. Returns null if it is none. `secret`: our key there. */
+/**
+ * Converts a response to a chat completion. Returns null if it is invalid. `secret`: our key at the
+ * host.
+ */
 export function responsesAnswer(
   raw: RawResponse,
   secret: string | undefined,
@@ -41,7 +44,7 @@ export function responsesAnswer(
   return completionOf([[...said, { kind: "finish", reason: finish }]], usage);
 }
 
-/** Reads a native response and its billed usage. Returns null if it is none. */
+/** Reads a native response and its billed usage. Returns null if it is invalid. */
 export function nativeAnswer(
   raw: RawResponse,
   secret: string | undefined,

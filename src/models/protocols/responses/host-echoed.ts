@@ -4,13 +4,16 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * The largest echo of a request in a buffered answer. A response repeats everything but its input. No context
- * window needs half of it, and escaped characters still fit.
+ * Maximum bytes of the request in a buffered response, which repeats everything but its input. No
+ * context window needs half of it, and escaped characters still fit.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/** Rejects a request whose echo would be too large, before it is sent. Returns null otherwise. */
+/**
+ * Returns a failure, before sending, for a request whose repetition would be too large; otherwise
+ * null.
+ */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,

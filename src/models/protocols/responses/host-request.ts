@@ -14,8 +14,9 @@ const SAME = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention
 const SAMPLING = ["temperature", "top_p"];
 
 /**
- * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model response). Only
- * the fields named here are sent. Rejects fields without an equivalent that would change the answer.
+ * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
+ * response). Only the fields named here are sent. Returns a failure for fields without an
+ * equivalent that would change the output.
  */
 export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -48,14 +49,17 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** Nothing is stored; the client sends reasoning back; `auto` would use our project's tier. */
+/** Nothing is stored, and the client sends reasoning back. `auto` would use our project's tier. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],
   service_tier: "default",
 };
 
-/** Builds a native body: the client's fields with our model, cap and tier, without rejected tuning fields. */
+/**
+ * Returns a native body: the client's fields with our model, cap and tier, without rejected tuning
+ * fields.
+ */
 export function nativeRequest(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};
@@ -92,7 +96,7 @@ function tunedBody(
   return { body, tuned: {} };
 }
 
-/** Returns the effort. Since 5.1 the lowest is none, then low. */
+/** Returns the effort. Since 5.1, the lowest is none, then low. */
 function effortFor(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
 }

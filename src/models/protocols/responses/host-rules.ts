@@ -8,11 +8,10 @@ import type { RawItem, RawResponse } from "./raw.ts";
 
 /** Models that accept tools only in Responses, so they always use it. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
-/** Models that reason by default. */
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
-/** Models that don't know the effort `minimal`. */
+/** Models that don't support the effort `minimal`. */
 export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
-/** The lowest accepted `max_output_tokens`. */
+/** Minimum accepted `max_output_tokens`. */
 export const CAP_MIN = 16;
 
 type Counts = Named<
@@ -21,8 +20,8 @@ type Counts = Named<
 type Complained = Named<"error" | "code" | "type" | "message" | "param">;
 
 /**
- * Reads a response's `usage`. Input includes cached tokens, output includes reasoning. Returns null without
- * one.
+ * Reads a response's `usage`. Input includes cached tokens, output includes reasoning. Returns null
+ * without one.
  */
 export function responseUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
@@ -37,7 +36,9 @@ export function responseUsage(raw: unknown): Usage | null {
 const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 
-/** Returns the failure of a response's `error` or an `error` event. `secret`: our key there. */
+/**
+ * Returns the failure of a response's `error` or an `error` event. `secret`: our key at the host.
+ */
 export function responseFailure(
   raw: JsonObject & Complained,
   secret: string | undefined,
@@ -45,14 +46,14 @@ export function responseFailure(
   const inner = objectOf(raw.error);
   const error: Complained = Object.keys(inner).length > 0 ? inner : raw;
   const code = textOf(error.code);
-  // an event's own `type` is "error"
+  // An event's own `type` is "error".
   const said = textOf(error.type) === "error" ? "" : textOf(error.type);
   const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : said;
   const { message, param } = error;
   return streamFailure({ error: { message, param, code, type } }, secret);
 }
 
-/** Returns chat's finish reason, or null if the answer didn't end well. */
+/** Returns chat's finish reason, or null if the response didn't end successfully. */
 export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;

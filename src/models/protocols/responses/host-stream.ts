@@ -9,8 +9,8 @@ import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
 /**
- * Returns whether the model keeps thinking after an event, and may be silent for long. Thoughts appear late,
- * in summaries, or never.
+ * Reports whether the model keeps reasoning after an event, possibly in long silence. Reasoning
+ * appears late, in summaries, or never.
  */
 function thinksAfter(type: string, event: RawEvent): boolean {
   const item: RawItem = objectOf(event.item);
@@ -83,8 +83,8 @@ abstract class ResponseReader extends FrameReader {
 }
 
 /**
- * Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Unknown events
- * are skipped.
+ * Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Skips
+ * unknown events.
  */
 export class ChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
@@ -173,7 +173,7 @@ const BEGINNINGS: ReadonlySet<string> = new Set([
 const NUMBER = /"sequence_number":\s?\d+/;
 const DELTA = "response.output_text.delta";
 
-/** Passes the events of one response unchanged. */
+/** Passes the events of one response on unchanged. */
 export class NativeReader extends ResponseReader {
   #held: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?/);

@@ -17,7 +17,9 @@ import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
-/** Reads a chat answer in either form as OpenAI's completion. Returns null if it is none. */
+/**
+ * Converts a chat response in either form to OpenAI's completion. Returns null if it is invalid.
+ */
 export function chatAnswer(
   whole: JsonObject,
   call: ChatCall,
@@ -48,7 +50,10 @@ function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): Outp
   return { kind: "call", id, name, arguments: given };
 }
 
-/** Guesses the finish reason, which Workers AI's own form omits: an answer as long as its cap was cut. */
+/**
+ * Returns the likely finish reason, which Workers AI's own form omits: a response as long as its
+ * cap was cut.
+ */
 export function guessedFinish(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }

@@ -4,8 +4,8 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
- * The HTTP status of each Workers AI code (its documentation; 3010, 3046, 4006, 5006, 5021, 5035 from
- * captures). 402 is a used-up allocation, 503 a full location.
+ * The HTTP status of each Workers AI code (its documentation; 3010, 3046, 4006, 5006, 5021, 5035
+ * from captures). 402 is a used-up allocation, 503 a location without capacity.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
   ...codes(400, [3003, 3039, 5004, 5006]),
@@ -24,18 +24,18 @@ function codes(status: number, those: readonly number[]): Record<number, number>
 
 const NO_HEADERS = new Headers();
 
-/** Returns the failure that an answer outside 2xx means. */
+/** Returns the failure of a response outside 2xx. */
 export function answerFailure(status: number, headers: Headers, bodyText: string): ProviderFailure {
   const raw = parseObject(bodyText);
   if (raw !== null) return failureOf(status, headers, complaintOf(raw));
-  // A 403 page is a firewall's, not Workers AI's.
+  // A 403 page comes from a firewall, not from Workers AI.
   const text = status === 403 && codeIn(bodyText) === null ? "" : bodyText;
   return failureOf(status, headers, { text });
 }
 
 /**
- * Returns the failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no capacity").
- * Returns null for a broken connection.
+ * Returns the failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no
+ * capacity"). Returns null for a broken connection.
  */
 export function thrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
@@ -53,7 +53,9 @@ export function failureInside(raw: JsonObject): ProviderFailure | null {
 
 type Complaint = { readonly code?: unknown; readonly text: string };
 
-/** The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`. */
+/**
+ * The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`.
+ */
 const complaints = shape({
   errors: (raw) => shape({ message: textOf, code: asIs })(listOf(raw)[0]),
   description: textOf,
@@ -81,7 +83,7 @@ function failureOf(status: number, headers: Headers, complaint: Complaint): Prov
   return known === undefined ? failure : { ...failure, reason: String(code) };
 }
 
-/** The whole sentence, because clients can have their own words quoted. */
+/** Matches from the start, because errors may quote client text. */
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 

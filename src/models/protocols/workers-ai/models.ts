@@ -2,15 +2,18 @@
 type Family = {
   readonly pattern: RegExp;
   /**
-   * Whether it accepts OpenAI's own request: json_schema, `stop`, `strict`. Others need the bare schema and
-   * know none of the rest.
+   * Whether it accepts OpenAI's request: json_schema, `stop`, `strict`. Others need the bare schema
+   * and support neither of the rest.
    */
   readonly openAi?: true;
   readonly efforts?: readonly string[];
   readonly thinkingSwitch?: true;
-  /** Whether tool call ids are nine letters and digits. */
+  /** Whether tool call IDs are nine letters and digits. */
   readonly nineLetterIds?: true;
-  /** The pooling of embeddings. It must never change, because vectors of two poolings are not comparable. */
+  /**
+   * The pooling of embeddings. It must never change, because vectors of two poolings are not
+   * comparable.
+   */
   readonly pooling?: "cls";
 };
 
@@ -37,8 +40,8 @@ export function familyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * Returns the nearest known effort, the higher of two, or null if the model knows none. Reasoning is switched
- * off only on request.
+ * Returns the nearest supported effort, the higher of two, or null if the model has none. Reasoning
+ * is turned off only on request.
  */
 export function nearestEffort(asked: string, known: readonly string[]): string | null {
   if (known.includes(asked)) return asked;

@@ -19,8 +19,8 @@ const FIELDS = [
 ];
 
 /**
- * Builds the inputs of a chat model: OpenAI's request without model and stream options. Rejects images by URL
- * and several choices.
+ * Returns the inputs of a chat model: OpenAI's request without model and stream options. Returns a
+ * failure for images by URL and several choices.
  */
 export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
@@ -117,7 +117,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   return null;
 }
 
-/** Without a choice no tools are sent, because the meaning of `none` is undocumented. */
+/** With the choice `none`, no tools are sent, because its meaning is undocumented. */
 function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

@@ -14,8 +14,8 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Reads one stream of Workers AI, in its own form, OpenAI's, or both. A stream without a finish reason ends
- * at [DONE]. One without either broke off.
+ * Reads one stream of Workers AI, in its own form, OpenAI's, or both. A stream without a finish
+ * reason ends at [DONE]; one without either is incomplete.
  */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
@@ -24,11 +24,11 @@ export class WorkersAiStream extends FrameReader {
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
-  /** Whether the last report covers the whole answer and was sent so. */
+  /** Whether the last report covers the whole response and was sent as final. */
   #isWhole = false;
   #isStale = false;
   #hasSpoken = false;
-  /** The reason why the answer cannot finish. Its usage may follow. */
+  /** The reason why the response can't finish. Its usage may follow. */
   #broken: ProviderFailure | null = null;
 
   constructor(cap: number | null) {
@@ -92,8 +92,9 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reports usage. A report with a prompt covers everything so far. One without covers its own event and is
-   * added. Only a report alone after the end covers the whole, and may exceed the sum before it.
+   * Reports usage. A report with a prompt covers everything so far; one without covers its own
+   * event and is added. Only a separate report after the end covers the whole, and may exceed the
+   * sum before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -106,7 +107,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isStale = false;
     this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
-    // A report before any output would be taken for the whole, if none follows.
+    // Without another report, one from before any output would count as the total.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 
