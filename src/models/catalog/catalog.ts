@@ -201,7 +201,7 @@ function pricedNow(
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
     const left = sold === undefined ? null : allowedModel(sold, name, policies);
-    if (left?.ok !== true) break; // no longer sold then
+    if (left?.ok !== true) break; // the model ends then
     const next = pricedModel(left.value, { ...pricing, at: from });
     if (JSON.stringify(listedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };

@@ -115,7 +115,7 @@ type Open = { role: Turn["role"]; parts: Part[] };
 function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  if (last?.role === role) for (const part of parts) last.parts.push(part); // too many for function arguments
+  if (last?.role === role) for (const part of parts) last.parts.push(part); // not spread: function arguments are limited
   else turns.push({ role, parts: [...parts] });
 }
 

@@ -10,12 +10,12 @@ import type { CoreRequest } from "./kinds.ts";
 import type { Weights } from "./prompt-size.ts";
 
 /**
- * A door is one client's dialect over the core, which is a kind of call (`kinds.ts`) in OpenAI's shape: it
- * parses a body into the core's request and writes the core's answer in its own shape. It knows no
- * money, no key and no route; `paid-path.route.ts` does all of that, the same for every door.
+ * An adapter between one client format and a core request of a kind (`kinds.ts`) in OpenAI's shape.
+ * It parses the body and writes the response. `paid-path.route.ts` handles money, keys and routes
+ * for all endpoints.
  *
- * To add one: a file or a folder here, a row in `endpoints.ts`, and a row in test/fixtures/doors-table.ts, to which
- * the tests hold every door alike.
+ * To add an endpoint, add a file or folder here, a row in `endpoints.ts`, and a row in
+ * test/fixtures/doors-table.ts, which the tests run for every endpoint.
  */
 export type EndpointAdapter = {
   readonly name: string;

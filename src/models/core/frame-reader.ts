@@ -7,12 +7,12 @@ export const END: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
 /**
- * Reads the frames of one stream. Each provider protocol extends this class and only converts its own frames; what
- * is the same for all of them is decided here:
+ * Reads the frames of one stream. Each provider protocol extends this class and converts only its
+ * own frames. The common rules:
  *
- * - Empty frames, comments and frames that are not JSON objects are skipped. An unreadable frame is the failure's
- *   reason only if the stream ends incomplete.
- * - Once every choice has finished, nothing can take the response back: errors are skipped, usage still counts.
+ * - Skips empty frames, comments and frames that aren't JSON objects. An unreadable frame is the
+ *   failure's reason only if the stream ends incomplete.
+ * - Once every choice has finished, errors are skipped, but usage still counts.
  * - Nothing follows an `end` or an `error`.
  */
 export abstract class FrameReader {

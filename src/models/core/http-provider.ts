@@ -263,7 +263,7 @@ export function eventStream(
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
-    if (bytes === null && done) return null; // we ended it, so a partial event means nothing
+    if (bytes === null && done) return null; // ended by us: partial events don't count
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {

@@ -64,7 +64,7 @@ export class PacedReader {
     if (this.#isOver) return;
     if (this.#waiter === null || this.#isReading || !this.#isFast) return this.#stop();
     this.#read();
-    setTimeout(() => this.#stop(), 0); // data buffered in the runtime is read first
+    setTimeout(() => this.#stop(), 0); // after the data buffered in the runtime
   }
 
   #stop(): void {
@@ -90,7 +90,7 @@ export class PacedReader {
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
     const waitedMs = elapsedMs() - this.#handedOnMs;
-    return waitedMs >= this.paceMs || waitedMs < 0; // the clock stepped back
+    return waitedMs >= this.paceMs || waitedMs < 0; // negative if the clock went back
   }
 
   #read(): void {

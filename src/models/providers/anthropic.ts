@@ -26,14 +26,14 @@ const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
 
 type AnthropicHost = {
-  /** Ends in the version, e.g. `https://api.anthropic.com/v1`. */
+  /** Ends with the version, e.g. `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /** The required region, for models that accept one; null is anywhere. */
+  /** The required region, for models that accept one; null for anywhere. */
   readonly geo: "us" | null;
 };
 
-/** Anthropic, active if its key is set. The table of regions has its promises. */
+/** Anthropic, active if its key is set. The table of regions lists its guarantees. */
 export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],
@@ -48,7 +48,6 @@ export const ANTHROPIC: BuiltInProvider = {
     }),
 };
 
-/** Returns the adapter for the Messages API. */
 export function anthropic(host: AnthropicHost): Provider {
   return {
     ...httpProvider(wireOf(host)),

@@ -20,7 +20,9 @@ export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Returns the configured credentials, or null. An API key comes first, as in AWS's own tools. */
+/**
+ * Returns the configured credentials, or null. An API key takes precedence, as in AWS's own tools.
+ */
 export function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -46,8 +48,8 @@ const SERVICE = "bedrock";
 const TERMINATOR = "aws4_request";
 
 /**
- * Signs a POST without a query by SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") with the
- * real time. Host and x-amz-* headers are signed too.
+ * Returns a function that signs a POST without a query by SigV4 (docs.aws.amazon.com, "Create a
+ * signed AWS API request") with the real time. Host and x-amz-* headers are also signed.
  */
 export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {
@@ -90,7 +92,7 @@ export function requestSigner(credentials: Credentials, region: string): Authori
   };
 }
 
-/** Encodes a URL's path a second time, as every service but S3 requires. */
+/** Encodes a URL's path a second time, as every service except S3 requires. */
 function encodedPath(pathname: string): string {
   return pathname.split("/").map(encodedSegment).join("/");
 }

@@ -36,14 +36,16 @@ const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
-  /** Its promised location. Models that may leave it are not served. */
+  /** The guaranteed location. Models that may leave it are excluded. */
   readonly tag: HostTag;
   readonly awsRegion: string;
   readonly baseUrl: string;
   readonly credentials: Credentials;
 };
 
-/** Uses Converse and ConverseStream for chat, InvokeModel for embeddings. */
+/**
+ * Returns a provider that uses Converse and ConverseStream for chat, InvokeModel for embeddings.
+ */
 export function bedrock(host: BedrockHost): Provider {
   return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksUnasked };
 }
@@ -60,7 +62,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
     return post(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
   };
-  /** Sends a body to a model that stays in the promised location. */
+  /** Sends a body to a model that stays in the guaranteed location. */
   const at = async (
     { upstreamId }: ProviderCall,
     body: () => Promise<OutgoingBody | ProviderFailure>,
@@ -130,13 +132,13 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns problems: another region breaks the host's promise; half of an access key would disable it
- * silently.
+ * Returns the configuration's problems. A URL in another region breaks the host's guarantee. Half
+ * of an access key would silently disable the provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);
   const { aws } = rowOf(config.region);
-  if (aws === null) return found; // not called from here
+  if (aws === null) return found; // Bedrock isn't used in this region
   if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
     found.push(otherPlaceProblem(BASE_URL, hostIn(aws.usual)));
   }

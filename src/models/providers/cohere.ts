@@ -29,7 +29,7 @@ export const COHERE: BuiltInProvider = {
     cohere(config.secret(BASE_URL) ?? "https://api.cohere.com/v2", config.secret(SECRET) ?? ""),
 };
 
-/** Returns the provider of one address, which ends in the version. */
+/** Returns the provider of one address, which ends with the version. */
 export function cohere(baseUrl: string, secret: string): Provider {
   return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
 }
@@ -60,7 +60,7 @@ function wireOf(base: string, secret: string): ProviderProtocol {
       ask: (call) => send(call, "/rerank", rerankRequest(call)),
       answer: rerankAnswer,
     },
-    failureInside: () => null, // an answer without a message, vectors or ranks is invalid anyway
+    failureInside: () => null, // responses without content are invalid anyway
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };

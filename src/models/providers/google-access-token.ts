@@ -17,10 +17,13 @@ export const TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
-/** The remaining life in ms below which a token isn't used. */
+/** Minimum remaining lifetime of a token in ms. */
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
-/** The wait in ms for a shared exchange, which dies with its request. Then others make their own. */
+/**
+ * Maximum wait for a shared exchange in ms. The exchange ends with its request; others then start
+ * their own.
+ */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
@@ -40,19 +43,16 @@ export function serviceAccountOf(json: string): ServiceAccount | readonly string
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-/**
- * Reads a PEM text. Secrets from a shell may contain `
- * ` as two characters.
- */
+/** Matches a PEM text. Secrets from a shell may contain `\n` as two characters. */
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * The access tokens of a service account. A token is used until five minutes before its end. Concurrent calls
- * share one exchange, which carries our signature and nothing of a prompt, so every region may use Google's
- * one address.
+ * The access tokens of a service account. A token is used until five minutes before its end.
+ * Concurrent calls share one exchange. It includes only our signature and no prompt, so every
+ * region may use Google's global address.
  */
 export class AccessTokens {
   readonly #account: ServiceAccount;
@@ -67,7 +67,7 @@ export class AccessTokens {
     this.#nowMs = nowMs;
   }
 
-  /** The last token, also an expired one, which error texts must not show. */
+  /** The last token, even if expired, which error texts must not show. */
   get last(): string {
     return this.#token?.text ?? "";
   }
@@ -80,7 +80,7 @@ export class AccessTokens {
     return "text" in got ? got.text : got;
   }
 
-  /** Forgets a rejected token, unless it was replaced. */
+  /** Drops a rejected token, unless it was replaced. */
   drop(text: string): void {
     if (this.#token?.text === text) this.#token = { text, untilMs: 0 };
   }
@@ -149,7 +149,10 @@ export class AccessTokens {
   }
 }
 
-/** Returns a JSON Web Token that requests an access token, signed with RS256 (RFC 7515, RFC 7518 3.3). */
+/**
+ * Returns a JSON Web Token that requests an access token, signed with RS256 (RFC 7515, RFC 7518
+ * 3.3).
+ */
 async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();

@@ -25,17 +25,16 @@ type Credential = Readonly<Record<string, string>>;
 
 type Service = {
   readonly id: string;
-  /** The address of models, without a slash at its end. */
+  /** The address of models, without a trailing slash. */
   readonly models: string;
   readonly embeddings: EmbeddingMethod;
   credential(): Promise<Credential | ProviderFailure>;
   /** Handles a 401. Returns true if another credential may work. */
   renew?(refused: Credential): boolean;
-  /** Returns values that an upstream's text may quote and nobody may see. */
+  /** Returns secret values that an upstream's text may quote. */
   secrets(): readonly string[];
 };
 
-/** Returns the adapter for Google's generateContent and embeddings. */
 export function google(service: Service): Provider {
   return { ...httpProvider(wireOf(service)), readsFiles: true, summarizesThoughts: true };
 }
@@ -116,7 +115,7 @@ const GEMINI: BuiltInProvider = {
   },
 };
 
-/** Vertex's hosts that keep prompts in a region. A region without one sells nothing of Vertex. */
+/** Vertex's hosts that keep prompts in a region. Vertex is unavailable in other regions. */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",
@@ -135,7 +134,6 @@ const VERTEX: BuiltInProvider = {
   build: (config) => vertex(config, elapsedMs),
 };
 
-/** Google's two services. */
 export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
 /** Returns Vertex as configured. `nowMs` is the real time. Throws for invalid credentials. */

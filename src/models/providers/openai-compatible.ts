@@ -17,7 +17,7 @@ import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
   readonly id: string;
-  /** Ends in the version, e.g. `https://api.openai.com/v1`. */
+  /** Ends with the version, e.g. `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: Profile;
   /** Absent: no key is sent (Ollama, vLLM on a private network). */
@@ -34,7 +34,9 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   return { ...httpProvider(wire), takesTokens, summarizesThoughts };
 }
 
-/** Returns a host with two protocols: Responses for its clients and for models that need it. */
+/**
+ * Returns a host with two protocols. Responses is for its clients and for models that require it.
+ */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,

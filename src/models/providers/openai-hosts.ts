@@ -5,10 +5,11 @@ import { PROFILE_OF } from "./profile.ts";
 
 type Host = {
   /**
-   * `<ID>_BASE_URL` replaces the address and keeps the region's promise, so it must be in the same domain.
+   * `<ID>_BASE_URL` replaces the address and keeps the region's guarantee, so it must be in the
+   * same domain.
    */
   readonly id: string;
-  /** Its profile. `<PROFILE>_API_KEY` is the secret with its key. */
+  /** `<PROFILE>_API_KEY` is the secret with the key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /** The variable that must be `on` for the region's own host, which needs another plan. */
@@ -27,17 +28,17 @@ const HOSTS: readonly Host[] = [
       eu: "https://eu.api.openai.com/v1",
       us: "https://us.api.openai.com/v1",
     },
-    // They accept only keys of a project with data residency, which the usual host rejects.
+    // These hosts accept only keys of a project with data residency, which the global host rejects.
     ownHostIf: "OPENAI_RESIDENCY",
   },
-  // Its regional hosts accept any key of an account (docs.mistral.ai, regional inference).
+  // The regional hosts accept any key of an account (docs.mistral.ai, regional inference).
   {
     id: "mistral",
     profile: "mistral",
     baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
   },
   { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
-  // In China, without a promise for either region.
+  // In China, without a guarantee for either region.
   { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
   { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
   {
@@ -46,7 +47,7 @@ const HOSTS: readonly Host[] = [
     baseUrls: anywhere("https://api.fireworks.ai/inference/v1"),
   },
   { id: "xai", profile: "xai", baseUrls: anywhere("https://api.x.ai/v1") },
-  // It sells only some models, so it is a separate provider.
+  // This host has only some models, so it is a separate provider.
   { id: "xai-us", profile: "xai", baseUrls: { us: "https://us.api.x.ai/v1" } },
   { id: "cerebras", profile: "cerebras", baseUrls: anywhere("https://api.cerebras.ai/v1") },
   {
@@ -91,7 +92,10 @@ function builtIn(host: Host): BuiltInProvider {
   };
 }
 
-/** Returns the promise of the host that a region calls. A region without an address doesn't call it. */
+/**
+ * Returns the guaranteed location of the host that a region calls. A region without an address
+ * doesn't call it.
+ */
 function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
   const isOwn =
     baseUrls[config.region] !== undefined &&
@@ -105,12 +109,12 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
   return host.baseUrls[tagOf(host, config)] ?? "";
 }
 
-/** An address that a key may belong to, and its promise. */
+/** An address that a key may belong to, and its guaranteed location. */
 export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Returns the addresses of a host's key: the called one first, then the company's others, or only a
- * `*_BASE_URL`. Returns null for other protocols and hosts not called from here.
+ * Returns the addresses for a host's key: the called one first, then the company's others, or only
+ * a `*_BASE_URL`. Returns null for other protocols and hosts not called from here.
  */
 export function placesOf(
   id: string,

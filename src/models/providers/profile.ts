@@ -23,7 +23,6 @@ export const PROFILE_OF = {
   generic: GENERIC,
 } as const satisfies Readonly<Record<string, Profile>>;
 
-/** The profiles for PROVIDERS entries. */
 export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
 
 export const OPENAI_PROFILE: Profile = OPENAI;

@@ -11,7 +11,7 @@ import { PROFILES } from "./profile.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI } from "./workers-ai.ts";
 
-/** Every built-in provider beside the sandbox. */
+/** Every built-in provider except the sandbox. */
 export const BUILT_IN: readonly BuiltInProvider[] = [
   ...OPENAI_COMPATIBLE,
   ANTHROPIC,
@@ -23,7 +23,7 @@ export const BUILT_IN: readonly BuiltInProvider[] = [
 
 type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** Returns every provider of this deployment by id. Those without their variables are left out. */
+/** Returns every provider of this deployment by ID, without those whose variables aren't set. */
 export function buildProviders(
   config: ProviderConfig,
   sandbox: Provider,
@@ -38,7 +38,7 @@ export function buildProviders(
   return providers;
 }
 
-/** Returns the same providers for the catalog: ids and host tags. */
+/** Returns the providers for the catalog: IDs and host tags. */
 export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
   const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
     id: builtIn.id,
@@ -52,8 +52,8 @@ export function liveProviders(config: ProviderConfig): readonly ConfiguredProvid
 }
 
 /**
- * Returns problems of PROVIDERS and the built-in providers' variables. A deployment with problems must not
- * serve.
+ * Returns problems of PROVIDERS and the built-in providers' variables. A deployment with problems
+ * must not serve.
  */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
@@ -93,7 +93,7 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
   });
 }
 
-/** An entry without a secret needs none; one that names secrets, in its headers too, waits for them to be set. */
+/** Reports whether an entry can be used: all secrets that it names, also in headers, are set. */
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
   const named = entry.secret === undefined ? [] : [entry.secret];

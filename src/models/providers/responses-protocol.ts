@@ -24,8 +24,8 @@ type ResponsesHost = {
 };
 
 /**
- * Returns OpenAI's Responses API for chat calls, converted or native. Nothing is stored there. Reasoning
- * travels encrypted to the client and back.
+ * Returns OpenAI's Responses API for chat calls, converted or native. Nothing is stored upstream.
+ * Reasoning is sent encrypted to the client and back.
  */
 export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const identity = new Identity(secret ?? "");
@@ -84,8 +84,8 @@ async function againWithoutReasoning(
 const HASHES_MAX = 512;
 
 /**
- * The caller's identity for OpenAI: keyed hashes, so that two customers never share a cache slot or a name,
- * and no name leaves us. Empty without a customer (scripts).
+ * The caller's identity for OpenAI. Hashes are keyed, so that customers never share a cache slot or
+ * an identifier, and no name is sent. Empty without a customer (scripts).
  */
 class Identity {
   readonly #secret: string;
@@ -97,7 +97,10 @@ class Identity {
     this.#secret = secret;
   }
 
-  /** Returns `safety_identifier` and `prompt_cache_key` for a call with this cache key, or none. */
+  /**
+   * Returns `safety_identifier` and `prompt_cache_key` for a call, or an empty object without a
+   * customer. `cacheKey`: the client's own key.
+   */
   async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
     if (customer === undefined) return {};
     const { orgId, user } = customer;

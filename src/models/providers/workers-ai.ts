@@ -27,7 +27,7 @@ import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 const ID = "workers-ai";
 const TEXTS_MAX = 100;
 
-/** Cloudflare's own models through the binding AI: no key, no promised region. */
+/** Cloudflare's own models through the binding AI: no key, no guaranteed region. */
 export const WORKERS_AI: BuiltInProvider = {
   id: ID,
   variables: ["AI"],
@@ -37,7 +37,6 @@ export const WORKERS_AI: BuiltInProvider = {
   build: ({ ai }) => workersAi(ai ?? { run: () => Promise.reject(new Error("no binding")) }),
 };
 
-/** Returns the provider of one binding. */
 export function workersAi(ai: AiBinding): Provider {
   return httpProvider(wireOf(ai));
 }
@@ -106,8 +105,8 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
 }
 
 /**
- * Reads `{ shape, data: [[...]], pooling }` without usage. Returns null if a vector is missing or pooled
- * differently.
+ * Converts `{ shape, data: [[...]], pooling }` without usage. Returns null if a vector is missing
+ * or pooled differently.
  */
 function embeddingAnswer(
   raw: JsonObject,

@@ -224,7 +224,7 @@ export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<
 
 function tellerOf(c: Context<AppEnv>): Tell {
   const { config, requestId } = c.var;
-  const { env } = c; // not c: a waiting report must not keep its request
+  const { env } = c; // not c, which would keep the request in memory
   return async ({ orgId, home }: Told, batch: FailedBatch) => {
     if (home === config.region) {
       return objectsOf(env).wallet(orgId).noteFailed(batch);

@@ -41,7 +41,7 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
  * broken.
  */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
-  const { env } = c; // not c: a run's services must not keep its request
+  const { env } = c; // not c, which would keep the request in memory
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
   const { providers, health, times } = deploymentOf(config);

@@ -24,14 +24,14 @@ import type { ShedReason } from "../../shared/in-flight.ts";
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
-  const { env } = c; // not c: the isolate's state must not keep its last request
+  const { env } = c; // not c, which would keep the request in memory
   const { health } = run.services;
   recorder.view = () => routeGauges(health, now(env));
   countRun(run, recorder.tally);
   noteSpeed(run);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
-  if (status !== 401) flushCounts(c); // as in countRequests: a revoked key costs no more object calls
+  if (status !== 401) flushCounts(c); // as in countRequests: no object calls for revoked keys
   const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isTold) return;

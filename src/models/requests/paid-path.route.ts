@@ -76,13 +76,13 @@ export function handlePaidRequest(
  * Runs the paid path, the same for every endpoint. Its seven steps and their calls:
  *
  *     step     at home                                      away from home (a global key)
- *     admit    none yet, or the key's register and wallet   the key's register here
+ *     admit    none yet, or the key object and the wallet   the key object of this region
  *     read     none: the endpoint reads the body            the same
- *     bound    none: model, routes, least and most cost     the same
- *     hold     the wallet (which admits a new key)          home: the wallet; sometimes its register first
- *     ask      routes in order until one answers            the same
+ *     bound    none: model, routes, minimum and maximum     the same
+ *     hold     the wallet (which admits a new key)          home: the wallet; sometimes the key object first
+ *     ask      routes in order until one responds           the same
  *     answer   none: all but the last byte                  the same
- *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte
+ *     settle   the wallet, else the outbox; the last byte   this region's outbox, which calls home; the last byte
  */
 async function walk(visit: Visit): Promise<void> {
   const run = await begun(visit);
@@ -92,7 +92,7 @@ async function walk(visit: Visit): Promise<void> {
   );
   observe(visit.c, run, (await visit.answered.promise).status);
   recordFailedRequest(visit.c, visit.asked, run);
-  await run.progress.keeping; // its slot stays taken while the answer is stored
+  await run.progress.keeping; // keeps the slot until the response is stored
 }
 
 /**

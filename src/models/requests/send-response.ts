@@ -265,7 +265,7 @@ function left(streaming: Streaming): void {
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;
-  if (meter.mayHide || run.request.cap === null) return false; // a picture is billed whole
+  if (meter.mayHide || run.request.cap === null) return false; // images are billed whole
   const { numbers, now } = run.services;
   const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
   return isDrained || isEndFar(streaming);

@@ -71,7 +71,7 @@ export function storeResponse(run: Run, ended: EndedResponse): void {
  * throws.
  */
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
-  await scheduler.wait(0); // the last byte first
+  await scheduler.wait(0); // lets the last byte go first
   try {
     const answer = keptAnswer(run, ended);
     if (answer === null) return;

@@ -86,7 +86,7 @@ export async function attempt(
   const answer = await limit.of(sent);
   if (answer === null) {
     controller.abort();
-    sent.then(letGo).catch(() => undefined); // it may still answer, but nobody listens
+    sent.then(letGo).catch(() => undefined); // a late response is discarded
     return failed("timeout");
   }
   if (answer.kind !== "stream") return answer;
@@ -165,7 +165,7 @@ async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> 
 }
 
 function startingWith(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
-  first.catch(() => undefined); // whoever reads it is told
+  first.catch(() => undefined); // readers still receive the error
   let isFirst = true;
   return {
     next() {

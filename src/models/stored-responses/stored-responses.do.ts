@@ -219,7 +219,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#amounts = amounts;
   }
 
-  /** Deletes the oldest responses until the rest fits. Continuing a conversation makes it new. */
+  /** Deletes the oldest responses until the rest fits. */
   #makeRoom(amounts: StoredAmounts): void {
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");

@@ -65,7 +65,7 @@ function addFields(
 ): void {
   const rules = rulesFor(call, profile);
   const left = new Set<string>();
-  const isPlain = profile.plain !== undefined; // messages and tools already have their form then
+  const isPlain = profile.plain !== undefined; // messages and tools are already converted
   for (const [field, value] of Object.entries(source)) {
     const set = allowed.has(field) ? ruled(field, value ?? null, rules) : null;
     if (set === null) left.add(field);

@@ -93,7 +93,7 @@ export class ConverseReader extends FrameReader {
       case "metadata":
         this.#metadata ??= said;
         break;
-      default: // contentBlockStop says nothing; unknown events are none of ours
+      default: // contentBlockStop and unknown events
         return [];
     }
     return this.#stop === null || this.#metadata === null ? [] : this.#end(this.#stop);

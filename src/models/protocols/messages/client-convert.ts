@@ -175,7 +175,7 @@ function resultParts(
     if (shown.type !== "tool_reference") {
       return partsOf(shown, `${place}.content[${at}]`, losses);
     }
-    const name = losses.names.fitting(shown.tool_name); // all tools are sent anyway
+    const name = losses.names.fitting(shown.tool_name); // all tools are sent
     return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }

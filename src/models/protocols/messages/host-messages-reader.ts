@@ -76,7 +76,7 @@ export class MessagesReader extends FrameReader {
   #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = laterUsage({}, message.usage);
-      return this.#reported(true); // the role comes with the first content, and until then another route may answer
+      return this.#reported(true); // the role waits for the first content, so that another route may still respond
     }
     if (type === "message_delta") return this.#finish(last, usage);
     return type === "message_stop" ? this.#end() : [];

@@ -162,7 +162,7 @@ export class NativeReader extends FrameReader {
       case "message_stop":
         return this.#end();
       default:
-        return []; // we send our own pings, and unknown events promise nothing
+        return []; // pings are our own; unknown events are skipped
     }
   }
 

@@ -9,7 +9,7 @@ import type { Profile } from "../../protocols/chat/profile.ts";
 
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
-/** Its body is strict: 422 for other fields (docs.mistral.ai, OpenAPI). */
+/** The body is strict: 422 for other fields (docs.mistral.ai, OpenAPI). */
 export const MISTRAL: Profile = {
   ...COMMON,
   chatFields: new Set([
@@ -24,7 +24,7 @@ export const MISTRAL: Profile = {
   renamed: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
-    // Reasoning models know two efforts, the others reject the field.
+    // Reasoning models support two efforts, the others reject the field.
     effort(MISTRAL_REASONS, {
       minimal: "none",
       low: "high",
@@ -45,7 +45,7 @@ export const MISTRAL: Profile = {
   calls: { moderation: MODERATIONS, transcription: transcribing({ streams: true }) },
 };
 
-/** Efforts as in its guide "Thinking Mode". It thinks by default. */
+/** Efforts as in the guide "Thinking Mode". DeepSeek thinks by default. */
 export const DEEPSEEK: Profile = {
   ...COMMON,
   chatFields: new Set([...CORE, ...PENALTIES, ...LOGPROBS]),
@@ -66,7 +66,8 @@ export const DEEPSEEK: Profile = {
 };
 
 /**
- * Its reasoning models reject stop and penalties, and report reasoning outside of the completion's tokens.
+ * Reasoning models reject stop and penalties, and report reasoning outside of the completion's
+ * tokens.
  */
 export const XAI: Profile = {
   ...COMMON,
@@ -86,17 +87,16 @@ export const XAI: Profile = {
   calls: { image: XAI_DRAWING },
 };
 
-/** Only embeddings. `input_type` ("query", "document") is its own. */
+/** Only embeddings. `input_type` ("query", "document") is Voyage's own. */
 export const VOYAGE: Profile = {
   ...COMMON,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // A long text is an error, as at OpenAI, never cut.
+  // A text that is too long is an error, as at OpenAI, and never cut.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: ranking("top_k") },
 };
 
-/** Only reranking. */
 export const JINA: Profile = { ...COMMON, calls: { rerank: ranking("top_n") } };

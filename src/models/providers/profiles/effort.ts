@@ -5,7 +5,7 @@ type Values = NonNullable<Rule["values"]>;
 /** Maps OpenAI's seven efforts to low, medium and high. */
 export const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
-/** The same for models that always reason: none becomes the lowest. */
+/** Maps efforts of models that always reason: none becomes the lowest. */
 export const ALWAYS: Values = { ...THREE_EFFORTS, none: "low" };
 
 /** Returns a rule for `reasoning_effort`, which is dropped without values. */

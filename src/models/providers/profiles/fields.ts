@@ -1,8 +1,9 @@
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 /** Names of request fields (openapi.yaml, CreateChatCompletionRequest), combined by profiles. */
-// `user` stays here, because it names the customer's customer. `store`, `metadata` (which needs `store`),
-// `moderation` and fields with another price are never forwarded. We set the cap and `stream`.
+// Includes `user`, which is the customer's end user. `store`, `metadata` (which needs `store`),
+// `moderation` and fields with another price are never forwarded. The gateway sets the cap and
+// `stream`.
 export const CORE = [
   "messages",
   "reasoning_effort",
@@ -17,7 +18,7 @@ export const PENALTIES = ["frequency_penalty", "presence_penalty"];
 export const LOGPROBS = ["logprobs", "top_logprobs"];
 /** Extra fields of open models. */
 export const SAMPLERS = ["min_p", "repetition_penalty", "top_k"];
-/** Fields that nearly every host knows. */
+/** Fields that nearly every host supports. */
 export const USUAL = [...CORE, ...PENALTIES, ...LOGPROBS, "parallel_tool_calls", "seed"];
 export const ALL_FIELDS = [...USUAL, "function_call", "functions", "logit_bias", "n"];
 export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
@@ -27,7 +28,7 @@ export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The common part of most profiles, without requests. */
+/** The defaults of most profiles, which support no kind. */
 export const COMMON: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,

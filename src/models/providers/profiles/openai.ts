@@ -8,8 +8,8 @@ import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } f
 import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
 
 /**
- * OpenAI's reasoning models answer 400 or 403 to these (developers.openai.com, "Using GPT-5"), unless
- * reasoning is off. A 403 would disable the route.
+ * For these fields, OpenAI's reasoning models return 400 or 403 (developers.openai.com, "Using
+ * GPT-5"), unless reasoning is off. A 403 would disable the route.
  */
 const REASONING_RULES: readonly Rule[] = [
   {
@@ -18,7 +18,7 @@ const REASONING_RULES: readonly Rule[] = [
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
-  // Since 5.1 the lowest is none, then low.
+  // Since 5.1, the lowest is none, then low.
   {
     models: LOW_IS_LEAST,
     fields: ["reasoning_effort"],
@@ -27,8 +27,8 @@ const REASONING_RULES: readonly Rule[] = [
 ];
 
 /**
- * From 5.6 on, chat completions accept function tools only without reasoning, which is on by default. Without
- * these fields a request with tools is a 400 (the API's own error text).
+ * From 5.6 on, chat completions accept function tools only without reasoning, which is on by
+ * default. Without these fields, a request with tools is a 400 (the API's own error text).
  */
 const WITH_TOOLS: readonly Implied[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
@@ -75,8 +75,8 @@ export const GENERIC: Profile = {
 /** Local servers: low, medium, high or none. */
 export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)] };
 
-/** The llama.cpp server. It reports the usage of one choice, however many it was asked for. */
+/** The llama.cpp server. It reports the usage of only one choice. */
 export const LLAMA_CPP: Profile = { ...LOCAL, oneChoice: true };
 
-/** The same under Ollama's name for thoughts. */
+/** Ollama, which has another name for reasoning. */
 export const OLLAMA: Profile = { ...LOCAL, returned: ["reasoning", "extra_content"] };

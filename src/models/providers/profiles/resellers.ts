@@ -23,7 +23,7 @@ export const GROQ: Profile = {
   plain: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
   oneChoice: true,
   usage: { inside: "x_groq" },
-  // only this format has the duration, of which at least 10 s are billed
+  // Only this format has the duration, of which at least 10 s are billed.
   calls: {
     transcription: transcribing({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
   },
@@ -48,13 +48,14 @@ export const FIREWORKS: Profile = {
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(/gpt-oss/, ALWAYS), effort(null, THREE_EFFORTS)],
-  // Otherwise it lowers the cap silently.
+  // Otherwise Fireworks lowers the cap silently.
   chatExtras: { context_length_exceeded_behavior: "error" },
   plain: { names: true, reasoning: { as: "reasoning_content" } },
 };
 
 /**
- * 400 for penalties, logit_bias and parallel_tool_calls (inference-docs.cerebras.ai, OpenAI compatibility).
+ * 400 for penalties, logit_bias and parallel_tool_calls (inference-docs.cerebras.ai, OpenAI
+ * compatibility).
  */
 export const CEREBRAS: Profile = {
   ...COMMON,
@@ -65,7 +66,7 @@ export const CEREBRAS: Profile = {
   oneChoice: true,
 };
 
-/** Accepts OpenAI's fields for all models, and drops a model's unknown ones. */
+/** Accepts OpenAI's fields for all models, and drops those that a model doesn't support. */
 export const OPENROUTER: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "verbosity"]),

@@ -8,19 +8,22 @@ import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";
 
-/** A whole chat answer, before it becomes a body (here) or chunks (chunks.ts). */
+/** A complete chat response, before it becomes a body (here) or chunks (chunks.ts). */
 export type ChatAnswer = {
   readonly head: AnswerHead;
   readonly replies: readonly Reply[];
   /** Null for an upstream that reports none. */
   readonly usage: Usage | null;
-  /** The alternatives of each token; null: no logprobs. */
+  /** The number of alternatives of each token; null without logprobs. */
   readonly alternatives: number | null;
   /** Splits every text for streaming, instead of each reply's own split. */
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
-/** The common fields of an answer's body and chunks; `created` in Unix seconds. The run sets id and model. */
+/**
+ * The common fields of a response's body and chunks; `created` in Unix seconds. The run sets ID and
+ * model.
+ */
 export type AnswerHead = {
   readonly id: string;
   readonly created: number;
@@ -32,7 +35,7 @@ type ReadAnswer =
   | { readonly ok: true; readonly answer: ChatAnswer }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-/** Returns the sandbox's answer to a chat call. */
+/** Returns the sandbox's response to a chat call. */
 export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAnswer {
   const made = repliesTo(call.body, call.cap, mode);
   if (!made.ok) return made;
@@ -46,7 +49,6 @@ export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAn
   return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
 }
 
-/** Returns OpenAI's `chat.completion`. */
 export function chatBody(answer: ChatAnswer): JsonObject {
   const { id, created, model, system_fingerprint } = answer.head;
   const choices = answer.replies.map((reply, index) => ({
@@ -60,7 +62,10 @@ export function chatBody(answer: ChatAnswer): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-/** Returns a choice's `logprobs` for a part of its content, or null if none were requested or it is empty. */
+/**
+ * Returns a choice's `logprobs` for a part of its content, or null if none were requested or it is
+ * empty.
+ */
 export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;

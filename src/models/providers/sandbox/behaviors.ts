@@ -13,12 +13,12 @@ export type SandboxDelays = {
   readonly endlessMs: number;
 };
 
-/** The way in which a sandbox model answers. */
+/** The behavior of a sandbox model. */
 export type Behavior = {
   readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
   readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
-  /** Without a stream: the wait in ms, or a failure. Absent: at once. */
+  /** Without a stream: returns the wait in ms, or a failure. Absent: no wait. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 
@@ -30,7 +30,9 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-/** The sandbox's answering chat models by upstream id. Those that never answer are in sandbox.ts. */
+/**
+ * The sandbox's responding chat models by upstream ID. Those that never respond are in sandbox.ts.
+ */
 export const BEHAVIORS: ReadonlyMap<string, Behavior> = new Map<string, Behavior>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],

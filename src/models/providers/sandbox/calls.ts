@@ -9,20 +9,21 @@ import { instanceOf } from "./schema-instance.ts";
 
 /** A call as in OpenAI's API; `arguments` is the JSON of an object. */
 export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
-/** A call without its id, which differs by choice and turn. */
+/** A call without its ID, which differs by choice and turn. */
 export type CallDraft = Omit<ToolCall, "id">;
 
 const ID_CHARACTERS = 24;
-/** The most braces tried, so that a text of braces ends in time. */
+/** Maximum number of braces tried, so that parsing a text of braces is fast. */
 const BRACES_MAX = 64;
 
 /**
- * Returns the calls of a turn; none means a text answer.
+ * Returns the calls of a turn, or none for a text response:
+ *
  * - calls ordered in the last user message as `call <tool> <json>`, one per round
- * - nothing after a tool's result, so that every loop ends
+ * - none after a tool's result, so that every loop ends
  * - the function that `tool_choice` names
  * - else each tool as often as its name is in the last user message, with different arguments
- * - else, with `required` and for an agent, the first
+ * - else, with `required` and for an agent, the first tool
  *
  * `parallel_tool_calls: false` keeps only the first call.
  */
@@ -50,7 +51,7 @@ function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
   return tools.filter(({ type }) => type === "function");
 }
 
-/** Adds ids that depend only on `seed` and position. */
+/** Adds IDs that depend only on `seed` and position. */
 export function withIds(calls: readonly CallDraft[], seed: string): readonly ToolCall[] {
   return calls.map(({ name, arguments: args }, index) => {
     const id = `call_${hashedBase62(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;
@@ -58,7 +59,9 @@ export function withIds(calls: readonly CallDraft[], seed: string): readonly Too
   });
 }
 
-/** Makes calls from the tools' schemas. Repeated tools get other arguments if the schema allows. */
+/**
+ * Creates calls from the tools' schemas. Repeated tools get other arguments if the schema allows.
+ */
 function drafts(tools: readonly Tool[]): readonly CallDraft[] {
   const times = new Map<string, number>();
   return tools.map(({ name, parameters }) => {

@@ -7,8 +7,8 @@ import type { Reply } from "./reply.ts";
 import type { ToolCall } from "./calls.ts";
 
 /**
- * Yields an answer as OpenAI streams it: per choice the role, its pieces, then the finish reason in an empty
- * delta. Choices take turns. Usage and the end follow.
+ * Yields a response as OpenAI streams it: per choice the role, its pieces, then the finish reason
+ * in an empty delta. Choices alternate. Usage and the end follow.
  */
 export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   const [only] = answer.replies;
@@ -76,7 +76,7 @@ function event(head: AnswerHead, choice: ChunkChoice): StreamEvent {
   };
 }
 
-/** Returns whether this is a choice's last chunk, or comes after the choices. */
+/** Reports whether an event is a choice's last chunk, or comes after the choices. */
 export function isFinish(made: StreamEvent): boolean {
   if (made.kind !== "chunk") return true;
   return made.chunk.choices.some((one) => one.finish_reason !== null);

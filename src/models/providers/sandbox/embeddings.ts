@@ -9,7 +9,10 @@ const COORDINATES_PER_WORD = 8;
 /** Eight decimals resolve a float32 near 1, and are shorter than a double. */
 const DECIMALS = 1e8;
 
-/** Returns OpenAI's embedding list for one or more texts. Dimensions out of range are rejected. */
+/**
+ * Returns OpenAI's embedding list for one or more texts, or a failure if the dimensions are out of
+ * range.
+ */
 export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {
@@ -37,8 +40,8 @@ function wordsIn(text: string): readonly string[] {
 }
 
 /**
- * Returns the unit vector of words in any order. Every word adds a few hashed coordinates, so texts with
- * common words are near, and equal texts equal.
+ * Returns the unit vector of words in any order. Every word adds a few hashed coordinates, so texts
+ * with common words have near vectors, and equal texts equal ones.
  */
 function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
   const sums = Array.from({ length: dimensions }, () => 0);

@@ -8,13 +8,12 @@ import { embeddingsAnswer } from "./embeddings.ts";
 import { imageAnswer } from "./images.ts";
 
 type Answers = { readonly [K in InputKind]: SandboxModel<K> };
-/** A model of one kind. */
 export type SandboxModel<K extends InputKind> = {
   readonly model: string;
   answer(call: CallOf<K>): ProviderResult;
 };
 
-/** The sandbox's models of each kind without output, and what they answer. */
+/** The sandbox's models of each kind without output tokens, and their responses. */
 export const INPUT_ANSWERS: Answers = {
   embeddings: { model: "embed", answer: embeddingsAnswer },
   rerank: { model: "rerank", answer: ranked },
@@ -38,7 +37,7 @@ function ranked({ body }: CallOf<"rerank">): ProviderResult {
   return answered({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
 }
 
-/** Flags texts with the word `violence`. Images pass. */
+/** Flags texts with the word `violence`, but no images. */
 function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
   const inputs = [input].flat();
   const flags = inputs.map((one) => {
@@ -56,7 +55,7 @@ function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
 
 const BYTES_PER_SECOND = 1000;
 
-/** Writes the name of the file. A thousand bytes are a second. */
+/** Returns the file's name as transcript. A thousand bytes count as a second. */
 function transcribed({ body: { file }, stream }: CallOf<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };

@@ -2,7 +2,7 @@ import type { EventStream, StreamEvent } from "../../core/provider.ts";
 
 /** One step of a stream on the network. */
 export type Step =
-  /** A network chunk; without a complete event it has none. */
+  /** A network chunk; empty without a complete event. */
   | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
   | { readonly kind: "wait"; readonly ms: number }
   /** The connection breaks. */
@@ -11,7 +11,9 @@ export type Step =
 /** The longest timer, 24 days: an endless wait that still counts as work. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
-/** Plays steps as an event stream. `signal` breaks it, `cancel` ends it, both also during a wait. */
+/**
+ * Plays steps as an event stream. `signal` breaks it, `cancel` ends it, both also during a wait.
+ */
 export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;
@@ -45,7 +47,7 @@ export function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   return startPause(ms, signal).over;
 }
 
-/** Starts a pause that ends after `ms`, on abort or at `end`, and leaves no timer or listener. */
+/** Starts a pause that ends after `ms`, on abort or at `end`. Clears its timer and listener. */
 function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const end = (): void => {

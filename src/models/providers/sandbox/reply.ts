@@ -28,7 +28,7 @@ type Replies =
 /** The way in which a sandbox model replies. */
 export type Mode = {
   readonly opening?: string;
-  /** Whether it says a word before its calls, and calls the first tool by default. */
+  /** Whether the model writes a word before its calls, and calls the first tool by default. */
   readonly isAgent?: boolean;
   readonly thinks?: boolean;
 };
@@ -36,9 +36,9 @@ export type Mode = {
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
- * Replies: calls fitting tools, else reports their results, else repeats the last user text after `opening`.
- * `cap`: the most output tokens of a choice. Longer output is cut like a real model's, arguments and JSON
- * included, with `finish: "length"`.
+ * Returns calls of matching tools, else reports their results, else repeats the last user text
+ * after `opening`. `cap`: maximum output tokens of a choice. Longer output, including arguments and
+ * JSON, is cut like a real model's, with `finish: "length"`.
  */
 export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
@@ -113,7 +113,9 @@ function wordBefore(calls: readonly CallDraft[], { isAgent = false }: Mode): str
   return isAgent ? `I call ${calls[0]?.name}.` : "";
 }
 
-/** Returns a word and as many calls as the cap allows, the last one perhaps cut. Ids follow later. */
+/**
+ * Returns a word and as many calls as fit the cap; the last one may be cut. IDs are added later.
+ */
 function callReply(calls: readonly CallDraft[], cap: number, word: string): CallReply {
   const content = word === "" ? null : cutToTokens(word, cap);
   const drafts: CallDraft[] = [];

@@ -9,11 +9,11 @@ const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
 /**
- * Returns a deterministic JSON value that fits a schema. `variant` 1, 2, ... gives others; null if bounded
- * work finds none. It knows type, enum, const, properties, required, items, prefixItems, the bounds of
- * numbers, lengths and lists, multipleOf, formats, anyOf and oneOf (the first branch that can end), allOf and
- * local $ref, recursive too; `pattern` and others are ignored. Objects get their required properties, or all
- * if none is required.
+ * Returns a deterministic JSON value that fits a schema, or null if bounded work finds none.
+ * `variant` 1, 2, ... gives other values. Supports type, enum, const, properties, required, items,
+ * prefixItems, the bounds of numbers, lengths and lists, multipleOf, formats, anyOf and oneOf (the
+ * first branch that can end), allOf and local $ref, also recursive; ignores `pattern` and others.
+ * Objects get their required properties, or all if none is required.
  */
 export function instanceOf(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };
@@ -29,7 +29,7 @@ export function instanceOf(schema: unknown, variant = 0): unknown {
 type Making = { readonly root: unknown; workLeft: number };
 type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
-/** Makes a value, or returns undefined if none fits within its levels and remaining work. */
+/** Returns a value, or undefined if none fits within its levels and remaining work. */
 function make(making: Making, schema: unknown, place: PropertyPlace): unknown {
   if (place.levels < 0 || --making.workLeft < 0) return undefined;
   const { anyOf, oneOf, ...own } = merged(making, objectOf(schema), 0);
@@ -168,7 +168,7 @@ function numberFor(schema: JsonObject, variant: number): number {
   if (first * step <= above(schema)) first++;
   let last = Math.floor(high / step);
   if (last * step >= under(schema)) last--;
-  if (first > last) return low + (high - low) / (variant + 2); // no whole number between the two
+  if (first > last) return low + (high - low) / (variant + 2); // no multiple between the two
   let index = Math.min(Math.max(Math.ceil(1 / step), first), last) + variant;
   if (index > last) {
     index = first === -Infinity ? last - variant : first + ((index - first) % (last - first + 1));
@@ -181,8 +181,8 @@ const above = (schema: JsonObject): number => numberOf(schema["exclusiveMinimum"
 const under = (schema: JsonObject): number => numberOf(schema["exclusiveMaximum"]) ?? Infinity;
 
 /**
- * Returns text by format, else the property's name, fitted to its length in code points, as JSON schema
- * counts.
+ * Returns text by format, else the property's name, fitted to its length in code points, as JSON
+ * schema counts.
  */
 function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string {
   const format = FORMATS.get(String(schema["format"]));

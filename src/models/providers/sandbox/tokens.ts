@@ -1,9 +1,10 @@
 /**
- * Splits text into the sandbox's tokens: words of up to 8 characters with the white space before them. Longer
- * words make one token per 8 characters. Trailing white space belongs to the last token, and a one- or
- * two-letter word without ASCII to the next. Joined tokens are the text. Their number never exceeds the
- * text's UTF-8 bytes or, beyond the first token, the gateway's estimate with its factor of 1.15, which counts
- * at least 0.95 per such word and little only for short words in other scripts.
+ * Splits text into the sandbox's tokens: words of up to 8 characters with the white space before
+ * them. Longer words have one token per 8 characters. Trailing white space belongs to the last
+ * token, and a one- or two-letter word without ASCII to the next. Joined tokens are the text. Their
+ * number never exceeds the text's UTF-8 bytes or, beyond the first token, the gateway's estimate
+ * with its factor of 1.15, which counts at least 0.95 per such word and little only for short words
+ * in other scripts.
  */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
@@ -22,7 +23,6 @@ export function countTokens(text: string): number {
   return count;
 }
 
-/** Returns the text's first `most` tokens. */
 export function cutToTokens(text: string, most: number): string {
   let at = 0;
   for (let count = 0; count < most && at < text.length; count++) at = tokenEnd(text, at);
@@ -49,7 +49,7 @@ function skipSpaces(text: string, start: number): number {
   return at;
 }
 
-/** Returns the word's end, at most TOKEN_CHARACTERS on, never within a surrogate pair. */
+/** Returns the word's end, at most TOKEN_CHARACTERS ahead, never within a surrogate pair. */
 function wordEnd(text: string, start: number): number {
   const most = Math.min(text.length, start + TOKEN_CHARACTERS);
   let at = start;
@@ -86,6 +86,6 @@ export function fragmentsOf(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
 
-// With the u flag a piece never ends within a surrogate pair.
+// With the u flag, a piece never ends within a surrogate pair.
 const WORDS = /\s*\S{1,32}|\s+/gu;
 const FRAGMENTS = /[^]{1,12}/gu;
