@@ -2,7 +2,6 @@ import type { Config } from "../../shared/config/config.ts";
 import type { Model } from "./model.ts";
 import type { Kind } from "../../shared/kinds.ts";
 
-/** The built-in aliases and their kind of model. */
 export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
   ["smart", "chat"],
   ["fast", "chat"],

@@ -21,7 +21,6 @@ import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A configured provider. */
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
 /**
@@ -41,7 +40,6 @@ export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
   readonly later: readonly UpcomingCatalog[];
-  /** The policies that apply to the caller. */
   readonly policies?: readonly PolicyLayer[];
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
@@ -210,7 +208,6 @@ function pricedNow(
   return { model: now, next: null };
 }
 
-/** Returns the host tags that may serve this region. */
 export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
   return rowOf(config.region).hosts[config.residency] as readonly HostTag[];
 }

@@ -41,7 +41,6 @@ export type DatedPrice = {
   readonly seenOn: string;
 };
 
-/** A route to a model at the provider's list prices. */
 export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
@@ -202,7 +201,6 @@ export function pricesSeenOn(pricedOn: string): At {
   };
 }
 
-/** Converts dollars to whole micro-credits per million tokens. */
 function microPrice(dollars: Dollars): Price {
   if (!isTokenDollars(dollars)) {
     const named = Object.entries(dollars).map(([name, each]) => [name, micros(each)]);

@@ -76,7 +76,6 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
-/** Returns a model's list entry under one of its names. */
 export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput, parameters } = KINDS[kind];

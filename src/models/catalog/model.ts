@@ -41,7 +41,6 @@ export type Route = {
   readonly price: Price;
   /** The region in which the provider guarantees to process data; `global` without a guarantee. */
   readonly dataRegion: string;
-  /** Limits lower than the model's. */
   readonly limits?: RouteLimits;
   /** Absent if the price doesn't depend on the prompt's length; see `priceAt`. */
   readonly longPrompt?: LongPrompt;

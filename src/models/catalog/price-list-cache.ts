@@ -46,7 +46,6 @@ export class PriceListCache {
     this.#sellableMs = numbers.PRICE_LEAD_S * 1000 - SPARE_MS;
   }
 
-  /** Returns the organization's own list as last reported, or null. */
   ownOf(orgId: string): string | null {
     return this.#own.get(orgId) ?? null;
   }

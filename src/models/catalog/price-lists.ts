@@ -32,7 +32,6 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
   return { name, items };
 }
 
-/** A customer's price lists: the organization's own, then the region's. */
 export type PriceLists = readonly PriceList[];
 
 /** A customer's pricing at a time (Unix ms). `list`: the customer's own price list, or null. */

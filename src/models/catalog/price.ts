@@ -3,7 +3,6 @@ import { isCount } from "../../shared/cost.ts";
 import type { Price, UnitPrices } from "../../shared/usage.ts";
 import type { Route } from "./model.ts";
 
-/** Returns a route's price for this number of prompt tokens. */
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;

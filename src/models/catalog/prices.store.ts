@@ -114,7 +114,6 @@ export async function deletePrice(db: D1Database, id: string): Promise<boolean> 
   return row !== null;
 }
 
-/** Reports whether a list has any row, including future ones. */
 export async function hasListRows(db: D1Database, list: string): Promise<boolean> {
   const row = await db.prepare("SELECT 1 FROM prices WHERE list = ? LIMIT 1").bind(list).first();
   return row !== null;

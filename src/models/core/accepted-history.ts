@@ -3,7 +3,6 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { fittingName } from "./tool-name.ts";
 import { isObject } from "./json-value.ts";
 
-/** Returns a validated chat request with messages that every provider accepts. */
 export function withAcceptedHistory(body: ChatBody): ChatBody {
   const hasCalls = body.messages.some(
     (message) => "tool_calls" in message || message.role === "tool",

@@ -27,7 +27,6 @@ export class BlockSequencer<P extends Part> {
     return this.#parts.at(-1);
   }
 
-  /** Adds a part and returns the events to send. */
   add(part: P): string {
     this.#parts.push(part);
     return this.advance();

@@ -68,7 +68,6 @@ export function besideCall({ extra_content: extra }: JsonObject): Pick<DeltaCall
   return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
 }
 
-/** Returns a choice's log probabilities, or null. */
 export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
   return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
 }
@@ -120,7 +119,6 @@ export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   };
 }
 
-/** Returns the provider's call ID, or a new one. */
 export function toolCallId(raw: unknown): string {
   return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
 }

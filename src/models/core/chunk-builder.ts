@@ -79,7 +79,6 @@ export class ChunkBuilder {
     return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
   }
 
-  /** Starts the next call of a custom tool with text input. */
   customTool(id: string, name: string): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: true });

@@ -77,7 +77,6 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
   return conversationIn(system, turns);
 }
 
-/** Reports whether a message uses legacy functions. */
 export function usesFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }

@@ -30,7 +30,6 @@ const NO_LOSS: ReadonlySet<string> = new Set([
   "user",
 ]);
 
-/** Reports fields that the sent body lacks. */
 export function reportDropped(
   call: ProviderCall,
   sent: JsonObject,

@@ -30,7 +30,6 @@ function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | Provi
   };
 }
 
-/** Returns the texts of a partial call. */
 export function textsIn({ body: { input } }: EmbeddingsCall): readonly string[] {
   return [input].flat().filter((text) => typeof text === "string");
 }
@@ -62,7 +61,6 @@ export async function inBatches(
   return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
 }
 
-/** Returns an `inParts` handler for a fixed size. */
 export function inBatchesOf(size: number) {
   return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
     inBatches(call, size, send);

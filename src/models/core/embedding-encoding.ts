@@ -61,7 +61,6 @@ function decoded(base64: string): string | null {
   }
 }
 
-/** Reports whether a value is a vector of numbers. */
 export function isVector(raw: unknown): raw is number[] {
   return Array.isArray(raw) && raw.length > 0 && raw.every((value) => Number.isFinite(value));
 }

@@ -28,7 +28,6 @@ export type EndpointAdapter = {
    */
   readonly asksForAll?: true;
   readonly idPrefix: string;
-  /** Whether bodies may be forms (multipart/form-data). */
   readonly takesForms?: true;
   /**
    * Parses a JSON object into a core request. Pure; never throws for client input. Returns 400 with
@@ -67,7 +66,6 @@ export type ParsedRequest = {
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it; null keeps the default. */
   readonly codeOf?: (param: string) => string | null;
-  /** The route preferences. */
   readonly preferences?: RoutePreferences | null;
   /** The models to call if the first one fails. */
   readonly fallbacks?: readonly ModelFallback[];
@@ -81,7 +79,6 @@ export type ParsedRequest = {
   readonly keep?: ConversationAddition;
 };
 
-/** A request's addition to a conversation. */
 export type ConversationAddition = {
   readonly previous: string | null;
   readonly input: readonly JsonObject[];
@@ -107,7 +104,6 @@ export type ResponseWriter =
       readonly kind: "stream";
       /** Default: server-sent events. Other types can't contain comments. */
       readonly contentType?: string;
-      /** Called once per stream when a route has started. */
       stream(head: ResponseHead): StreamWriter;
     };
 
@@ -124,7 +120,6 @@ export type ResponseHead = {
   readonly keeps: boolean;
 };
 
-/** The facts of a finished response. */
 export type Receipt = ResponseHead & {
   readonly usage: Usage;
   readonly costMicro: number;

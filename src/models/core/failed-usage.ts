@@ -56,7 +56,6 @@ export function withUsageIn(
   return withUsage(failure, { usage, said });
 }
 
-/** Returns the text of all choices. */
 export function textIn({ choices }: Chunk | Completion): string {
   return choices
     .map((choice) => outputText("delta" in choice ? choice.delta : choice.message))

@@ -2,7 +2,6 @@ import { parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 import { failureEvents } from "./failed-usage.ts";
 
-/** The event of a complete stream. */
 export const END: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 

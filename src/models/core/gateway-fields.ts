@@ -34,11 +34,9 @@ export type GatewayFields = {
   readonly wantsUsage: boolean;
   /** OpenRouter's session. Requests of one session prefer the same route. */
   readonly session: string | null;
-  /** Null without preferences. */
   readonly preferences: RoutePreferences | null;
   /** The models to call if the first one fails, in order. */
   readonly fallbacks: readonly ModelFallback[];
-  /** Fields that have no effect. */
   readonly dropped: readonly string[];
 };
 

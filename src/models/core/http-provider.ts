@@ -23,7 +23,6 @@ import type {
   StreamEvent,
 } from "./provider.ts";
 
-/** Converts the bytes of one stream into events. */
 export type StreamReader = {
   /** Returns the events that these bytes complete. */
   push(bytes: Uint8Array): StreamEvent[];
@@ -41,7 +40,6 @@ export type Handler<Call extends ProviderCall> = {
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx. Returns null if invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  /** Returns a reader that reads a 2xx in pieces. */
   pieces?(call: Call): StreamReader;
   /** Returns the events of a complete response. Default: those of a chat. */
   events?(whole: ProviderResponse): StreamEvent[];
@@ -50,13 +48,11 @@ export type Handler<Call extends ProviderCall> = {
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
-/** A provider's protocol: handlers per kind and shared functions. */
 export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly id: string;
   readonly streamType: string;
   /** Returns the failure inside a 2xx, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
-  /** Converts a response outside 2xx. */
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
   reader(call: ChatCall): StreamReader;
 };
@@ -137,7 +133,6 @@ export async function post(
   }
 }
 
-/** Returns the failure of a broken connection or an ended call. */
 export function connectionFailure({ signal }: ProviderCall): ProviderFailure {
   return signal.aborted
     ? { kind: "retry", reason: "aborted" }

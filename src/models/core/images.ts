@@ -31,7 +31,6 @@ export const imageBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A validated request for images. */
 export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "user" | "n"> & {
   readonly n: number;
 };
@@ -94,7 +93,6 @@ function takesOpenAi({ width, height }: Pixels): boolean {
   return isFit && long <= SIDE_MAX && width * height <= AREA_MAX;
 }
 
-/** The aspect ratios of Gemini's image models. */
 export const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 const RATIO_TOLERANCE = 0.02;
 

@@ -25,7 +25,6 @@ export type InlineConversation = {
 };
 
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
-/** Maximum downloaded bytes per request. */
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
  * Memory counted per downloaded byte, relative to body bytes. Bodies are held about four times,
@@ -96,7 +95,6 @@ const NOT_HAD = "it can't be downloaded";
 const TOO_LATE = `all downloads of a request can't take more than ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
-/** Returns the failure of an image at position `at`. */
 function refused(why: string, at = "messages"): ProviderFailure {
   return badImage(`An image can't be used: ${why}.`, at);
 }

@@ -1,6 +1,5 @@
 import { parseJson } from "../../shared/exact-json.ts";
 
-/** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
 /** An object whose named fields are read. */
 export type Named<Name extends string> = { readonly [N in Name]?: unknown };

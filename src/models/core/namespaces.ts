@@ -11,7 +11,6 @@ export function flatName(namespace: string | null, name: string): string {
 /** Models that support namespaces. Earlier ones reject them, or names of OpenAI's own tools. */
 export const KNOWS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
-/** Returns a request with flat tool names instead of namespaces. */
 export function withoutNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
   return {
     ...body,

@@ -13,7 +13,6 @@ export function openAiUsage(usage: Usage): JsonObject {
   };
 }
 
-/** Returns OpenAI's `usage` object without output. */
 export function inputUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };

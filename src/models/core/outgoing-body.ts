@@ -31,7 +31,6 @@ class BodyInPieces {
     this.#downloads = downloads;
   }
 
-  /** The length in bytes. */
   get length(): number {
     return this.#texts.reduce((sum, text) => {
       const parts = this.#downloads.get(text);
@@ -45,7 +44,6 @@ class BodyInPieces {
     return streamOf(this.#pieces(), this.length);
   }
 
-  /** Returns the SHA-256 in hex. */
   async sha256(): Promise<string> {
     const { DigestStream } = crypto as PlatformCrypto;
     if (DigestStream === undefined) {

@@ -15,7 +15,6 @@ export type OutputPart =
   | OutputCall
   | { readonly kind: "finish"; readonly reason: FinishReason };
 
-/** A complete tool call. */
 export type OutputCall = {
   readonly kind: "call";
   /** "" if the provider gave none; a new one is created. */
@@ -36,7 +35,6 @@ export function completionOf(
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
-/** Returns the text that counts as output. */
 export function outputOf(said: readonly OutputPart[]): string {
   return said
     .map((one) => {

@@ -73,7 +73,6 @@ function unescaped(name: string): string {
   );
 }
 
-/** Decodes base64 to characters, or returns null. */
 function decoded(base64: string): string | null {
   try {
     return atob(base64);

@@ -20,7 +20,6 @@ const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 /** The facts of a complete response: its usage, null if not reported, and fields for the client. */
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-/** Reads a response without its images. */
 export type ReadFacts = (raw: JsonObject) => PictureFacts | ProviderFailure;
 
 /**
@@ -34,7 +33,6 @@ export class PictureReader implements StreamReader {
   /** The current response without its images, in parts; null between responses. */
   #rest: string[] | null = null;
   #length = 0;
-  /** The end of `#rest`. */
   #tail = "";
   #line = "";
   #depth = 0;
@@ -126,7 +124,6 @@ export class PictureReader implements StreamReader {
     if (!this.#isPartial) this.#count += 1;
   }
 
-  /** Reads to the end of a string. */
   #string(text: string, from: number, events: StreamEvent[]): number {
     let end = from;
     if (this.#isEscaped) end += 1;

@@ -54,7 +54,6 @@ export type Weight =
 /** Objects of a native body that have their own size. */
 export type Weights = ReadonlyMap<object, Weight>;
 
-/** For a body sized only by its text. */
 export const NO_WEIGHTS: Weights = new Map();
 
 /** Returns the maximum size of a chat request in any adapter's format. */
@@ -73,7 +72,6 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   return tally.size();
 }
 
-/** Returns the total size of separate prompts. */
 export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {
@@ -121,7 +119,6 @@ export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   };
 }
 
-/** Reports whether a message has a part of this type. */
 export function hasParts(body: ChatBody, type: "image_url" | "file"): boolean {
   return body.messages.some(
     ({ content }) => Array.isArray(content) && content.some((part) => part.type === type),
@@ -189,7 +186,6 @@ export class PromptTally {
     } else if (role === "assistant") this.#said(message);
   }
 
-  /** Returns the maximum bytes around a message. */
   #around(role: ChatMessage["role"]): number {
     if (role === "tool") return RESULT_OVERHEAD;
     const isInstruction = role === "system" || role === "developer";

@@ -5,7 +5,6 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 import { toolsOf } from "./tools.ts";
 import type { Tools } from "./tools.ts";
 
-/** A chat request for protocols other than OpenAI's. */
 export type Prompt = {
   readonly said: Conversation;
   readonly tools: Tools;
@@ -15,7 +14,6 @@ export type Prompt = {
   readonly caches: boolean;
 };
 
-/** The output format: text, any JSON object, or JSON of a schema. */
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
 /** Converts a request. Fails like `conversationOf` and `toolsOf`, and for several choices. */

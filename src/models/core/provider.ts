@@ -69,7 +69,6 @@ export type EmbeddingsCall = InputCall<"embeddings">;
 export type RerankCall = InputCall<"rerank">;
 export type ImageCall = InputCall<"image">;
 
-/** One attempt at one route. */
 export type ProviderCall = ChatCall | InputCall<InputKind>;
 export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
@@ -99,7 +98,6 @@ export type StreamEvent =
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   /** A failure reported by the provider. Its text isn't kept. */
   | { readonly kind: "error"; readonly failure: ProviderFailure }
-  /** The final marker. */
   | { readonly kind: "end" };
 
 /**
@@ -149,7 +147,6 @@ export function isFailure(made: object | string | ProviderFailure): made is Prov
   return typeof made === "object" && "reason" in made && "kind" in made;
 }
 
-/** Reports whether the request may have caused the failure. */
 export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }

@@ -2,19 +2,16 @@ import type { ChatBody } from "./core-request.ts";
 import { INPUT_KINDS } from "./kinds.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
-/** Maximum bytes of a JSON response. */
 export const JSON_BYTES_MAX = 20 * 1024 * 1024;
 const TOO_LARGE = `The response is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB. `;
 /** JSON bytes per token of text or log probability. */
 const TEXT_BYTES = 8;
 const LOGPROB_BYTES = 96;
 
-/** Returns the JSON bytes per requested token. */
 export function tokenBytes({ logprobs, top_logprobs: tops = 0 }: ChatBody): number {
   return TEXT_BYTES + (logprobs === true ? LOGPROB_BYTES * (1 + tops) : 0);
 }
 
-/** Returns the failure of a response that is too large. */
 export function tooLarge(call: ProviderCall): ProviderFailure {
   const refused = { kind: "refused", reason: "body_too_large" } as const;
   if (call.kind !== "chat") {

@@ -6,7 +6,6 @@ import { isObject, listOf, objectOf } from "./json-value.ts";
  */
 export type FieldReader<T> = (value: unknown) => T;
 
-/** Returns a reader of an object's fields. */
 export function shape<Fields extends Readonly<Record<string, FieldReader<unknown>>>>(
   fields: Fields,
 ): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {

@@ -16,7 +16,6 @@ export type FrameSource = {
   readonly foreign?: string;
 };
 
-/** Returns a reader that converts bytes to frames, and frames to events. */
 export function streamReader(source: FrameSource, reader: FrameReader): StreamReader {
   const eventsOf = (frames: readonly TextFrame[]): StreamEvent[] => {
     const events = frames.flatMap(({ name, data }) => reader.read(data, name));
@@ -31,7 +30,6 @@ export function streamReader(source: FrameSource, reader: FrameReader): StreamRe
   };
 }
 
-/** Returns a reader of server-sent events. */
 export function sseReader(reader: FrameReader): StreamReader {
   const decoder = new SseDecoder(EVENT_LENGTH_MAX, reader.repeated);
   const source: FrameSource = {

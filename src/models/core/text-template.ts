@@ -58,7 +58,6 @@ export function textTemplate(
   return { before: payload.slice(0, start), after: payload.slice(end), index };
 }
 
-/** Returns the JSON string literal in a matching payload, or null. */
 export function textOf(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;

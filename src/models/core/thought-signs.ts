@@ -39,7 +39,6 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
 export type ThoughtSign = {
   /** Whether the event's text is reasoning, or the model starts to reason. */
   readonly isThought: boolean;
-  /** Tokens of encrypted reasoning in the event. */
   readonly sealed: number;
 };
 

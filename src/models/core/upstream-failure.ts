@@ -270,7 +270,6 @@ function bounded(ms: number | null): number | null {
   return Math.min(Math.max(0, Math.ceil(ms)), WAIT_MS_MAX);
 }
 
-/** Maximum hinted wait in ms. */
 const HINT_MS_MAX = 60_000;
 
 /** Suffixes of `x-ratelimit-reset`: OpenAI, Groq, xAI, Mistral; Cerebras; Together. */

@@ -10,7 +10,6 @@ import type { Named } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 
-/** A body with its stored responses expanded. */
 export type ExpandedBody = {
   readonly body: object;
   readonly before: number;

@@ -137,7 +137,6 @@ class ImageStream extends ImageWriter {
   }
 }
 
-/** Returns OpenAI's usage of images, with the cost. */
 function usageOf({ usage, costMicro }: Receipt): JsonObject {
   const { input, image_token: images = 0, text_token: texts = 0 } = usage;
   return {

@@ -9,7 +9,6 @@ import { openAiUsage } from "../core/openai-usage.ts";
 export const MARK = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
-/** The JSON of an event before and after its text. */
 export type EventTemplate = { readonly before: string; readonly after: string };
 
 export function splitAtMark(written: string): EventTemplate {

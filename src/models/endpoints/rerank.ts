@@ -44,7 +44,6 @@ function withDocument(ranked: unknown, documents: readonly string[] | null): unk
   return { ...ranked, document: { text: documents[Number(ranked["index"])] } };
 }
 
-/** Returns Cohere's record of billed units. */
 function billedUnits({ input, search_unit: units }: Usage): JsonObject {
   return {
     ...(units !== undefined && { search_units: units }),

@@ -29,7 +29,6 @@ export const COHERE: BuiltInProvider = {
     cohere(config.secret(BASE_URL) ?? "https://api.cohere.com/v2", config.secret(SECRET) ?? ""),
 };
 
-/** Returns the provider of one address, which ends with the version. */
 export function cohere(baseUrl: string, secret: string): Provider {
   return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
 }

@@ -3,7 +3,6 @@ import { GENERIC, LLAMA_CPP, LOCAL, OLLAMA, OPENAI } from "./profiles/openai.ts"
 import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 
-/** Every profile by its name in a PROVIDERS entry. */
 export const PROFILE_OF = {
   openai: OPENAI,
   azure: { ...OPENAI, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },

@@ -81,7 +81,6 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   return { ...shown, hold: asked };
 }
 
-/** Parses another region's request. Returns null if it is invalid. */
 export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;

@@ -23,7 +23,6 @@ import { logWarning } from "../../shared/log.ts";
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
-/** A route that started to respond, or the outcome if none did. */
 type Answering =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };

@@ -58,7 +58,6 @@ export function chosenRoutes(
   return choice === null ? success(routes) : candidateRoutes(model, routes, choice);
 }
 
-/** Returns the candidate routes of a model in call order. */
 export function candidateRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],

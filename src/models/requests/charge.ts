@@ -149,7 +149,6 @@ export function withCharge({ id, progress }: Run, failure: Failure, outcome: Out
   return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };
 }
 
-/** Returns the response metadata for the endpoint. */
 export function headOf({
   id,
   startedMs,
@@ -165,7 +164,6 @@ export function headOf({
   };
 }
 
-/** Returns the receipt of a response for the endpoint. */
 export function receiptOf(
   run: Run,
   { usage, estimated, finishReason, route }: Charge,

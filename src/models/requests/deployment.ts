@@ -24,7 +24,6 @@ export type Deployment = {
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
-  /** IDs of all providers, including those without a secret. */
   readonly providerIds: ReadonlySet<string>;
   readonly health: RouteHealth;
   readonly times: RouteTimes;

@@ -7,7 +7,6 @@ const HIDDEN_TOKENS_A_SECOND = 100;
 /** Minimum silence of a reasoning model that counts as reasoning, in ms. */
 const SILENCE_MS = 1000;
 
-/** The reasoning behavior of a model. */
 export type ThinkingModel = {
   readonly mayThink: boolean;
   /** The provider returns at most a summary of the reasoning. */
@@ -16,7 +15,6 @@ export type ThinkingModel = {
   readonly askedMs: number;
 };
 
-/** Returns the estimated hidden tokens generated in `ms`. */
 export function hiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_A_SECOND) / 1000;
 }

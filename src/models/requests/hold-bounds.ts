@@ -88,7 +88,6 @@ function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest):
   return isRepeated ? JSON_BYTES_MAX / RESPONSES_REPEATS : null;
 }
 
-/** Returns the minimum and maximum cost of a request over all candidate routes. */
 export function costBounds(
   routes: readonly Route[],
   prompt: PromptSize,

@@ -11,7 +11,6 @@ import { chosenRoutes } from "./candidate-routes.ts";
 import { costBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest } from "./paid-request.ts";
 
-/** Returns the models that may serve a request, in order. */
 export function optionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }

@@ -20,7 +20,6 @@ import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { ShedReason } from "../../shared/in-flight.ts";
 
-/** Counts and logs a finished run. */
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = recorderOf(config);

@@ -38,7 +38,6 @@ import type { RouteChoice } from "./candidate-routes.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** A model that may serve a request, with its routes and bounds. */
 export type ModelOption = {
   /** The model's name in the request. */
   readonly sent: string;
@@ -91,11 +90,9 @@ export type Home = {
   askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
 
-/** A counter of requests that were shed for lack of capacity. */
 export type ShedCounters = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
-/** Returns an outbox by name, for one attempt. */
 export type OutboxAt = (name: string, attempt: number) => Outbox;
 /**
  * Returns a wallet for one attempt. The first call may be grouped with others; a retry is sent
@@ -160,7 +157,6 @@ type Progress = {
 };
 
 export type OpenCall = {
-  /** Returns the charge so far. */
   owed(): Outcome;
   close(failure: Failure): Promise<void>;
 };
@@ -193,7 +189,6 @@ export type Run = {
   /** The Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
-  /** All timers of the run, cleared at its end. */
   readonly timers: Timers;
   /** The run's external end: the total deadline, or a disconnect. */
   readonly timer: RunTimer;
@@ -212,7 +207,6 @@ export type GrantedHold = {
   readonly routes: readonly PaidRoute[];
 };
 
-/** The route that serves the request, with its bounds. */
 export type ServingRoute = {
   readonly route: Route;
   /** The output cap in tokens per choice; null for a kind without output tokens. */
@@ -220,7 +214,6 @@ export type ServingRoute = {
   readonly isNative: boolean;
   readonly dropped: readonly string[];
   readonly attempts: number;
-  /** The failed attempts before this one. */
   readonly failed?: readonly FailedAttempt[];
   /** The model that the route serves; absent if the request has only one. */
   readonly option?: ModelOption;

@@ -37,7 +37,6 @@ export function pricingOf(c: Context<AppEnv>): PricingFor {
   };
 }
 
-/** Returns the catalog at the caller's prices. */
 export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
   const at = now(c.env);
   const { admitted, config } = c.var;

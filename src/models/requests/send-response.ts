@@ -125,7 +125,6 @@ type Streaming = {
   /** The time of the first events in ms. */
   readonly beganMs: number;
   hasBegun: boolean;
-  /** The upstream's failure, or null. */
   failure: ProviderFailure | null;
 };
 

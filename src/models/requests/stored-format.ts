@@ -57,7 +57,6 @@ function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
   };
 }
 
-/** Parses another region's request. Returns null if it is invalid. */
 export function readStoredBody(body: unknown): StoredResponsesRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;

@@ -119,7 +119,6 @@ export class StreamMeter {
     this.#hidden.begin();
   }
 
-  /** Counts a text, given as a JSON string literal. */
   seeText(json: string): void {
     this.#say(json.includes("\\") ? literalText(json) : json.slice(1, -1), this.#isThought);
   }

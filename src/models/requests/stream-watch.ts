@@ -184,7 +184,6 @@ export class StreamWatch {
     if (ranMs > this.#lingerUntilMs) this.#stop();
   }
 
-  /** Returns the maximum silence in ms. */
   #silenceMs(): number {
     const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } =
       this.#watched.numbers;

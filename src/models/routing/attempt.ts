@@ -18,7 +18,6 @@ import { afterTimeout } from "../../shared/timers.ts";
 export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
-  /** The model that the route serves, if the request lists several. */
   readonly model?: string;
   readonly cap: number | null;
   /** The request in the route's own format, if the client uses that format. */

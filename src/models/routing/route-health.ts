@@ -12,7 +12,6 @@ export type CooldownReason = {
   readonly untilMs: number;
 };
 
-/** Returns a route's name, `provider:model`. */
 export function routeName(provider: string, upstreamId: string): string {
   return `${provider}:${upstreamId}`;
 }

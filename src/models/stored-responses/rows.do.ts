@@ -160,7 +160,6 @@ export function clearResponse(sql: SqlStorage, id: string, untilMs: number): voi
   );
 }
 
-/** Returns expired responses, oldest first. */
 export function selectExpired(
   sql: SqlStorage,
   nowMs: number,

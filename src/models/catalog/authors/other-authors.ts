@@ -247,7 +247,6 @@ const JINA_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** The models of companies with one or two providers. */
 export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   MISTRAL_MODERATION,

@@ -8,7 +8,6 @@ import { tokenCount } from "../../core/token-count.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** POST /images/generations of OpenAI. */
 export const DRAWING: PlainCall<"image"> = {
   path: "/images/generations",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),

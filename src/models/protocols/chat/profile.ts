@@ -40,7 +40,6 @@ export type Profile = {
    */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
-  /** Whether 1 is the only allowed number of choices. */
   readonly oneChoice?: boolean;
   /**
    * Maximum number of texts in one embeddings request. Set only if embeddings accept only texts.
@@ -58,13 +57,11 @@ export type Profile = {
   readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };
 };
 
-/** A host's request and JSON response for one kind. */
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
   request(call: CallOf<K>): JsonObject | OutgoingForm;
   /** Returns null for an invalid response. */
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
-  /** Returns a reader that reads a response in pieces. */
   pieces?(secret: string | undefined): StreamReader;
   /** Returns the events of a complete response, for a kind with streams. */
   events?(whole: ProviderResponse): StreamEvent[];

@@ -16,7 +16,6 @@ type Dialect = {
   /** The format whose response has the seconds. */
   readonly format?: "json" | "verbose_json";
   readonly streams?: true;
-  /** Minimum billed seconds. */
   readonly least?: number;
   readonly prompts?: true;
 };

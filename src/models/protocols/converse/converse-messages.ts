@@ -8,7 +8,6 @@ import type { Family } from "./models.ts";
 type Block = JsonObject;
 export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
 
-/** The instructions, if any, and the messages of a request. */
 export type InstructedMessages = {
   readonly system?: readonly JsonObject[];
   readonly messages: readonly Message[];

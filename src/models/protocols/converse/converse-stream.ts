@@ -153,7 +153,6 @@ export class ConverseReader extends FrameReader {
   }
 }
 
-/** Returns a reader of the stream's bytes. */
 export function converseReader(reader: ConverseReader): StreamReader {
   const decoder = new FrameDecoder();
   const source: FrameSource = {

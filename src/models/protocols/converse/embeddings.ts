@@ -44,7 +44,6 @@ export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
 
-/** Returns the body of an InvokeModel request for the texts of a call. */
 export function embeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
   return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));

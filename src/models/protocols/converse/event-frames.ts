@@ -21,7 +21,6 @@ const STRING = 7;
 export class FrameDecoder {
   #parts: Uint8Array[] = [];
   #held = 0;
-  /** The number of bytes needed to continue. */
   #needed = PRELUDE_BYTES;
   #broken = false;
   #overflowed = false;

@@ -34,7 +34,6 @@ export function googleFailure(
   return failureOf(trusted, headers, error, secrets);
 }
 
-/** Returns the failure of an error inside a 2xx, or null. */
 export function failureInside(raw: unknown, secrets: readonly string[]): ProviderFailure | null {
   const error = errorIn(raw);
   return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);

@@ -57,7 +57,6 @@ export function chatBodyOf(body: MessagesBody): Result<Converted> {
   });
 }
 
-/** Converts the prompt of a request, also for count_tokens. */
 export function promptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const messages = messagesOf(body, losses);
   if (!messages.ok) return messages;

@@ -27,7 +27,6 @@ const TYPES: Readonly<Record<number, string>> = {
 };
 const OVERLOADED = 529;
 
-/** Errors and rate headers for clients of the Messages API. */
 export const messagesDialect: Dialect = {
   error(failure, requestId) {
     const wire = errorResponseOf(failure);

@@ -45,7 +45,6 @@ const SILENT: ReadonlySet<string> = new Set([
   "billing_policy",
 ]);
 
-/** Returns the unknown fields of a request. */
 export function unknownIn(body: MessagesBody): readonly string[] {
   return Object.keys(body)
     .filter((field) => !SILENT.has(field) && !Object.hasOwn(REQUEST, field))

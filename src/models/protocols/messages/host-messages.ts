@@ -42,7 +42,6 @@ export function messagesOf(
   return { system: instructions, messages };
 }
 
-/** Returns the problem of the conversation's images, or null. */
 export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
   for (const { parts } of turns) {
     for (const part of parts) {

@@ -38,7 +38,6 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
 }
 
-/** Reports whether usage includes an output count. */
 export function reportsOutput(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }

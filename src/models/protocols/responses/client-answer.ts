@@ -111,7 +111,6 @@ class ResponseStream implements StreamWriter {
   readonly #output: Output;
   readonly #native: NativeItems | null;
   #sequence = 0;
-  /** Comments since the last event. */
   #comments = 0;
   /** The text around the number and the text of the last delta. */
   #around: Around | null = null;

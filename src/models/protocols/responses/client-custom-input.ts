@@ -13,7 +13,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
  * split anywhere, and wait until they are complete.
  */
 export class CustomInput {
-  /** The text so far. */
   text = "";
   #rest = "";
   #where: "head" | "text" | "after" | "other" = "head";

@@ -85,10 +85,8 @@ type GrowingText = {
 type GrowingRefusal = { readonly kind: "refusal"; refusal: string };
 type GrowingPart = GrowingText | GrowingRefusal;
 
-/** The fields next to a piece of text. */
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
-/** A text that continues. */
 export type OpenText = {
   readonly fields: object;
   append(json: string): void;
@@ -233,7 +231,6 @@ function partOf(part: GrowingPart): TextPart | RefusalPart {
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 
-/** A call of a function or a custom tool. */
 export class CallDraft extends BaseDraft {
   readonly #origin: Origin;
   readonly #callId: string;

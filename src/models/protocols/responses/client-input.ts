@@ -18,7 +18,6 @@ type User = Extract<ChatMessage, { role: "user" }>;
 type UserPart = Exclude<User["content"], string>[number];
 type Call = NonNullable<Assistant["tool_calls"]>[number];
 
-/** The items of a request as the core's messages. */
 export type Converted = {
   readonly messages: readonly ChatMessage[];
   /** The types of items that other providers can't use, including unreadable reasoning. */

@@ -33,7 +33,6 @@ type NativeRequest = {
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
 const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 
-/** Returns the native request. Never fails. */
 export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);

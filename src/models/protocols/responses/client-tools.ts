@@ -219,7 +219,6 @@ function customOf({ description, format }: CustomTool) {
   };
 }
 
-/** Returns the function arguments for a custom tool's input. */
 export function customArguments(input: string): string {
   return JSON.stringify({ [INPUT]: input });
 }

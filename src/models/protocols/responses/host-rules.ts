@@ -11,7 +11,6 @@ export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 /** Models that don't support the effort `minimal`. */
 export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
-/** Minimum accepted `max_output_tokens`. */
 export const CAP_MIN = 16;
 
 type Counts = Named<

@@ -2,7 +2,6 @@ import { isObject, listOf } from "../../core/json-value.ts";
 import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-/** The fields read from a host's response, its items, parts and events. */
 export type RawResponse = JsonObject &
   Named<"output" | "usage" | "status" | "incomplete_details" | "error">;
 export type RawItem = JsonObject &

@@ -24,7 +24,6 @@ function codes(status: number, those: readonly number[]): Record<number, number>
 
 const NO_HEADERS = new Headers();
 
-/** Returns the failure of a response outside 2xx. */
 export function answerFailure(status: number, headers: Headers, bodyText: string): ProviderFailure {
   const raw = parseObject(bodyText);
   if (raw !== null) return failureOf(status, headers, complaintOf(raw));
@@ -42,7 +41,6 @@ export function thrownFailure(error: unknown): ProviderFailure | null {
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });
 }
 
-/** Returns the failure inside a 2xx or a stream event, or null. */
 export function failureInside(raw: JsonObject): ProviderFailure | null {
   const { error, errors, success, internalCode } = raw;
   if (isObject(error) || typeof error === "string") return streamFailure(raw);

@@ -35,7 +35,6 @@ type ReadAnswer =
   | { readonly ok: true; readonly answer: ChatAnswer }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-/** Returns the sandbox's response to a chat call. */
 export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAnswer {
   const made = repliesTo(call.body, call.cap, mode);
   if (!made.ok) return made;

@@ -13,7 +13,6 @@ export type SandboxDelays = {
   readonly endlessMs: number;
 };
 
-/** The behavior of a sandbox model. */
 export type Behavior = {
   readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;

@@ -18,7 +18,6 @@ export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   yield { kind: "end" };
 }
 
-/** Returns text as a chunk of the first choice. */
 export function textEvent(head: AnswerHead, content: string): StreamEvent {
   return event(head, { index: 0, delta: { content }, logprobs: null, finish_reason: null });
 }

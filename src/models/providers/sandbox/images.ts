@@ -2,7 +2,6 @@ import { NO_USAGE } from "../../../shared/usage.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 import type { ImageCall, ProviderResult, StreamEvent } from "../../core/provider.ts";
 
-/** A PNG of one pixel. */
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -13,7 +13,6 @@ export type SandboxModel<K extends InputKind> = {
   answer(call: CallOf<K>): ProviderResult;
 };
 
-/** The sandbox's models of each kind without output tokens, and their responses. */
 export const INPUT_ANSWERS: Answers = {
   embeddings: { model: "embed", answer: embeddingsAnswer },
   rerank: { model: "rerank", answer: ranked },

@@ -1,7 +1,6 @@
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
-/** The question in a chat request's messages. */
 export type Question = {
   /** The last user message's text; null without one. */
   readonly ask: string | null;

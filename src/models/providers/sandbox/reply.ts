@@ -25,7 +25,6 @@ type Replies =
   | { readonly ok: true; readonly replies: readonly Reply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-/** The way in which a sandbox model replies. */
 export type Mode = {
   readonly opening?: string;
   /** Whether the model writes a word before its calls, and calls the first tool by default. */
