@@ -10,8 +10,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * Curated models of all providers, best first. An alias uses the first active one. Every chat
- * provider has a model in both lists, and each can call tools.
+ * Curated models, best first. An alias uses the first active one. Every chat provider has a model
+ * in both lists, and each can call tools.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
@@ -44,8 +44,8 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the model of each alias: the operator's pin, else the built-in rule. A pin to an inactive
- * model removes the alias. Built-in aliases use the sandbox only if no other model is active.
+ * Returns each alias's model: the operator's pin, else the built-in rule. Pins to inactive models
+ * remove the alias. Built-in aliases use the sandbox only if nothing else is active.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,
@@ -76,8 +76,7 @@ function builtIn(
 }
 
 /**
- * Returns the model with the lowest blended price ((3 x input + output) / 4) at its first route,
- * then by ID.
+ * Returns the model with the lowest blended price ((3 x input + output) / 4) at its first route.
  */
 function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models

@@ -50,8 +50,8 @@ type CatalogConfig = Pick<
 >;
 
 /**
- * Builds the catalog at a time (Unix ms) from the configuration only. Residency filters first. An
- * operator's entry replaces the built-in model with the same ID, price and routes.
+ * Builds the catalog at a time (Unix ms) from the configuration. Residency filters first. An
+ * operator's entry replaces the built-in model with the same ID.
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
@@ -128,8 +128,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * Returns the ID for a Claude name of Anthropic's clients (docs.claude.com, models). Their names
- * use a hyphen for the dot and may end with a date, `-latest` or `[1m]` for the long window.
+ * Returns the ID for a Claude name of Anthropic's clients (docs.claude.com, models): with a hyphen
+ * for the dot, and a date, `-latest` or `[1m]` at the end.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";

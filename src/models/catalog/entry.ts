@@ -62,8 +62,8 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
   /**
-   * The day of the first public release. For a few models, only the month or the day on which the
-   * price was first seen is known.
+   * The day of the first public release. For a few, only the month or the day the price was seen is
+   * known.
    */
   readonly released: string;
   readonly context: number;
@@ -165,8 +165,7 @@ function inputOnlyModel(
 
 /**
  * Dollars per million tokens, in the providers' order: input, cached input, cache write, output.
- * The middle one of three is cached input. A missing price is the input's. A single one is the
- * input of embeddings.
+ * The middle one of three is cached input. Missing prices equal the input's.
  */
 export type Dollars =
   | UnitDollars
@@ -227,8 +226,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's cap doesn't limit reasoning, which grows with the question. The hold adds the cap again,
- * and at least the reasoning of hard questions in tests.
+ * xAI's cap doesn't limit reasoning. The hold adds the cap again, and at least the reasoning of
+ * hard questions in tests.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -244,14 +243,14 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * Hosts that accept one text per request. Six run concurrently: 22 rounds of up to 5 s fit into a
- * response's 120 s. Work cut off there would be billed to us.
+ * Hosts that accept one text per request. Six run concurrently: 22 rounds of up to 5 s fit into 120
+ * s. Work cut off there would be billed to us.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
 /**
- * Returns a provider's limits for chat models (one choice, reasoning beyond the cap) and embeddings
- * (inputs per request). Operators' providers follow their profile.
+ * Returns a provider's limits for chat models and embeddings. Operators' providers follow their
+ * profile.
  */
 export function limitsOfProvider(
   provider: string,

@@ -13,10 +13,7 @@ import type { Region } from "../../shared/regions.ts";
 /** The active providers, with the tags of their hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
-/**
- * The conditions of the catalog: the region, the markup in percent, the day, and models kept beyond
- * their end.
- */
+/** The region, the markup in percent, the day, and models kept beyond their end. */
 type Terms = {
   readonly region: Region;
   readonly markupPercent: number;
@@ -56,8 +53,8 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 }
 
 /**
- * Returns an operator's model, or null without an active route. Its configured price has no uplift
- * or markup. `profiles`: those of the operator's providers.
+ * Returns an operator's model at its configured price without markup, or null without an active
+ * route. `profiles`: those of the operator's providers.
  */
 export function operatorModel(
   entry: ModelEntry,

@@ -17,8 +17,8 @@ type LongPrompt = {
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of a route that are lower than the model's. Requests above them skip this route; prompts
- * are never truncated. A lower `maxOutput` reduces the output cap.
+ * Limits of a route that are lower than the model's. Larger requests skip this route; prompts are
+ * never truncated. A lower `maxOutput` reduces the cap.
  */
 export type RouteLimits = {
   /** The context window in tokens. */

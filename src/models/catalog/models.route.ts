@@ -10,7 +10,7 @@ import { messagesList, messagesListQuery, messagesModel } from "./messages-list.
 
 /**
  * Handles GET /v1/models: the active models and aliases that policies allow, at the caller's
- * prices, also at zero balance. Clients of the Messages API get its paged format.
+ * prices. Clients of the Messages API get its paged format.
  */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);

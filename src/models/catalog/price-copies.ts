@@ -17,9 +17,8 @@ type CopyCache = Pick<Cache, "match" | "put">;
 const TAG_DIGITS = 64;
 
 /**
- * Stores copies in a cache that others may write to. Each is signed with the region's secret, its
- * region and its list; copies without a valid signature are ignored. `keptS`: the lifetime in
- * seconds.
+ * Stores copies in a cache that others may write to. Each is signed with the region's secret,
+ * region and list; others are ignored. `keptS`: the lifetime in seconds.
  */
 export function cachedCopies(
   cache: CopyCache,

@@ -30,9 +30,9 @@ type Reader = {
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists. Each is loaded on first use and refreshed after responses. New
- * prices are posted a lead time in advance, so a copy younger than that is still correct; an older
- * copy is never used.
+ * This isolate's cached price lists, loaded on first use and refreshed after responses. New prices
+ * are posted in advance, so copies younger than that lead time are correct. Older ones are never
+ * used.
  */
 export class PriceListCache {
   readonly #sellableMs: number;
@@ -96,8 +96,8 @@ export class PriceListCache {
   }
 
   /**
-   * Reads a list. Returns null on failure. Each request reads separately, because it may not wait
-   * for another request's promise.
+   * Reads a list. Returns null on failure. Each request reads separately, because it can't await
+   * another request's promise.
    */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {
     const { now, read } = reader;

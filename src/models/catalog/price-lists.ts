@@ -63,8 +63,8 @@ export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" |
 }
 
 /**
- * Returns the row in force: from the first list that has the model, the newest of the most specific
- * item. `author/*` and `*` don't change an entry of MODELS.
+ * Returns the row in force: from the first list with the model, the newest of the most specific
+ * item. `author/*` and `*` don't change entries of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   for (const { name, items } of lists) {

@@ -13,10 +13,7 @@ export type ClaudeRules = {
   readonly efforts: readonly string[];
   /** Whether one of `temperature` and `top_p` may be sent, without thinking. */
   readonly sampling: boolean;
-  /**
-   * Whether it accepts a forced tool (`tool_choice` any or tool); otherwise such a request is a
-   * 400.
-   */
+  /** Whether forced tools (`tool_choice` any or tool) are accepted; otherwise they are a 400. */
   readonly forcedTools: boolean;
   /** The form of a JSON schema: `output_config.format`, or a tool whose input is the output. */
   readonly jsonSchema: "native" | "tool";
@@ -101,9 +98,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * Returns the fields for `reasoning_effort` (other values count as none). `cap`: the output cap in
- * tokens, including thinking. `mayThink`: false if thinking would be a 400, with a forced tool
- * (`forcedTools`) or a budget after a tool call without its thoughts.
+ * Returns the fields for `reasoning_effort`. `cap`: the output cap in tokens, including thinking.
+ * `mayThink`: false if thinking would be a 400, with a forced tool (`forcedTools`) or a budget
+ * after a tool call without its thoughts.
  */
 export function reasoningFields(
   rules: ClaudeRules,

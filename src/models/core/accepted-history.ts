@@ -11,8 +11,8 @@ export function withAcceptedHistory(body: ChatBody): ChatBody {
 }
 
 /**
- * Returns messages that every provider accepts. Wraps arguments that aren't a JSON object, fixes
- * tool names, and makes call IDs unique.
+ * Returns messages that every provider accepts. Wraps invalid arguments, fixes tool names, and
+ * makes call IDs unique.
  */
 export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
   const pairs = new CallPairs();

@@ -11,8 +11,8 @@ const OGG_RATE = 48_000;
 const SECONDS_MAX = 1_000_000;
 
 /**
- * Returns the maximum length of an audio file in seconds: the larger of its header's length and its
- * bytes at the format's lowest rate, because headers can be false.
+ * Returns the maximum length of an audio file in seconds: the larger of its header's and its bytes
+ * at the format's lowest rate, because headers can be false.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const bytes = withoutId3(file);

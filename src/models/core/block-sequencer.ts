@@ -1,7 +1,4 @@
-/**
- * A part of a streamed response, between a start and an end event. Content that arrives before
- * `open` waits. Nothing follows `close`.
- */
+/** A part of a streamed response, between a start and an end event. Content before `open` waits. */
 export type Part = {
   /** Whether the part is complete once another has started. */
   readonly isWhole: boolean;
@@ -12,8 +9,8 @@ export type Part = {
 };
 
 /**
- * Orders the parts of a streamed response for formats with blocks or items. Only one part is open
- * at a time; later parts wait until it is complete.
+ * Orders the parts of a streamed response for formats with blocks or items. One part is open at a
+ * time; later ones wait.
  */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];

@@ -7,8 +7,8 @@ import { finishMeaning, isCut } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
- * Returns an OpenAI finish reason. It is `tool_calls` after a call, because clients run tools only
- * then, and null if the provider gave up.
+ * Returns an OpenAI finish reason: `tool_calls` after a call, because clients run tools only then;
+ * null if the provider gave up.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;

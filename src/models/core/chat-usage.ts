@@ -27,10 +27,10 @@ export type UsageShape = {
 };
 
 /**
- * Reads usage of OpenAI-compatible hosts. `prompt_tokens` includes cached tokens, and
- * `completion_tokens` includes reasoning, unless the host or its total counts them separately.
- * Parts larger than their whole are reduced to it. Returns null, so that usage is estimated, if a
- * count is missing or invalid, or the prompt is 0.
+ * Reads usage of OpenAI-compatible hosts. `prompt_tokens` includes cached tokens and
+ * `completion_tokens` reasoning, unless the host or its total counts them separately. Parts are
+ * limited to their whole. Returns null, to estimate usage, if a count is missing or invalid, or the
+ * prompt is 0.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, differs));
@@ -56,8 +56,8 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
-  // The total shows whether the output includes reasoning, and so does reasoning larger than the
-  // output. Otherwise the profile decides.
+  // The total, or reasoning larger than the output, shows whether the output includes reasoning.
+  // Otherwise the profile decides.
   const total = tokenCount(read.total_tokens);
   const isBeside = isApart
     ? total !== whole + output

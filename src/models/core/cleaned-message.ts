@@ -45,7 +45,7 @@ const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
 
 /**
  * Returns a provider's message for clients: one line of at most 300 characters without keys,
- * addresses, hosts or account IDs. `secret` is always removed.
+ * addresses, hosts, account IDs or `secret`.
  */
 export function cleanedMessage(message: string, secret?: string): string {
   let text = message.slice(0, READ_CHARACTERS_MAX);

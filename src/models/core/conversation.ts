@@ -45,9 +45,9 @@ export type Conversation = {
 };
 
 /**
- * Converts the messages of a validated chat request. Leading system and developer messages become
- * the instructions; later ones become user text in a <system> element. Merges neighbors of one
- * role. Fails for legacy functions and custom tools.
+ * Converts a chat request's messages. Leading system and developer messages become the
+ * instructions; later ones become user text in a <system> element. Merges neighbors of one role.
+ * Fails for legacy functions and custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: Instruction[] = [];

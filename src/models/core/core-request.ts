@@ -27,8 +27,7 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
 
 /**
  * Messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
- * dropped, because other hosts reject vendor fields. Optional fields may be null, because SDKs send
- * responses back.
+ * dropped, because other hosts reject them. Fields may be null, because SDKs send responses back.
  */
 /** Anthropic's `cache_control`. `isMarked` reads it, and it never causes a 400. */
 const cache_control = z.optional(z.unknown());
@@ -169,8 +168,8 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
 /**
- * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped and
- * reported, because longer caching has another price.
+ * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped, because
+ * longer caching has another price.
  */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
@@ -310,8 +309,8 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat, which needs no schema validation. These are nine of
- * ten requests, and this check costs a tenth. Other bodies may also be valid.
+ * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
+ * requests are, and this costs a tenth. Other bodies may be valid too.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {

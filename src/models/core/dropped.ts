@@ -6,8 +6,8 @@ import type { JsonObject, ProviderCall } from "./provider.ts";
 export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields that aren't reported when an adapter omits them: the adapter sets or rejects them, or
- * their values have no effect.
+ * Fields whose omission isn't reported: the adapter sets or rejects them, or their values have no
+ * effect.
  */
 const NO_LOSS: ReadonlySet<string> = new Set([
   "encoding_format",

@@ -41,8 +41,8 @@ type Slices = {
 };
 
 /**
- * Splits an embeddings call into requests of `size` texts, sends a few concurrently, and joins the
- * results in order. The first failure ends it. Usage is null if any is missing.
+ * Splits an embeddings call into requests of `size` texts, a few at a time, and joins the results.
+ * The first failure ends it. Usage is null if any is missing.
  */
 export async function inBatches(
   call: EmbeddingsCall,

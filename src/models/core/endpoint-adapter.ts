@@ -23,20 +23,20 @@ export type EndpointAdapter = {
   /** Returns the error format, also for paths below `path`. Null: OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
   /**
-   * Set if clients expect the model's maximum output without a cap (Codex). Otherwise the default
-   * is DEFAULT_MAX_OUTPUT.
+   * Set if clients without a cap expect the model's maximum output (Codex) instead of
+   * DEFAULT_MAX_OUTPUT.
    */
   readonly asksForAll?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
   /**
-   * Parses a JSON object into a core request. Pure; never throws for client input. Returns 400 with
-   * the endpoint's `param` if invalid.
+   * Parses a JSON object. Pure; never throws for client input. Returns 400 with the endpoint's
+   * `param` if invalid.
    */
   parse(body: object, at: EndpointContext, recalled?: RecallResult): Result<ParsedRequest>;
   /**
-   * Returns the stored responses that a body refers to, or null. `parse` receives them. Absent if
-   * the endpoint stores nothing. Pure; never throws.
+   * Returns the stored responses that a body names, or null. `parse` receives them. Pure; never
+   * throws.
    */
   readonly names?: (body: object) => RecallRequest | null;
 };
@@ -45,7 +45,7 @@ export type EndpointAdapter = {
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
-  /** Whether the body has `usage: { include: true }`, which adds usage to a stream's last chunk. */
+  /** Whether `usage: { include: true }` adds usage to a stream's last chunk. */
   readonly wantsUsage?: boolean;
 };
 
@@ -60,8 +60,8 @@ export type ParsedRequest = {
   /** The region that the client requires, and the field that names it. */
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the client's name of a core field, for later errors; null if it isn't a client field.
-   * Absent: the same name.
+   * Returns the client's name of a core field, or null if it isn't a client field. Absent: the same
+   * name.
    */
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it; null keeps the default. */
@@ -90,14 +90,11 @@ export type ResponseWriter =
       readonly kind: "json";
       /**
        * Returns the response body. `answer` is the route's OpenAI-shaped response with our ID,
-       * model and usage. It is called again if the charge is lower than the cost, so it must be
-       * pure except for random IDs. An exception is a bug, and the response is charged.
+       * model and usage. Pure except for random IDs, because it is called again if the charge is
+       * below the cost. An exception is a bug, and the response is charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
-      /**
-       * Returns the response to store with hidden reasoning, or null if it failed. Absent if the
-       * endpoint stores nothing.
-       */
+      /** Returns the response to store with hidden reasoning, or null if it failed. */
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {
@@ -133,8 +130,8 @@ export type Receipt = ResponseHead & {
 };
 
 /**
- * Writes one stream. Each method returns complete events to send now, or "". It runs per chunk, so
- * it allocates as little as possible.
+ * Writes one stream. Each method returns complete events to send now, or "". Called per chunk, so
+ * it allocates little.
  */
 export type StreamWriter = {
   /** The keep-alive to send after KEEP_ALIVE_MS without output. It may change. */
@@ -146,12 +143,12 @@ export type StreamWriter = {
   piece?(piece: Extract<StreamEvent, { kind: "piece" }>): string;
   /**
    * Returns the last chunk with another text in choice (or native block) `index`. `json` is the
-   * text as a JSON literal, copied unparsed. Most chunks arrive this way.
+   * text as a JSON literal, copied unparsed, as for most chunks.
    */
   text(index: number, json: string): string;
   /**
-   * Returns the final events of a complete response, after the charge. No earlier event may show
-   * that it is complete.
+   * Returns the final events, after the charge. No earlier event may show that the response is
+   * complete.
    */
   end(receipt: Receipt): string;
   /** Returns the final events of an incomplete response. `receipt` is null without a charge. */
@@ -160,8 +157,8 @@ export type StreamWriter = {
 };
 
 /**
- * A request in the endpoint's own protocol. The body is forwarded. The response is metered
- * (`StreamEvent` "native") and gets our ID and model.
+ * A request in the endpoint's own protocol. Its response is metered (`StreamEvent` "native") and
+ * gets our ID and model.
  */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;

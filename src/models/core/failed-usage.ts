@@ -26,8 +26,8 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 }
 
 /**
- * Returns the failure of a stream event larger than `bytesMax`. It counts as caused by the request:
- * other hosts would fail too, and earlier output is charged.
+ * Returns the failure of an event larger than `bytesMax`. It counts as caused by the request,
+ * because other hosts would fail too. Earlier output is charged.
  */
 export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {

@@ -21,8 +21,8 @@ export type ByteSource = {
    */
   read(): Promise<Uint8Array | null>;
   /**
-   * Lets the runtime buffer data between reads. Calls `wake` when the body ends, breaks or the
-   * buffer is full. Returns false if there is nothing to wait for.
+   * Lets the runtime buffer data. Calls `wake` when the body ends, breaks or the buffer is full.
+   * Returns false if there is nothing to wait for.
    */
   gather(wake: () => void): boolean;
   cancel(): void;
@@ -30,8 +30,7 @@ export type ByteSource = {
 
 /**
  * A response body that the runtime can buffer. It is split, and one half is drained unread, so that
- * the other has all data in one read. Reading many bytes from a half directly would stall the
- * other.
+ * the other has all data in one read. A direct read of many bytes would stall the other half.
  */
 export class GatheringBody implements ByteSource {
   #body: ReadableStream<Uint8Array>;

@@ -34,8 +34,8 @@ export type StreamReader = {
 /** A protocol's handler for one kind of request. It never throws for a provider's fault. */
 export type Handler<Call extends ProviderCall> = {
   /**
-   * Converts and sends the request. Returns a failure for unsupported requests. Throws if the
-   * signal fires, or for a bug.
+   * Converts and sends the request. Returns a failure if unsupported. Throws if the signal fires,
+   * or for a bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx. Returns null if invalid. */
@@ -224,7 +224,7 @@ function converted<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure of a bug in reading a response. It doesn't count against the route, and the
+ * Returns the failure of our bug in reading a response. It doesn't count against the route, and the
  * output is charged.
  */
 function bugOf(error: unknown): ProviderFailure {

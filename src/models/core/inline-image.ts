@@ -49,8 +49,8 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with inline images. Each URL is fetched once. A failed download fails
- * the request. Throws only if the signal ends the call.
+ * Returns the conversation with inline images. Fetches each URL once. A failed download fails the
+ * request. Throws only if the signal fires.
  */
 export async function withInlineImages(
   { system, turns }: Conversation,

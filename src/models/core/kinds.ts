@@ -31,8 +31,8 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
 };
 
 /**
- * A validated request in OpenAI's shape, with extra fields that other formats need. The endpoint
- * handles `stream` and `user`. Adapters forward only allowed fields.
+ * A validated request in OpenAI's shape, with extra fields for other formats. Adapters forward only
+ * allowed fields.
  */
 export type CoreRequest = ChatRequest | InputRequest;
 /** `apart`: each message is a separate prompt with the same settings; never streamed. */

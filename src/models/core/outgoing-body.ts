@@ -13,10 +13,7 @@ export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/**
- * Returns a request's body. Downloads are encoded while sending, so that only one copy is in
- * memory.
- */
+/** Returns a request's body. Downloads are encoded while sending, which avoids a copy. */
 export function outgoingBody(value: object, downloads: Downloads): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);

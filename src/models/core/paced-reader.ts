@@ -14,9 +14,9 @@ type Waiter = {
 const FAST_AFTER = 2;
 
 /**
- * Forwards a body about once per `paceMs`. A chunk's cost is mostly fixed, so fast bodies are
- * buffered in the runtime. Data that arrives after a longer pause is forwarded immediately. Nothing
- * waits longer than `paceMs` or beyond the end. With 0, every chunk is forwarded immediately.
+ * Forwards a body about once per `paceMs`, because a chunk's cost is mostly fixed. Fast bodies are
+ * buffered in the runtime. Data after a longer pause is forwarded immediately. Nothing waits longer
+ * than `paceMs` or beyond the end.
  */
 export class PacedReader {
   readonly #source: ByteSource;

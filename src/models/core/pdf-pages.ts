@@ -2,9 +2,9 @@
 const CHARACTERS_MAX = 6_000_000;
 
 /**
- * Returns an upper bound of a PDF's pages, or null if the file is ambiguous. It needs one classic
- * table (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids` lists
- * without duplicates. Anything else that looks like such a list only raises the bound.
+ * Returns an upper bound of a PDF's pages, or null if ambiguous. The file needs one classic table
+ * (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids` lists without
+ * duplicates. Similar lists only raise the bound.
  */
 export function pagesIn(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;

@@ -23,9 +23,8 @@ type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject 
 export type ReadFacts = (raw: JsonObject) => PictureFacts | ProviderFailure;
 
 /**
- * Reads images from a JSON response, or from server-sent events with one each. Their base64 is
- * passed on in pieces, so that responses of any size fit into memory. The rest is parsed at the
- * end.
+ * Reads images from a JSON response, or from server-sent events with one each. Base64 is passed on
+ * in pieces, so that any size fits into memory. The rest is parsed at the end.
  */
 export class PictureReader implements StreamReader {
   readonly #facts: ReadFacts;

@@ -26,9 +26,9 @@ const SHORT_PROMPT_BYTES = 512;
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
- * A prompt's size in tokens. `bound` is never exceeded: a byte-level BPE token has at least one
- * byte, and images and pages follow the provider's rule. `estimate` is the practical maximum.
- * `likely` is the best guess, for a charge without usage.
+ * A prompt's size in tokens. `bound` is never exceeded: a BPE token has at least one byte, and
+ * images and pages follow the provider's rule. `estimate` is the practical maximum. `likely` is the
+ * best guess, to charge without usage.
  */
 export type PromptSize = {
   readonly bound: number;

@@ -113,16 +113,16 @@ export type EventStream = {
 export type ProviderFailure = {
   /**
    * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: our key or
-   * model mapping is wrong there, so the route goes into cooldown. refused: a 400 about the
-   * request, returned without failover. shed: no memory here, without failover.
+   * model name is invalid there; cooldown. refused: a 400 about the request, without failover.
+   * shed: no memory here, without failover.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
   /** For retry: the same route may succeed on a second attempt (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * `request`, for retry: the request hit a limit or may have caused the failure. It doesn't count
-   * against the route, and its output is charged.
+   * `request`, for retry: the request may have caused the failure. It doesn't count against the
+   * route, and its output is charged.
    */
   readonly fault?: "request";
   /** Usage at the failure, if the request caused it. */

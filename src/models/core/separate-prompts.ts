@@ -18,9 +18,9 @@ export const CONCURRENT_PROMPTS_MAX = 6;
 type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
- * Sends each message as a separate prompt and joins the results into one completion. Choices are
- * numbered as in OpenAI's legacy completions. Usage is the sum, or null if any is missing. The
- * first failure ends it; if the request caused it, the other results are charged.
+ * Sends each message as a separate prompt and joins the results. Choices are numbered as in
+ * OpenAI's legacy completions. Usage is null if any is missing. The first failure ends it; if the
+ * request caused it, the other results are charged.
  */
 export async function sendPromptsSeparately(
   provider: Provider,

@@ -1,6 +1,6 @@
 /**
- * The text before and after a chunk's content. Most chunks differ from the previous one only in
- * their text, so a comparison replaces parsing.
+ * The text before and after a chunk's content. Most chunks differ from the last one only in their
+ * text, so comparing replaces parsing.
  */
 export type TextTemplate = {
   readonly before: string;

@@ -8,8 +8,7 @@ export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps a conversation's call IDs to IDs that a provider accepts. The mapping is stable, for prompt
- * caches, and free of collisions.
+ * Maps call IDs to IDs that a provider accepts. Stable, for prompt caches, and free of collisions.
  */
 export class ToolCallIds {
   readonly #shape: IdShape;

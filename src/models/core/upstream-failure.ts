@@ -15,8 +15,8 @@ type Complaint = {
 /**
  * Converts a response outside 2xx. `secret` is our key, which some hosts echo. 401 to 404 and
  * exhausted quotas are ours to fix; 400, 413 and 422 concern the request; 429, 503 and 529 mean
- * later; for all others, another route may succeed. A limit that concerns only this request doesn't
- * count against the host.
+ * later; otherwise another route may succeed. Limits that concern only this request don't count
+ * against the host.
  */
 export function httpFailure(
   status: number,
@@ -96,8 +96,8 @@ function meantStatus(status: number, complaint: Complaint): number {
 }
 
 /**
- * Error types and codes of an invalid request, which servers and proxies return with any status.
- * `invalid_request_error` is excluded, because some servers use it for every error.
+ * Error types and codes of an invalid request, whatever the status. Some servers use
+ * `invalid_request_error` for every error, so it is excluded.
  */
 const REQUEST_CODES: ReadonlySet<string> = new Set([
   "bad_request",
@@ -111,8 +111,7 @@ const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
 /**
- * Reports whether a 5xx concerns the request, so that another attempt or a similar server would
- * also fail.
+ * Reports whether a 5xx concerns the request, so that a retry or a similar server would fail too.
  */
 function isAboutRequest(complaint: Complaint): boolean {
   const { code, type, status } = complaint;
@@ -276,7 +275,7 @@ const HINT_MS_MAX = 60_000;
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns a wait without `retry-after` in ms, at most a minute, or null. Reads the message ("Please
+ * Returns a wait without `retry-after` in ms, at most a minute, or null: from the message ("Please
  * retry after 6 seconds"), or the reset of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {

@@ -49,7 +49,7 @@ const TERMINATOR = "aws4_request";
 
 /**
  * Returns a function that signs a POST without a query by SigV4 (docs.aws.amazon.com, "Create a
- * signed AWS API request") with the real time. Host and x-amz-* headers are also signed.
+ * signed AWS API request"), including host and x-amz-* headers.
  */
 export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {

@@ -132,8 +132,8 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns the configuration's problems. A URL in another region breaks the host's guarantee. Half
- * of an access key would silently disable the provider.
+ * Returns the configuration's problems: a URL that breaks the host's guarantee, or half of an
+ * access key, which would silently disable the provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);

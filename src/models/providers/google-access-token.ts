@@ -21,8 +21,7 @@ const ASSERTION_S = 3600;
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
 /**
- * Maximum wait for a shared exchange in ms. The exchange ends with its request; others then start
- * their own.
+ * Maximum wait for a shared exchange in ms. It ends with its request; then others start their own.
  */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
@@ -50,9 +49,9 @@ const LINE_ENDS = /\s|\\n/g;
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * The access tokens of a service account. A token is used until five minutes before its end.
- * Concurrent calls share one exchange. It includes only our signature and no prompt, so every
- * region may use Google's global address.
+ * The access tokens of a service account, used until five minutes before their end. Concurrent
+ * calls share one exchange. It includes only our signature, so every region may use Google's global
+ * address.
  */
 export class AccessTokens {
   readonly #account: ServiceAccount;

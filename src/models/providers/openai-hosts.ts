@@ -92,10 +92,7 @@ function builtIn(host: Host): BuiltInProvider {
   };
 }
 
-/**
- * Returns the guaranteed location of the host that a region calls. A region without an address
- * doesn't call it.
- */
+/** Returns the guaranteed location of the host that a region calls. */
 function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
   const isOwn =
     baseUrls[config.region] !== undefined &&
@@ -114,7 +111,7 @@ export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
  * Returns the addresses for a host's key: the called one first, then the company's others, or only
- * a `*_BASE_URL`. Returns null for other protocols and hosts not called from here.
+ * a `*_BASE_URL`. Returns null for other protocols and unused hosts.
  */
 export function placesOf(
   id: string,

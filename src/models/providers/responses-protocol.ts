@@ -25,7 +25,7 @@ type ResponsesHost = {
 
 /**
  * Returns OpenAI's Responses API for chat calls, converted or native. Nothing is stored upstream.
- * Reasoning is sent encrypted to the client and back.
+ * The client receives encrypted reasoning and sends it back.
  */
 export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const identity = new Identity(secret ?? "");
@@ -84,8 +84,8 @@ async function againWithoutReasoning(
 const HASHES_MAX = 512;
 
 /**
- * The caller's identity for OpenAI. Hashes are keyed, so that customers never share a cache slot or
- * an identifier, and no name is sent. Empty without a customer (scripts).
+ * The caller's identity for OpenAI. Keyed hashes, so that customers never share a cache slot, and
+ * no name is sent. Empty without a customer (scripts).
  */
 class Identity {
   readonly #secret: string;

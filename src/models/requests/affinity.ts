@@ -23,9 +23,9 @@ export function cacheSeconds(provider: string, { hourCache }: PromptSize): numbe
 }
 
 /**
- * Returns the hash that identifies a request's conversation, from its session, cache key or the
- * start of its prompt. Returns null if a cached prompt can't influence the route: one route, a
- * short prompt or a route order set by the client.
+ * Returns the hash that identifies a conversation, from its session, cache key or the start of its
+ * prompt. Returns null if no cached prompt can influence the route: one route, a short prompt or
+ * the client's own order.
  */
 export function affinityOf(
   body: ChatBody,

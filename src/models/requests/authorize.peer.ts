@@ -18,8 +18,7 @@ import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
  * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
- * active and, for a paid request, holds credits. Only the caller's region applies the key's rate
- * limit.
+ * active and, for a paid request, holds credits. Only the caller's region applies the rate limit.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
@@ -60,8 +59,8 @@ function refused(failure: Failure): object {
 }
 
 /**
- * Returns the price list for a request that needs no hold. The wallet checks the key, because only
- * the wallet has the sessions.
+ * Returns the price list for a request without a hold. Only the wallet has the sessions, so it
+ * checks the key.
  */
 async function lookedAt(
   c: Context<AppEnv>,
@@ -82,10 +81,7 @@ async function lookedAt(
   return { unanswered: false, result: success(seen) };
 }
 
-/**
- * Holds credits with one attempt fewer than for local requests, because the other region retries
- * the whole call.
- */
+/** Holds credits with one attempt fewer than locally, because the other region retries the call. */
 async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,

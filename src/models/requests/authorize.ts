@@ -124,7 +124,7 @@ const answerSchema = z.discriminatedUnion("ok", [
 ]);
 
 /**
- * Parses the home region's response. Returns null if it is invalid. `unanswered`: an attempt failed
+ * Parses the home region's response. Returns null if invalid. `unanswered`: an attempt failed
  * whose hold may exist.
  */
 export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
@@ -160,8 +160,7 @@ type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
 
 /**
  * Requests the caller and the hold from a key's home region, with one retry under the same ID.
- * Returns `unanswered` with `home_region_unreachable` if the home region is unreachable, slow or
- * invalid. A hold may exist then.
+ * Returns `unanswered` with `home_region_unreachable` on failure. A hold may exist then.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,

@@ -31,8 +31,8 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
- * The models and providers that may serve a request. `defaultCap`: output tokens if the request
- * sets no cap; Infinity is the model's maximum.
+ * The models and providers that may serve a request. `defaultCap`: output tokens without a cap;
+ * Infinity is the model's maximum.
  */
 export type Sold = {
   readonly catalog: Catalog;
@@ -242,8 +242,8 @@ function isSpoken(
 }
 
 /**
- * Returns the prompt size: the larger of the native body's and the converted body's, if routes need
- * both. `native` is null if no route accepts it.
+ * Returns the larger of the native body's and the converted body's size, if routes need both.
+ * `native` is null if no route accepts it.
  */
 function promptSize(
   body: ChatBody,
@@ -306,8 +306,8 @@ type ChatNeeds = {
 };
 
 /**
- * Returns the routes that can serve a chat request, in order. Filters by `n`, images, tools and
- * prompt length. Returns 400 with the `param` that no route supports.
+ * Returns the routes that can serve a chat request, in order, by `n`, images, tools and prompt
+ * length. Returns 400 with the `param` that no route supports.
  */
 export function capableRoutes(
   model: Model,
@@ -339,8 +339,8 @@ export function capableRoutes(
 }
 
 /**
- * Drops routes whose context window is too short. If none fits, the routes with the largest window
- * stay, because the size is an estimate and the provider decides.
+ * Drops routes whose context window is too short. If none fits, the largest stay, because the size
+ * is an estimate and the provider decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

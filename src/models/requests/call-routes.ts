@@ -146,10 +146,7 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
   slot?.dropBody(request.keep === null ? 0 : bodyBytes);
 }
 
-/**
- * Returns the timeout of a JSON response in ms: the time for its output at a slow pace, at most ten
- * minutes.
- */
+/** Returns the timeout of a JSON response in ms: its output at a slow pace, at most ten minutes. */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
   const { core } = run.request;
@@ -173,7 +170,7 @@ function servingRoute(
 /**
  * Returns the outcome of a request without a response. A client that disconnected during a call
  * pays for the input and an estimate of the output, because the provider bills them. A request that
- * caused its last failure pays for the usage of that attempt. All others are free.
+ * caused its last failure pays for that attempt. All others are free.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   const isOwed = last.spent !== null || run.timer.reason === "drained";
@@ -254,8 +251,8 @@ function noteAttempt(
 }
 
 /**
- * Returns the metric labels of a failure, from bounded sets: the HTTP status or `none`, and the
- * reason (the failure's kind for a bare status).
+ * Returns a failure's metric labels, from bounded sets: the HTTP status or `none`, and the reason
+ * (its kind for a bare status).
  */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;

@@ -29,7 +29,7 @@ export type RouteRule = {
 
 /**
  * Returns the routes that meet all rules, in order, or 400 with the `param` of the first rule that
- * no route meets. Holds, calls and failover use only these routes.
+ * none meets. Holds, calls and failover use only these routes.
  */
 export function allowedRoutes(
   { id }: Pick<Model, "id">,
@@ -117,8 +117,8 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
 }
 
 /**
- * Reports whether every token of this request costs at most the maximum: at the usual price, at the
- * price for this prompt length, and for cache writes.
+ * Reports whether every token costs at most the maximum: at the usual price, at the price for this
+ * prompt length, and for cache writes.
  */
 function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
   return [route.price, priceAt(route, prompt.bound)].every((price) => {

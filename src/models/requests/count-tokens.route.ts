@@ -33,9 +33,8 @@ const AROUND = 3;
 const UPSTREAM_MS = 3000;
 
 /**
- * Handles POST /v1/messages/count_tokens. Returns the upstream's own count on a native route, else
- * our estimate, never 0. It is free and holds nothing, but counts toward the key's requests per
- * minute and needs a slot.
+ * Handles POST /v1/messages/count_tokens. Returns the upstream's count on a native route, else our
+ * estimate, never 0. It is free, but counts toward the requests per minute and needs a slot.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);
@@ -64,9 +63,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   return success(said ?? estimate.value);
 }
 
-/**
- * Estimates the body that would be sent, which is the native one if the model has a native route.
- */
+/** Estimates the body that would be sent: the native one if the model has a native route. */
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
   const prompt = promptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;

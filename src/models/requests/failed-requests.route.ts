@@ -41,9 +41,9 @@ type Waiting = {
 };
 
 /**
- * The failed requests that this isolate has not reported yet: the newest in full, all as counts.
- * They are reported together `delayMs` after the first, or when requests or errors are read, so
- * that many errors need one call. They are lost with the isolate, but carry no charges.
+ * The failed requests that this isolate hasn't reported yet: the newest in full, all as counts. One
+ * call reports them `delayMs` after the first, or when requests or errors are read. They are lost
+ * with the isolate, but carry no charges.
  */
 class FailedRequests {
   readonly #delayMs: number;
@@ -86,8 +86,8 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests once, without a retry. It can't wait for another
-   * request's report, because a promise belongs to the request that created it.
+   * Reports an organization's failed requests once. It can't await another request's report,
+   * because promises belong to their request.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
     const waiting = this.#waiting.get(orgId);
@@ -129,7 +129,7 @@ export function summarizeRequest({ request, user, reply }: ParsedRequest): Reque
 
 /**
  * Records a failed or disconnected request of a known key, including errors within streams. Its
- * wallet is notified later. Unknown keys are not recorded.
+ * wallet is notified later.
  */
 export function recordFailedRequest(
   c: Context<AppEnv>,

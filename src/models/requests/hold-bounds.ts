@@ -26,8 +26,8 @@ export type OutputCap = {
 };
 
 /**
- * The cost bounds of a request at its most expensive route. A hold is between `least` and `most`.
- * `sure`: the minimum with the prompt's upper bound instead of its estimate.
+ * The cost bounds of a request at its most expensive route: a hold is between `least` and `most`.
+ * `sure`: the minimum with the prompt's upper bound.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -57,9 +57,8 @@ export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput):
 const RESPONSES_REPEATS = 4;
 
 /**
- * Returns the output cap of a chat whose response must be buffered: a JSON response, or log
- * probabilities in a Responses stream. Lowers a default. Returns 400 if a requested cap is too
- * high.
+ * Returns the output cap of a buffered chat: a JSON response, or log probabilities in a Responses
+ * stream. Lowers a default. Returns 400 if a requested cap is too high.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -109,9 +108,9 @@ export function costBounds(
 }
 
 /**
- * Returns the output cap, in tokens per choice, that a grant covers at one route. Subtracts the
- * prompt's upper bound, or its estimate if too little is left. Returns null if the route can't be
- * used; never 0.
+ * Returns the output cap, in tokens per choice, that a grant covers at one route after the prompt's
+ * upper bound, or its estimate if too little is left. Returns null if the route can't be used;
+ * never 0.
  */
 export function affordableCap(
   route: Route,
@@ -170,8 +169,8 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the exact output tokens, for all choices, that the grant covers after the prompt; -1 if
- * it doesn't cover the prompt.
+ * Returns the output tokens, for all choices, that the grant covers after the prompt; -1 if it
+ * doesn't cover the prompt.
  */
 function tokensFor(
   route: Route,

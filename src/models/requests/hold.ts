@@ -29,7 +29,7 @@ const ATTEMPTS = 2;
 const POLICIES_MAX = 10_000;
 
 /**
- * Holds credits for a run in the wallet or in the key's home region, and returns its routes. If the
+ * Holds credits for a run in the wallet or the key's home region, and returns its routes. If the
  * response is lost, the run is rejected, and the outbox voids a possible hold.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
@@ -147,8 +147,8 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
 }
 
 /**
- * Returns the routes that a grant covers and policies allow, with their caps. They always include
- * the most expensive allowed route.
+ * Returns the routes that a grant covers and policies allow, with their caps. They include the most
+ * expensive allowed route.
  */
 function paidFor({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;

@@ -68,8 +68,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 }
 
 /**
- * Middleware for free requests: checks in the home region that a global key is still active.
- * Returns 503 if that region is unreachable.
+ * Middleware for free requests: checks in the home region that a global key is active. Returns 503
+ * if that region is unreachable.
  */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,
@@ -105,8 +105,8 @@ const makeGroups = () => ({
 });
 
 /**
- * Reports whether requests are isolated as in production, where this compatibility flag is on since
- * 2024-10-14. The test runner shares requests, objects and clocks, so calls are not grouped there.
+ * Reports whether requests are isolated as in production, where this flag is on since 2024-10-14.
+ * The test runner shares requests, objects and clocks, so calls are not grouped there.
  */
 function areApart(): boolean {
   return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;

@@ -22,7 +22,7 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
 
 /**
  * Returns a request with all its models. Models that can't serve it are left out; returns 400 if
- * none can. An unknown name returns 400 with its `param`.
+ * none can, or for an unknown name.
  */
 export function boundModels(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const first = boundRequest(asked, sold);
@@ -63,8 +63,8 @@ function optionOf(request: ModelOption): ModelOption {
 }
 
 /**
- * Applies other prices before the hold and updates the bounds. Drops routes that the client's
- * preferences exclude at these prices.
+ * Applies other prices before the hold. Drops routes that the client's preferences exclude at these
+ * prices.
  */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
   const all = optionsOf(request).map((option) => repriced(option, pricing));

@@ -183,8 +183,8 @@ function wordOf(reason: string): string {
 }
 
 /**
- * Counters of shed requests. Each request counts, but only one log line per second is written, with
- * their number and the last ID.
+ * Counters of shed requests. Only one log line per second is written, with their number and the
+ * last ID.
  */
 class ShedCounts implements ShedCounters {
   readonly #config: Config;

@@ -54,8 +54,8 @@ type Read = {
 type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
- * Handles a paid request at any endpoint, or sheds it. Registers all work with waitUntil before any
- * read or hold, so that a disconnect leaks neither a hold nor a slot.
+ * Handles a paid request at any endpoint, or sheds it. Registers all work with waitUntil first, so
+ * that a disconnect leaks neither a hold nor a slot.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -96,8 +96,8 @@ async function walk(visit: Visit): Promise<void> {
 }
 
 /**
- * Runs the steps before the hold. Returns null if the request was rejected. It is a separate
- * function, so that a long stream doesn't keep its prompt in memory.
+ * Runs the steps before the hold. Returns null if the request was rejected. A separate function, so
+ * that a long stream doesn't keep its prompt in memory.
  */
 async function begun(visit: Visit): Promise<Run | null> {
   const reading = startReading(visit); // while the key is admitted
@@ -168,8 +168,7 @@ async function read(
 }
 
 /**
- * Returns the bytes that identify a body. The boundary of a form changes with each retry, so it is
- * excluded.
+ * Returns the bytes that identify a body, without a form's boundary, which changes with each retry.
  */
 async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);

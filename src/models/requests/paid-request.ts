@@ -59,8 +59,8 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated paid request with its bounds, before the hold. The model fields are those of the
- * model being called, initially the first.
+ * A validated paid request, before the hold. The model fields are those of the model being called,
+ * initially the first.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order; absent if there is only one. */
@@ -101,7 +101,7 @@ export type OutboxAt = (name: string, attempt: number) => Outbox;
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /**
- * The location of a run's wallet: this region, or the key's home region, where outcomes arrive only
+ * The location of a run's wallet: this region, or the home region, where outcomes arrive only
  * through the outbox.
  */
 type MoneyPlace =
@@ -252,7 +252,7 @@ export type EndedResponse = {
   readonly outcome: Outcome;
   /**
    * Sends the rest once storing the outcome was attempted. Returns true if the charge is due and
-   * must be retried until stored, even if the response was lost.
+   * must be retried, even if the response was lost.
    */
   last(settled: SettledRun): Promise<boolean>;
   /** Returns the response to store, after `last`; null if there is none. */

@@ -14,9 +14,8 @@ type Listening = { run: RunTimer | null };
 type StopReason = "deadline" | "drained";
 
 /**
- * The two external ends of a run: its total deadline, and a disconnect. After a disconnect, the
- * upstream is read for up to `drainMs` to get the exact usage. The platform ends waitUntil after 30
- * s.
+ * The two external ends of a run: its total deadline, and a disconnect, after which the upstream is
+ * read for up to `drainMs` to get the exact usage. The platform ends waitUntil after 30 s.
  */
 export class RunTimer {
   readonly #stop = new Stop();

@@ -46,8 +46,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON response once its charge is stored. If the charge was certainly not stored, returns
- * 503. If it may be stored, the response is sent, so that no client pays for a 503.
+ * Sends a JSON response once its charge is stored. If it certainly wasn't stored, returns 503. If
+ * it may be stored, the response is sent, so that no client pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -259,8 +259,8 @@ function left(streaming: Streaming): void {
 }
 
 /**
- * Reports whether a disconnected client's stream can be closed early. With possible hidden
- * reasoning it can't, because only the final usage counts it.
+ * Reports whether a disconnected client's stream can be closed early. Possible hidden reasoning
+ * prevents it, because only the final usage counts it.
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;

@@ -30,8 +30,8 @@ const ATTEMPT_MS = 4000;
 const LAST_WORD_MS = 28_500;
 
 /**
- * Settles a run, then sends the rest of its response. If neither wallet nor outbox confirms the
- * charge, the response is still sent, and the charge is retried, then logged.
+ * Settles a run, then sends the rest of its response. If neither wallet nor outbox confirms, the
+ * response is still sent, and the charge is retried, then logged.
  */
 export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
@@ -42,9 +42,9 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
 }
 
 /**
- * Ends a run after a bug. If a provider was called, it is charged like a disconnect. An outcome
- * that may be stored stays, because another one could overtake it in the outbox. A waiting client's
- * error includes the charge.
+ * Ends a run after a bug. If a provider was called, it is charged like a disconnect, and a waiting
+ * client's error includes the charge. An outcome that may be stored stays, because another could
+ * overtake it in the outbox.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -68,8 +68,8 @@ async function settleBroken(run: Run): Promise<void> {
 
 /**
  * Settles a run's hold durably: in the wallet, else in this region's outbox, which retries. A
- * wallet in the home region is reached only through the outbox. It runs before the last byte, so
- * that a complete response is charged even if the Worker crashes.
+ * wallet in the home region is reached only through the outbox. Runs before the last byte, so that
+ * a complete response is charged even after a crash.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -103,9 +103,9 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a sent response for as long as the platform keeps the request alive, then
- * logs it for an operator. The platform's limit starts at the disconnect, else at the end of the
- * response, which is now.
+ * Retries the charge of a sent response while the platform keeps the request alive, then logs it
+ * for an operator. That time starts at the disconnect, else at the end of the response, which is
+ * now.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
@@ -154,7 +154,7 @@ async function voidInWallet(run: Run): Promise<boolean> {
 
 /**
  * Enqueues an outcome. Returns `saved` once this region's outbox has it. Only an overload is
- * certainly a rejection and isn't retried. Other failed calls may have arrived.
+ * certainly a rejection and isn't retried; other failed calls may have arrived.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;

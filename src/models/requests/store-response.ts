@@ -30,8 +30,8 @@ type Asking = Pick<RunServices, "home" | "kept"> & {
 type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * Returns the stored responses that a request names, within the caller's access and the slot's
- * memory. Returns 503 if the home region or the object is unavailable.
+ * Returns the stored responses that a request names, if the caller has access and the slot has
+ * memory. Returns 503 if they are unavailable.
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
@@ -66,10 +66,7 @@ export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }
 
-/**
- * Stores a response in a few attempts. A failure is counted and logged without content. Never
- * throws.
- */
+/** Stores a response in a few attempts. Counts and logs failures without content. Never throws. */
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
   await scheduler.wait(0); // lets the last byte go first
   try {

@@ -131,8 +131,7 @@ function bytesOf(text: string): Uint8Array {
 const HOME_MS = 5000;
 
 /**
- * Requests stored responses from a key's home region. Returns `home_region_unreachable` if that
- * region is unreachable, slow or invalid.
+ * Requests stored responses from a key's home region. Returns `home_region_unreachable` on failure.
  */
 export async function storedAtHome(
   home: PeerConfig | undefined,

@@ -5,10 +5,9 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's side of a stream. It uses IdentityTransformStream, whose writes fail after a
- * disconnect, so that the upstream can be read on and settled. (The platform ends a JS
- * TransformStream in waitUntil during a write.) Writing never throws, and does nothing after a
- * disconnect.
+ * The client's side of a stream. Writes to an IdentityTransformStream fail after a disconnect, so
+ * that the upstream can be read on and settled. (The platform ends a JS TransformStream in
+ * waitUntil during a write.) Writing never throws, and does nothing after a disconnect.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
@@ -44,8 +43,8 @@ export class StreamClient {
   }
 
   /**
-   * Writes. Resolves when the client has received the text or disconnected. It is not an async
-   * function, because each await adds a microtask per chunk.
+   * Writes. Resolves when the client has received the text or disconnected. Not an async function:
+   * each await adds a microtask per chunk.
    */
   write(text: string): Promise<void> {
     if (this.#gone || text === "") return Promise.resolve();
@@ -95,7 +94,7 @@ type Watched = {
 /**
  * A slow tick instead of a timer per chunk. It checks for a silent upstream, a stuck client, the
  * keep-alive and the run's end. Stopping cancels the upstream, which ends the read in progress.
- * Only time in which this isolate runs counts: late ticks show that it was paused.
+ * Late ticks show that the isolate was paused, which doesn't count.
  */
 export class StreamWatch {
   readonly #watched: Watched;

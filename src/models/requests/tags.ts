@@ -23,10 +23,9 @@ type Pair = readonly [key: string, value: string, param: string];
 type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unknown };
 
 /**
- * Returns the tags of a request from the header `x-tags`, `providerOptions.gateway.tags` and
- * `metadata`. The first two are validated strictly. OpenAI's `metadata` has wider limits, so its
- * other pairs are reported as dropped. Returns 400 with `param` for an invalid tag or two values of
- * one key.
+ * Returns a request's tags from the header `x-tags`, `providerOptions.gateway.tags` and `metadata`.
+ * OpenAI's `metadata` has wider limits, so its invalid pairs are reported as dropped. Otherwise
+ * returns 400 with `param` for an invalid tag, or two values of one key.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const given = header === undefined ? success([]) : headerPairs(header);

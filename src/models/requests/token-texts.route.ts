@@ -34,9 +34,8 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
 }
 
 /**
- * Converts token IDs of an embeddings request to texts if a route of the model accepts no IDs.
- * Returns null if nothing changes. Returns errors of `textsOfTokens`, and 503 if the table can't be
- * read.
+ * Converts token IDs of an embeddings request to texts if a route accepts no IDs. Returns null if
+ * nothing changes. Returns errors of `textsOfTokens`, and 503 if the table can't be read.
  */
 export async function withTexts(
   c: Context<AppEnv>,
@@ -78,8 +77,8 @@ const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 type Input = EmbeddingsBody["input"];
 
 /**
- * The texts of token IDs in cl100k_base, OpenAI's encoding for embeddings. For each ID in order,
- * the file of scripts/site/tokens.ts has the length in one byte and the bytes.
+ * The texts of token IDs in cl100k_base, OpenAI's encoding for embeddings. The file of
+ * scripts/site/tokens.ts has each ID's length in one byte, then its bytes.
  */
 class TokenTable {
   readonly #bytes: Uint8Array;
@@ -110,7 +109,7 @@ function isOfTokens(input: Input): input is number[] | number[][] {
 
 /**
  * Returns the texts of an input of token IDs. Returns 400 for an unknown ID, with its position, or
- * for a text longer than any model accepts.
+ * for too long a text.
  */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";

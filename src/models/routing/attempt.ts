@@ -35,7 +35,7 @@ export type AttemptOptions = {
   /** Fires when the run ends. No attempt starts after it, and streams end with it. */
   readonly signal: StopSignal;
   /**
-   * Maximum time until the response headers, or until the whole body of a JSON response. Excludes
+   * Maximum time until the response headers, or the whole body of a JSON response. Excludes
    * downloads for the client.
    */
   readonly headersMs: number;
@@ -122,7 +122,7 @@ function endingWith(runEnd: StopSignal): AbortController {
 
 /**
  * Waits for the first batch with events. Comments don't count, because a failure can follow. After
- * `quietMs`, the stream is passed on anyway, and no other route is tried.
+ * `quietMs`, the stream is passed on, and no other route is tried.
  */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderResult> {
   const { firstMs, quietMs = firstMs, signal } = options;

@@ -9,7 +9,6 @@ type Probe = { readonly untilMs: number };
 
 /**
  * The way a request was admitted: freely, as a probe, or forced because no other route was left.
- * Results are reported with the pass.
  */
 export type BreakerPass = "free" | "forced" | Probe;
 

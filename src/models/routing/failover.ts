@@ -21,9 +21,8 @@ type Turn = { readonly index: number; readonly pauseMs: number };
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * The order of a request's attempts, and the result of their failures. Routes in cooldown are
- * skipped. The last route is retried after a reset, a 408, a 5xx or an overload of at most one
- * second.
+ * The order of a request's attempts, and the result of their failures. Skips routes in cooldown.
+ * Retries the last route after a reset, a 408, a 5xx or an overload of at most one second.
  */
 class AskingOrder {
   attempts = 0;
@@ -117,9 +116,9 @@ class AskingOrder {
   }
 
   /**
-   * Returns a route to try although none is available. An open breaker is only our guess, so the
-   * one that closes first is tried. A wait that the provider requested is respected, unless only
-   * one route exists: one customer must not block the model for all others.
+   * Returns a route to try although none is available: the one whose breaker closes first, because
+   * a breaker is only our guess. A wait that the provider requested is respected unless only one
+   * route exists, because one customer must not block the model for all.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -201,8 +200,7 @@ const WAIT_SECONDS_MAX = 59;
 /**
  * Calls the candidates in order until one responds, at most three times per model. After an error
  * caused by the request, only other models are tried. If no route is left or `signal` fires,
- * returns `upstream_overloaded` with the minimum wait if the last failure was an overload, else
- * `upstream_error`.
+ * returns `upstream_overloaded` with the minimum wait after an overload, else `upstream_error`.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -308,8 +306,8 @@ function overloadedFor(waitMs: number): Failure {
 }
 
 /**
- * Returns a provider's failure for the client. Failures that the client can fix include the
- * provider's cleaned message.
+ * Returns a provider's failure for the client, with the provider's cleaned message if the client
+ * can fix it.
  */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);

@@ -43,8 +43,7 @@ const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
 /**
- * This isolate's routes in cooldown. The list is bounded and not shared, because losing an entry is
- * harmless.
+ * This isolate's routes in cooldown. Bounded and not shared, because losing an entry is harmless.
  */
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
@@ -95,7 +94,7 @@ export class RouteHealth {
   }
 
   /**
-   * Returns every route that is or was unavailable. A disabled route without a later success is
+   * Returns every route that isn't freely available. A disabled route without a later success is
    * included with its past time.
    */
   standings(nowMs: number): readonly RouteStatus[] {

@@ -64,8 +64,8 @@ type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
  * An organization's stored responses, only in its home region, each as one link of its
- * conversation. Texts are encrypted with a key that is sealed under KEY_SECRETS. An alarm deletes
- * expired ones. `StoredResponsesCalls` describes its calls.
+ * conversation. Texts are encrypted with a key sealed under KEY_SECRETS. An alarm deletes expired
+ * ones.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
   readonly #waiting = new Set<Waiting>();

@@ -6,8 +6,8 @@ const august = pricesSeenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
 
 /**
- * DeepSeek's models. DeepSeek doubles its price during Beijing's working hours
- * (api-docs.deepseek.com, pricing). The catalog uses the higher price at all hours.
+ * DeepSeek's models. Its price doubles during Beijing's working hours (api-docs.deepseek.com,
+ * pricing). The catalog always uses the higher price.
  */
 const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   chat(

@@ -24,7 +24,7 @@ type More = {
 /**
  * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more
  * since July 2026. 2.5 Pro and 2.5 Flash are excluded: from 2026-12-01 on, Google serves other
- * models at other prices under their names. Cache writes are free with implicit caching.
+ * models under their names. Implicit caching has free writes.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
@@ -69,8 +69,8 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
 ];
 
 /**
- * Returns an image model with its prices of input, text and images. The release of 3.1 Flash Lite
- * Image is unknown, so the day on which its price was seen replaces it.
+ * Returns an image model with its prices of input, text and images. For 3.1 Flash Lite Image, the
+ * day its price was seen replaces its unknown release.
  */
 function drawing(
   upstreamId: string,

@@ -10,8 +10,7 @@ const HOSTS = { regions: EVERYWHERE } as const;
 /**
  * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models:
  * at most 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones),
- * times the largest published multiplier of the class (1.2 large, 2.46 small). Holds use the
- * published figures, even where less is billed.
+ * times the largest published multiplier (1.2 large, 2.46 small). Some are billed less.
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;

@@ -27,9 +27,8 @@ const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral's chat models. Embeddings are excluded, because no source confirms them on the regional
- * hosts. No source confirms image input or an output limit for Large 4, so it has the output limit
- * of Large 3 and no vision.
+ * Mistral's chat models. No source confirms embeddings on the regional hosts, or image input or an
+ * output limit for Large 4, so it has Large 3's limit and no vision.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -112,8 +111,8 @@ const XAI_MODELS: readonly CatalogEntry[] = [
     [1_000_000, 30_000, TVR, WIDEST, UNKNOWN_IMAGE],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
-  // The release is unknown; this is the day on which its price was seen. Larger images cost more
-  // and aren't sold.
+  // The release is unknown; this is the day its price was seen. Larger images cost more and aren't
+  // sold.
   modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04 }),
   ]),

@@ -23,8 +23,8 @@ import type {
 } from "../../core/provider.ts";
 
 /**
- * Converts a chat completion to OpenAI's schema. Returns null if it is invalid, and a failure if a
- * choice is incomplete. `usage` is null if the upstream's is missing or invalid.
+ * Converts a chat completion to OpenAI's schema. Returns null if invalid, and a failure if a choice
+ * is incomplete. `usage` is null if missing or invalid.
  */
 export function chatAnswer(
   raw: JsonObject & Named<"choices">,

@@ -46,7 +46,7 @@ type Report = {
 
 /**
  * Converts one stream's payloads to events in OpenAI's order: the role once per choice, ID, type
- * and name once per call, a separate finish chunk, and usage as a separate event.
+ * and name once per call, a separate finish chunk, and usage.
  */
 export class ChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
@@ -239,8 +239,8 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCal
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return begun(raw, choice, theirs);
-  // Some hosts give every call the same index. Another ID means another call, and so does a name
-  // without ID and index.
+  // Some hosts give every call the same index. Another ID, or a name without ID and index, means
+  // another call.
   const isUnnamed = id === null || id === "";
   const isNumbered = Number.isSafeInteger(raw.index);
   const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;

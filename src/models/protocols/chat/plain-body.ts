@@ -10,9 +10,9 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to features that every model supports: text instead of parts (without
- * images) and refusals, only functions as tools, and only the tools of `allowed_tools`. Returns a
- * failure for legacy functions and custom tools.
+ * Reduces messages and tools to universal features: text instead of parts (without images) and
+ * refusals, only functions, and only those of `allowed_tools`. Fails for legacy functions and
+ * custom tools.
  */
 export function plainBody(
   body: ChatBody,

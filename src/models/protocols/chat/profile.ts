@@ -35,8 +35,7 @@ export type Profile = {
    */
   readonly plain?: PlainStyle;
   /**
-   * Fields of earlier turns that are sent back to the host in addition to OpenAI's. Ignored with
-   * `plain`, which has `PlainStyle`.
+   * Fields of earlier turns sent back in addition to OpenAI's. With `plain`, `PlainStyle` decides.
    */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
@@ -111,7 +110,7 @@ export type PlainStyle = {
   readonly toolIds?: IdShape;
   /**
    * Set if the host validates turns: the assistant's text between a tool result and a user message.
-   * Turns without text and calls are dropped.
+   * Empty turns are dropped.
    */
   readonly bridge?: string;
 };

@@ -19,8 +19,8 @@ import type { AssistantCall } from "../../core/conversation.ts";
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /**
- * Returns the chat body for a host: the profile's fields without nulls, by its rules and names,
- * with our model, cap and stream flags.
+ * Returns a host's chat body: the profile's fields, by its rules and names, with our model, cap and
+ * stream flags.
  */
 export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
@@ -104,8 +104,8 @@ function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
 }
 
 /**
- * Reduces messages and tools of a validated request to OpenAI's own keys. Strict hosts return 400
- * for extra fields of coding agents.
+ * Reduces messages and tools to OpenAI's own keys. Strict hosts return 400 for extra fields of
+ * coding agents.
  */
 function forwarded(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {

@@ -18,9 +18,8 @@ export type AnswerFormat =
 const TEXT: AnswerFormat = { kind: "text" };
 
 /**
- * Returns the format of a validated chat request. Claude 4.5 and 4.6 get a schema; Bedrock rejects
- * it for later ones. The next best is a forced tool, which most models and the newest Claude don't
- * support.
+ * Returns the format of a chat request. Claude 4.5 and 4.6 get a schema; Bedrock rejects it for
+ * later ones. Else a forced tool, which most models and the newest Claude don't support.
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);

@@ -18,8 +18,8 @@ const STATUS: ReadonlyMap<string, number> = new Map([
 /** Exceptions about our credentials, which AWS returns with 400 or 403. */
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * Messages of a 400 about our choice of model or our account. Anchored at the first word, because
- * AWS quotes the client's text.
+ * Messages of a 400 about our model name or account. Anchored at the first word, because AWS quotes
+ * the client's text.
  */
 const OUR_MODEL = new RegExp(
   `^(?:${[

@@ -30,7 +30,7 @@ const whole = shape({ message: optional(shape({ content: list(block) })) });
 
 /**
  * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
- * it is invalid. `answerTool`: the tool whose input is the output, if any.
+ * invalid. `answerTool`: the tool whose input is the output.
  */
 export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,
@@ -42,8 +42,7 @@ export function converseAnswer(
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const said: OutputPart[] = [
-    // Text next to the answer tool is dropped. If the tool is called twice, only the first call
-    // counts.
+    // Text next to the answer tool is dropped, and so are repeated calls of it.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },

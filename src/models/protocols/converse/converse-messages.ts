@@ -26,7 +26,7 @@ const NO_RESULT = "(empty)";
 
 /**
  * Returns Converse's messages. The user comes first, roles alternate, no text is blank, and the end
- * has no trailing white space. Without tools in the request, calls and results become text.
+ * has no white space. Without tools in the request, calls and results become text.
  */
 export function converseMessages(
   { turns }: InlineConversation,

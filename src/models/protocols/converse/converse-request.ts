@@ -42,7 +42,7 @@ const PLACES: FieldPaths = {
 
 /**
  * Returns the body of a Converse request (Bedrock API reference, Converse). Only the fields named
- * here are sent, never `user`. Throws only if the call's signal fires during image downloads.
+ * here are sent, never `user`. Throws only if the signal fires during downloads.
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
@@ -116,9 +116,9 @@ function isBudgeted(model: string): boolean {
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds one cache point (Bedrock user guide, prompt caching) if the client wants its prompt cached.
- * Claude's follows the user's last message, so that the next turn finds everything before it.
- * Nova's follows the instructions.
+ * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. Claude's
+ * follows the user's last message, so that the next turn finds all before it. Nova's follows the
+ * instructions.
  */
 function withCachePoint(asked: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && asked.system !== undefined) {

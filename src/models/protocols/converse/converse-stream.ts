@@ -38,8 +38,8 @@ type Block = {
 
 /**
  * Converts the frames of one ConverseStream to events (Bedrock API reference, ConverseStream:
- * Response Syntax). The finish chunk waits for the usage in `metadata`, which comes before or after
- * `messageStop`. A stream without `metadata` ends without usage.
+ * Response Syntax). The finish chunk waits for the usage in `metadata`, which may precede
+ * `messageStop`. Without it, the stream ends without usage.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();

@@ -19,8 +19,8 @@ export type ToolFields = {
 
 /**
  * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none", so no
- * tool is offered then. `strict` is never sent: newer Claude models reject it, the others reject
- * open schemas.
+ * tool is offered then. `strict` is never sent: newer Claude models reject it, others reject open
+ * schemas.
  */
 export function toolFields(asked: Tools, format: AnswerFormat, model: string): ToolFields {
   const offered = asked.choice === "none" ? [] : asked.list;

@@ -50,8 +50,8 @@ export function embeddingsRequest(call: EmbeddingsCall): string {
 }
 
 /**
- * Returns the vectors of an InvokeModel response, or null if it is invalid. Cohere's models report
- * tokens only in InvokeModel's header.
+ * Returns the vectors of an InvokeModel response, or null if invalid. Cohere's token count is only
+ * in a header.
  */
 export function embeddingsAnswer(
   raw: JsonObject,

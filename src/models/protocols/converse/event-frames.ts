@@ -16,7 +16,7 @@ const STRING = 7;
 /**
  * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
  * frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all
- * before`, big-endian. Copies bytes at most twice. One decoder per stream.
+ * before`, big-endian. Copies bytes at most twice.
  */
 export class FrameDecoder {
   #parts: Uint8Array[] = [];

@@ -31,8 +31,8 @@ export function forcingOf(model: string): "tool" | "any" | "none" {
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
- * Reports whether a model runs within the host's guaranteed region: in the called region, or by a
- * profile of the same geography. An ARN doesn't show its region, so it doesn't qualify.
+ * Reports whether a model stays in the host's guaranteed region: called there, or by a profile of
+ * the same geography. ARNs don't show it, so they don't.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

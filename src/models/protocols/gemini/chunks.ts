@@ -6,9 +6,9 @@ import { failureInside, parseJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Converts one stream's payloads to events. There is no terminal marker: the stream ends at the end
- * of the file after every candidate has finished. An error may come outside of any event, and is
- * read at the end.
+ * Converts one stream's payloads to events. Without a terminal marker, the stream ends at the end
+ * of the file after every candidate has finished. An error may come outside of events, and is read
+ * at the end.
  */
 export class ChunkReader extends FrameReader {
   #hasSaid = false;

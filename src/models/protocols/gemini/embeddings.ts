@@ -42,9 +42,9 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
 };
 
 /**
- * Vertex (cloud.google.com, text embeddings API) accepts one text per request for
- * gemini-embedding-001. Other models accept more: 20,000 tokens in total and 2,048 per text.
- * Without `autoTruncate: false`, longer texts are cut silently.
+ * Vertex (cloud.google.com, text embeddings API). gemini-embedding-001 accepts one text per
+ * request, others 20,000 tokens in total and 2,048 per text. Without `autoTruncate: false`, longer
+ * texts are cut silently.
  */
 export const PREDICT: EmbeddingMethod = {
   method: "predict",

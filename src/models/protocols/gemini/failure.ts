@@ -19,8 +19,8 @@ const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
  * Returns the failure of a response outside 2xx (Gemini API reference, Errors). A 400 about our
- * key, billing or location is our fault. On a 5xx the body's own code counts, because proxies wrap
- * a 429. `secrets`: our key, token and project, which the text must not show.
+ * key, billing or location is ours. On a 5xx the body's code counts, because proxies wrap a 429.
+ * `secrets`: values that the text must not show.
  */
 export function googleFailure(
   status: number,
@@ -39,7 +39,7 @@ export function failureInside(raw: unknown, secrets: readonly string[]): Provide
   return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
 }
 
-/** Parses JSON. Returns null if it is invalid. */
+/** Parses JSON. Returns null if invalid. */
 export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

@@ -44,8 +44,8 @@ const answer = shape({
 const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 /**
- * Reads a response without its images. Text and thoughts have another price than images. Without
- * details, all output counts as images, the most expensive.
+ * Reads a response without its images. Without details, all output counts as images, which cost
+ * more than text and thoughts.
  */
 export function imageFacts(raw: JsonObject, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);

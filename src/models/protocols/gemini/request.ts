@@ -193,8 +193,8 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const THOUGHT_SHARE = 0.75;
 
 /**
- * Returns `thinkingConfig` for a `reasoning_effort`, or undefined without a setting. `none` becomes
- * the model's lowest level. `cap`: the output cap in tokens.
+ * Returns `thinkingConfig` for a `reasoning_effort`. `none` becomes the model's lowest level.
+ * `cap`: the output cap in tokens.
  */
 export function thinkingConfig(
   model: string,

@@ -24,9 +24,9 @@ type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
 
 /**
- * Converts a validated Messages request to a chat request. Tuning fields without an equivalent are
- * dropped and reported. Fields that would change the output require a native route. Returns 400 for
- * requests that no route can serve.
+ * Converts a Messages request to a chat request. Tuning fields without an equivalent are dropped
+ * and reported. Fields that would change the output require a native route. Returns 400 if no route
+ * can serve it.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);

@@ -1,7 +1,7 @@
 /**
- * A rule for fields that are sent to a native route. Unlisted fields are dropped and named in
- * `x-dropped`. A field of a beta is sent only with its beta. Fields and betas as of 2026-11
- * (@anthropic-ai/sdk 1.12).
+ * A rule for fields that native routes receive. Unlisted fields are dropped and named in
+ * `x-dropped`. A field of a beta is sent only with its beta. As of 2026-11 (@anthropic-ai/sdk
+ * 1.12).
  */
 export type Rule =
   /** A text, a number or a boolean. */

@@ -8,8 +8,8 @@ import { imageUrl } from "../../core/image-url.ts";
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
- * version 2023-06-01; types of @anthropic-ai/sdk 1.12). Known fields are validated strictly.
- * Unknown fields are kept, because a native route may support them.
+ * version 2023-06-01; types of @anthropic-ai/sdk 1.12). Known fields are strict. Unknown fields are
+ * kept for native routes.
  */
 
 /** Supported versions (`anthropic-version`). The first is the default. */

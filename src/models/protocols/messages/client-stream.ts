@@ -137,9 +137,9 @@ class CallBlock extends Block {
 }
 
 /**
- * Writes the core's chunks as events of the Messages API, between message_start and message_delta.
- * Blocks are numbered without gaps, start and stop once, and only one is open at a time
- * (platform.claude.com, streaming messages). Supports one choice.
+ * Writes the core's chunks as events of the Messages API, between message_start and message_delta
+ * (platform.claude.com, streaming messages). Blocks are numbered without gaps, and one is open at a
+ * time. Supports one choice.
  */
 export class BlockWriter {
   readonly #blocks = new BlockSequencer<Block>();

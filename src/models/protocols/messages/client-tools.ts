@@ -7,8 +7,8 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, Tool } from "./client-request.ts";
 
 /**
- * The side that runs a tool, by its `type`. The client runs `custom` tools and those with a known
- * schema. Anthropic runs the rest and bills them per call, which we don't price.
+ * The side that runs a tool. The client runs `custom` tools and those with a known schema.
+ * Anthropic runs the rest and bills per call, which we don't price.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 

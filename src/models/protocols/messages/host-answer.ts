@@ -26,8 +26,8 @@ export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanati
 type Ending = ReturnType<typeof ending>;
 
 /**
- * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool`: the tool
- * whose input is the output. `secret`: our key at the host.
+ * Converts a message to a chat completion. Returns null if invalid. `jsonTool`: the tool whose
+ * input is the output. `secret`: our key at the host.
  */
 export function messagesAnswer(
   raw: JsonObject,

@@ -11,7 +11,7 @@ const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
 
 /**
  * Adds `param` to an image error of a converted request. If the error names no block, it is the
- * last image, because the earlier ones were accepted.
+ * last image: earlier turns were accepted.
  */
 export function withImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;

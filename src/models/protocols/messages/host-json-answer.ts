@@ -4,8 +4,8 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
 /**
- * The way in which a model generates JSON: by instruction, by schema, or by a forced tool whose
- * input is the output. Null for any text.
+ * The way to get JSON: by instruction, by schema, or by a forced tool whose input is the output.
+ * Null for any text.
  */
 export type JsonAnswer =
   | { readonly by: "words" }

@@ -99,8 +99,7 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // The input of a truncated call may never arrive. `{}` replaces it only once the message has
-    // ended successfully.
+    // The input of a truncated call may never arrive. `{}` replaces it only after a successful end.
     this.#blocks.set(index, {
       kind: "tool",
       tool,

@@ -70,7 +70,7 @@ function given(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Reads a complete message and its billed usage. Returns null if it is invalid. */
+/** Reads a complete message and its billed usage. Returns null if invalid. */
 export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;

@@ -43,7 +43,7 @@ type Sendable = {
 
 /**
  * Converts a chat call to a request to /v1/messages. Only the fields named here are sent, never
- * `user`. `geo`: the required region, if it can be requested.
+ * `user`. `geo`: the required region, if supported.
  */
 export function messagesRequest(
   call: ChatCall,
@@ -96,8 +96,8 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
 }
 
 /**
- * Adds our instructions. Lasting ones are system text. Those for this turn go to the end, so that
- * the cache and thoughts stay valid.
+ * Adds our instructions: lasting ones as system text, those for this turn at the end, so that the
+ * cache and thoughts stay valid.
  */
 function told(said: Conversation, always: string | null, now: string | null): Conversation {
   const system = always === null ? said.system : [...said.system, always];

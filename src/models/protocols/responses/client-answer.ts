@@ -92,14 +92,14 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
 /**
- * Maximum number of consecutive keep-alive comments, one every 15 seconds. Then an event follows,
- * because Codex gives up after 300 s without one.
+ * Maximum consecutive keep-alive comments, one every 15 seconds. Then an event follows, because
+ * Codex gives up after 300 s without one.
  */
 const COMMENTS_MAX = 4;
 
 /**
- * Returns a writer that converts the core's chunks, or OpenAI's own events, to events of a
- * response, in OpenAI's documented order.
+ * Returns a writer of a response's events in OpenAI's documented order, from the core's chunks or
+ * OpenAI's own events.
  */
 export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
   return new ResponseStream(head, asking);
@@ -222,11 +222,10 @@ type Around = {
 };
 
 /**
- * Returns a failure as `response.error`, after the status was sent. Codex reads only the code.
- * `invalid_prompt`, `context_length_exceeded` and `insufficient_quota` end its turn.
+ * Returns a failure as `response.error`. Codex reads only the code: `invalid_prompt`,
+ * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn, and
  * `rate_limit_exceeded` waits for the time in the message. It retries all others, so charged
- * failures must not use them. `server_is_overloaded` would also end its turn, so temporary failures
- * are `server_error`.
+ * failures must not use them. Temporary failures are `server_error`.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -263,8 +262,8 @@ const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
 /**
- * The error of a response that ended when the credits were used up. Clients would retry
- * `incomplete`, and pay again.
+ * The error of a response that ended with the credits. Clients would retry `incomplete`, and pay
+ * again.
  */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,

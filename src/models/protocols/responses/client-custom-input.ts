@@ -10,7 +10,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /**
  * Reads the text inside `{"input":"..."}` while it is being written. Escapes and surrogates may be
- * split anywhere, and wait until they are complete.
+ * split, and wait until they are complete.
  */
 export class CustomInput {
   text = "";

@@ -28,8 +28,8 @@ export type Converted = {
 
 /**
  * Converts items to messages. Consecutive assistant items become one message, followed by the
- * outputs of its calls. Returns 400 for an output without its call, two outputs of one call, a call
- * without an output, and files and images that aren't inline or by URL.
+ * outputs of its calls. Returns 400 for a call or an output without the other, two outputs of one
+ * call, stored files and images, and files by URL.
  */
 export function messagesOf(items: readonly InputItem[]): Result<Converted> {
   const outputs = outputsOf(items);
@@ -264,8 +264,8 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
 }
 
 /**
- * Returns a tool's output in parts. A text that is a JSON list of parts is read as that list
- * (Codex' view_image).
+ * Returns a tool's output in parts. A text that is a JSON list of parts is parsed (Codex'
+ * view_image).
  */
 function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   const { output } = item;

@@ -20,9 +20,9 @@ import { choosesNamespaced, isNamespace, nativeChoice } from "./client-tools.ts"
 import type { Flattened } from "./client-tools.ts";
 
 /**
- * A validated request for a native route (OpenAI's own). The adapter sets model, stream, cap, tier
- * and storage, and replaces `prompt_cache_key`. Listed fields are sent. Others are dropped, and
- * reported if they could change the output.
+ * A request for a native route (OpenAI's own). The adapter sets model, stream, cap, tier and
+ * storage, and replaces `prompt_cache_key`. Unlisted fields are dropped, and reported if they could
+ * change the output.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -199,8 +199,8 @@ type Item = MessageDraft | CallDraft | ReasoningDraft;
 
 /**
  * Writes OpenAI's own items and events (platform.openai.com, Streaming events) with our IDs and
- * numbers. Reasoning is serialized, and included only on request. Unlisted items and events belong
- * to tools that were never sent, and are dropped.
+ * numbers. Reasoning is serialized, and included only on request. Unlisted ones belong to tools
+ * that were never sent, and are dropped.
  */
 export class NativeItems {
   readonly #output: Output;

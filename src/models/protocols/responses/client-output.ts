@@ -25,8 +25,8 @@ type Begun<D> = { readonly said: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Creates the items of one response from the core's deltas. Only one item is open at a time. An
- * item that starts during a call waits until the call is complete.
+ * Creates the items of one response from the core's deltas. One item is open at a time. An item
+ * that starts during a call waits until the call is complete.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<Draft>();

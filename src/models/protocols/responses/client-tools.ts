@@ -92,8 +92,8 @@ export function isNamespace(name: string | null): name is string {
 
 /**
  * Converts functions and custom tools to functions. Those in a namespace get a flat name; other
- * types are dropped. `at` locates each list. A repeated tool replaces the earlier one, because
- * agents resend theirs each turn. Returns 400 for two tools with one name.
+ * types are dropped. A repeated tool replaces the earlier one, because agents resend theirs each
+ * turn. Returns 400 for two tools with one name.
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();
@@ -251,8 +251,8 @@ type ToolChoice = z.infer<typeof toolChoice>;
 type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
- * Reduces tools to `allowed_tools`, so that no provider can call another. Returns 400 for the
- * choice of a missing or dropped tool.
+ * Reduces tools to `allowed_tools`, so that no provider can call others. Returns 400 if the chosen
+ * tool is missing.
  */
 export function resolveToolChoice(
   flat: Flattened,

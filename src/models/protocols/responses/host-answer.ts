@@ -13,7 +13,7 @@ import type { RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
 /**
- * Converts a response to a chat completion. Returns null if it is invalid. `secret`: our key at the
+ * Converts a response to a chat completion. Returns null if invalid. `secret`: our key at the
  * host.
  */
 export function responsesAnswer(
@@ -44,7 +44,7 @@ export function responsesAnswer(
   return completionOf([[...said, { kind: "finish", reason: finish }]], usage);
 }
 
-/** Reads a native response and its billed usage. Returns null if it is invalid. */
+/** Reads a native response and its billed usage. Returns null if invalid. */
 export function nativeAnswer(
   raw: RawResponse,
   secret: string | undefined,

@@ -4,8 +4,8 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * Maximum bytes of the request in a buffered response, which repeats everything but its input. No
- * context window needs half of it, and escaped characters still fit.
+ * Maximum bytes of the request in a buffered response, which repeats all but its input. No context
+ * window needs half of it.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;

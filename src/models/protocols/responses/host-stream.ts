@@ -8,10 +8,7 @@ import { RepeatedText } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
-/**
- * Reports whether the model keeps reasoning after an event, possibly in long silence. Reasoning
- * appears late, in summaries, or never.
- */
+/** Reports whether the model keeps reasoning after an event, possibly in long silence. */
 function thinksAfter(type: string, event: RawEvent): boolean {
   const item: RawItem = objectOf(event.item);
   if (type === "response.output_item.added") return item.type === "reasoning";

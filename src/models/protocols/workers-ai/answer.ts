@@ -18,7 +18,7 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Converts a chat response in either form to OpenAI's completion. Returns null if it is invalid.
+ * Converts a chat response in either form to OpenAI's completion. Returns null if invalid.
  */
 export function chatAnswer(
   whole: JsonObject,

@@ -5,7 +5,7 @@ import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
  * The HTTP status of each Workers AI code (its documentation; 3010, 3046, 4006, 5006, 5021, 5035
- * from captures). 402 is a used-up allocation, 503 a location without capacity.
+ * from captures). 402: a used-up allocation; 503: no capacity.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
   ...codes(400, [3003, 3039, 5004, 5006]),
@@ -32,10 +32,7 @@ export function answerFailure(status: number, headers: Headers, bodyText: string
   return failureOf(status, headers, { text });
 }
 
-/**
- * Returns the failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no
- * capacity"). Returns null for a broken connection.
- */
+/** Returns the failure that `run` threw ("3040: no capacity"), or null for a broken connection. */
 export function thrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });

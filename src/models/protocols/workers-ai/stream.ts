@@ -14,8 +14,8 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Reads one stream of Workers AI, in its own form, OpenAI's, or both. A stream without a finish
- * reason ends at [DONE]; one without either is incomplete.
+ * Reads one stream of Workers AI, in its own form, OpenAI's, or both. Without a finish reason,
+ * [DONE] ends it; otherwise it is incomplete.
  */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
@@ -92,9 +92,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reports usage. A report with a prompt covers everything so far; one without covers its own
-   * event and is added. Only a separate report after the end covers the whole, and may exceed the
-   * sum before it.
+   * Reports usage. A report with a prompt covers everything so far; one without is added. Only a
+   * separate report after the end covers the whole, and may exceed the sum before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;

@@ -8,7 +8,7 @@ import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } f
 import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
 
 /**
- * For these fields, OpenAI's reasoning models return 400 or 403 (developers.openai.com, "Using
+ * OpenAI's reasoning models return 400 or 403 for these fields (developers.openai.com, "Using
  * GPT-5"), unless reasoning is off. A 403 would disable the route.
  */
 const REASONING_RULES: readonly Rule[] = [
@@ -27,8 +27,8 @@ const REASONING_RULES: readonly Rule[] = [
 ];
 
 /**
- * From 5.6 on, chat completions accept function tools only without reasoning, which is on by
- * default. Without these fields, a request with tools is a 400 (the API's own error text).
+ * From 5.6 on, chat completions with function tools are a 400 unless reasoning is off, and it is on
+ * by default (the API's own error text).
  */
 const WITH_TOOLS: readonly Implied[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },

@@ -41,7 +41,7 @@ function wordsIn(text: string): readonly string[] {
 
 /**
  * Returns the unit vector of words in any order. Every word adds a few hashed coordinates, so texts
- * with common words have near vectors, and equal texts equal ones.
+ * with common words have near vectors.
  */
 function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
   const sums = Array.from({ length: dimensions }, () => 0);

@@ -36,8 +36,8 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
  * Returns calls of matching tools, else reports their results, else repeats the last user text
- * after `opening`. `cap`: maximum output tokens of a choice. Longer output, including arguments and
- * JSON, is cut like a real model's, with `finish: "length"`.
+ * after `opening`. Output beyond `cap` tokens per choice is cut, including arguments and JSON, with
+ * `finish: "length"`.
  */
 export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;

@@ -37,8 +37,8 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 ]);
 
 /**
- * Returns a provider in this process without a network, which acts like a deterministic model. Its
- * magic models each force one result (behaviors.ts and below) and otherwise act like `echo`.
+ * Returns a provider without a network, which acts like a deterministic model. Its magic models
+ * each force one result (behaviors.ts and below) and otherwise act like `echo`.
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
