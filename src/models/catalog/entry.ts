@@ -34,7 +34,6 @@ export type LongPromptRule = {
   readonly outputPercent: number;
 };
 
-/** A list price from a UTC day on. */
 export type DatedPrice = {
   readonly from: string;
   readonly price: Price;

@@ -54,7 +54,6 @@ export type Model = {
   readonly id: string;
   readonly kind: Kind;
   readonly ownedBy: string;
-  /** Whether it is an entry of MODELS with its own price. */
   readonly isConfigured?: true;
   /** Unix seconds, for the model list. */
   readonly created: number;

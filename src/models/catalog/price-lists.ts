@@ -50,7 +50,6 @@ export type PricingFor = {
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
-/** The catalog's own prices. */
 export const NO_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type Rule = { readonly list: string; readonly row: PriceRow };

@@ -41,7 +41,7 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
   };
 }
 
-/** Returns the other fields of messages and deltas, never null. */
+/** Returns the fields of messages and deltas except content, refusal and calls. Never null. */
 export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;

@@ -69,7 +69,6 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   return { input, cacheRead, cacheWrite, output: said, reasoning: Math.min(thought, said) };
 }
 
-/** Returns the usage from the host's position. */
 export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
   const { usage } = raw;
   return usage ?? (inside === undefined ? null : place(raw[inside]).usage);

@@ -36,7 +36,6 @@ export class ChunkBuilder {
     return [this.#chunk({ role: "assistant", content: "" })];
   }
 
-  /** Returns the chunks of an output part. Calls are complete. */
   say(said: OutputPart): StreamEvent[] {
     switch (said.kind) {
       case "text":
@@ -66,7 +65,6 @@ export class ChunkBuilder {
     return text === "" ? [] : this.#said({ reasoning_content: text });
   }
 
-  /** Returns the chunk of other delta fields, such as `refusal`. */
   delta(delta: Delta): StreamEvent[] {
     return this.#said(delta);
   }

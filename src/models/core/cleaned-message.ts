@@ -66,7 +66,6 @@ export function isCleanCode(code: string, secret?: string): boolean {
   return !opaque && /^[a-z][a-z0-9_]{0,63}$/.test(code);
 }
 
-/** Reports whether a provider's parameter may be shown unchanged. */
 export function isCleanParam(param: string, secret?: string): boolean {
   return /^[\w.[\]-]{1,100}$/.test(param) && cleanedMessage(param, secret) === param;
 }

@@ -253,7 +253,6 @@ function nameOf(one: z.infer<typeof toolName>): string {
   return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
 }
 
-/** Returns the smaller of max_tokens and max_completion_tokens, or null. */
 export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
   const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
   return cap === Infinity ? null : cap;

@@ -49,7 +49,6 @@ export type EndpointContext = {
   readonly wantsUsage?: boolean;
 };
 
-/** A client request after its endpoint adapter parsed it. */
 export type ParsedRequest = {
   readonly request: CoreRequest;
   /** The end user in the body. The paid path reads `x-end-user`. */
@@ -67,7 +66,6 @@ export type ParsedRequest = {
   /** Returns a field's error code if clients depend on it; null keeps the default. */
   readonly codeOf?: (param: string) => string | null;
   readonly preferences?: RoutePreferences | null;
-  /** The models to call if the first one fails. */
   readonly fallbacks?: readonly ModelFallback[];
   /** The session in `session_id` or a header. */
   readonly session?: string | null;
@@ -104,7 +102,6 @@ export type ResponseWriter =
       stream(head: ResponseHead): StreamWriter;
     };
 
-/** The facts known when a response starts. */
 export type ResponseHead = {
   /** The endpoint's prefix and the request's 24 characters. */
   readonly id: string;

@@ -84,7 +84,6 @@ export abstract class FrameReader {
   }
 }
 
-/** Returns a failure that we detected. */
 export function retry(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }

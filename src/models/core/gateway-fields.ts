@@ -23,7 +23,6 @@ export const gatewayFields = z.object({
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
   models: modelNames,
-  /** OpenRouter's old field next to `models`. */
   route: z.nullish(z.literal("fallback", { error: "must be fallback" })),
   provider: z.nullish(providerPreferences),
   providerOptions: z.nullish(z.looseObject({ gateway: z.nullish(gatewayOptions) })),

@@ -63,7 +63,6 @@ type Tokens = { readonly [Quality in string]?: readonly [small: number, large: n
 
 type Family = {
   readonly models: RegExp;
-  /** Supported fields besides `prompt` and `size`. */
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
   /** Maximum tokens of an image. Absent: GEMINI_OUTPUT_MAX per request. */
@@ -86,7 +85,6 @@ const SIDE_MAX = 3840;
 const AREA_SMALL = 2560 * 1440;
 const AREA_MAX = 3840 * 2160;
 
-/** Reports whether a size meets OpenAI's rule. */
 function takesOpenAi({ width, height }: Pixels): boolean {
   const [short, long] = width < height ? [width, height] : [height, width];
   const isFit = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;

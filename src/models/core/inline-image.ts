@@ -20,7 +20,6 @@ type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly Inline
 export type InlineConversation = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
-  /** Downloaded bytes of images by marker. */
   readonly downloads: Downloads;
 };
 

@@ -36,7 +36,6 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Reports whether an object has a non-empty `type`. */
 export function isTyped<T extends Named<"type">>(value: T): value is T & { readonly type: string } {
   return typeof value.type === "string" && value.type !== "";
 }

@@ -2,7 +2,6 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
 import { fittingName } from "./tool-name.ts";
 
-/** Returns a tool's name for protocols without namespaces. */
 export function flatName(namespace: string | null, name: string): string {
   if (namespace === null) return name;
   return fittingName(`${namespace}__${name}`);

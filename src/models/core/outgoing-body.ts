@@ -61,7 +61,6 @@ class BodyInPieces {
   }
 }
 
-/** A form whose files are sent without a copy. */
 export class OutgoingForm {
   readonly type: string;
   readonly #pieces: readonly Uint8Array[];

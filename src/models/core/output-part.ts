@@ -6,7 +6,6 @@ import type { FinishReason } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
 import { openAiUsage } from "./openai-usage.ts";
 
-/** A provider-independent part of one choice's output. */
 export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
   /** Data that the provider needs in the next turn (`reasoning_details`). */

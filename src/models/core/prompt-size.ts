@@ -142,7 +142,6 @@ type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 /** Adds up a prompt's size. Each text is processed once. */
 export class PromptTally {
   overhead = 0;
-  /** Tokens with an exact or fixed size, such as images. */
   tokens = 0;
   readonly #model: Model;
   readonly #weights: Weights;
@@ -222,7 +221,6 @@ export class PromptTally {
     if (!isInlineImage(url)) this.text(url);
   }
 
-  /** Counts calls, whose arguments some protocols send as values. */
   #calls(calls: Assistant["tool_calls"]): void {
     for (const call of calls ?? []) {
       if (call.type !== "function") continue;

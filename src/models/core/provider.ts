@@ -22,7 +22,6 @@ export type NativeBody = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** The metered facts of a native response or event. */
 export type NativeOutput = {
   readonly said: string;
   readonly finish: string | null;
@@ -118,21 +117,20 @@ export type ProviderFailure = {
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
-  /** For retry: the same route may succeed on a second attempt (408, 5xx, reset before headers). */
+  /** Whether a retry may succeed on the same route (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
    * `request`, for retry: the request may have caused the failure. It doesn't count against the
    * route, and its output is charged.
    */
   readonly fault?: "request";
-  /** Usage at the failure, if the request caused it. */
   readonly spent?: FailedUsage;
   readonly message?: string;
   readonly param?: string | null;
   readonly code?: string | null;
-  /** For refused: the body is too large for the host. */
+  /** Whether the body is too large for the host, if refused. */
   readonly tooLarge?: true;
-  /** For the log: a status or a word like "timeout"; never provider text. */
+  /** A status or a word like "timeout" for the log; never provider text. */
   readonly reason: string;
 };
 
@@ -167,7 +165,6 @@ export type ProviderResult =
 
 export type Provider = {
   readonly id: string;
-  /** Supported kinds; absent for chat only. */
   readonly kinds?: readonly Kind[];
   /** Reports whether a model accepts a native protocol; absent for none. */
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;

@@ -11,7 +11,6 @@ import type { Need } from "./route-needs.ts";
 
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;
-/** Tokens added to each pair of query and document. */
 const PAIR_OVERHEAD = 8;
 /** A search unit is a query with this many documents, or pieces of long documents. */
 const PIECES_PER_UNIT = 100;

@@ -4,7 +4,6 @@ import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 export const JSON_BYTES_MAX = 20 * 1024 * 1024;
 const TOO_LARGE = `The response is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB. `;
-/** JSON bytes per token of text or log probability. */
 const TEXT_BYTES = 8;
 const LOGPROB_BYTES = 96;
 

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 /** The criterion by which a request sorts its routes. */
 export type RouteSort = "price" | "latency" | "throughput";
 
-/** Another model that may serve a request, and the field that names it. */
+/** A further model that may serve a request, and the field that names it. */
 export type ModelFallback = {
   readonly name: string;
   readonly param: string;
@@ -54,7 +54,6 @@ const providerId = z.pipe(
   z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
 );
 export const providerNames = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
-/** Names of models to call after the first one. */
 export const modelNames = z.nullish(
   z.array(z.string().check(z.minLength(1), z.maxLength(256))).check(z.maxLength(FALLBACKS_MAX)),
 );

@@ -25,7 +25,6 @@ export function isEmpty({ details, extras, text }: StoredThoughts): boolean {
   return details.length === 0 && Object.keys(extras).length === 0 && text === "";
 }
 
-/** Joins the data of two pieces of one turn. */
 export function joined(one: StoredThoughts, next: StoredThoughts): StoredThoughts {
   return {
     details: [...one.details, ...next.details],

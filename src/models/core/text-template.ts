@@ -73,7 +73,6 @@ const SPECIAL = /\\|[\u0000-\u001f]/;
 const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;
 /* oxlint-enable no-control-regex */
 
-/** Returns the index after a string literal, or -1. */
 function literalEnd(payload: string, start: number): number {
   if (payload.charCodeAt(start) !== 0x22) return -1;
   const quote = payload.indexOf('"', start + 1);

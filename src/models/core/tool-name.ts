@@ -10,7 +10,6 @@ export function fittingName(name: string): string {
   return `${hashedBase62(name, 8)}_${readable}`;
 }
 
-/** Unique accepted names of a request's tools. */
 export class ToolNames {
   readonly origins = new Map<string, string>();
   readonly #fitting = new Map<string, string>();

@@ -96,7 +96,7 @@ function meantStatus(status: number, complaint: Complaint): number {
 }
 
 /**
- * Error types and codes of an invalid request, whatever the status. Some servers use
+ * Error types and codes of an invalid request, with any status. Some servers use
  * `invalid_request_error` for every error, so it is excluded.
  */
 const REQUEST_CODES: ReadonlySet<string> = new Set([

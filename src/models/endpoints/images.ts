@@ -88,7 +88,6 @@ abstract class ImageWriter implements StreamWriter {
     return this.#current !== 0;
   }
 
-  /** Returns the text between two images. `before`: 0 for none. */
   protected abstract between(before: number, isPartial: boolean): string;
 }
 

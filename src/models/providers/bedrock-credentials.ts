@@ -34,7 +34,6 @@ export function credentialsOf(config: ProviderConfig): Credentials | null {
   return sessionToken === undefined ? base : { ...base, sessionToken };
 }
 
-/** Returns the values that an upstream could quote. */
 export function secretsOf(credentials: Credentials): readonly string[] {
   if (credentials.kind === "bearer") return [credentials.token];
   const { accessKeyId, secretAccessKey, sessionToken } = credentials;

@@ -38,7 +38,6 @@ export function buildProviders(
   return providers;
 }
 
-/** Returns the providers for the catalog: IDs and host tags. */
 export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
   const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
     id: builtIn.id,

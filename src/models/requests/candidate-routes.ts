@@ -10,7 +10,6 @@ import type { RouteSpeed } from "../routing/route-times.ts";
 import { maxInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
-/** The facts that decide which routes are candidates. */
 export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;

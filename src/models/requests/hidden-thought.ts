@@ -9,7 +9,6 @@ const SILENCE_MS = 1000;
 
 export type ThinkingModel = {
   readonly mayThink: boolean;
-  /** The provider returns at most a summary of the reasoning. */
   readonly summarizes: boolean;
   /** The time when the request was sent, by the stream's clock. */
   readonly askedMs: number;

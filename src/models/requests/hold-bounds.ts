@@ -36,7 +36,6 @@ type AskedOutput = {
   readonly choices: number;
   readonly defaultCap: number;
   readonly thinks?: boolean;
-  /** Minimum useful output in tokens. */
   readonly least?: number;
 };
 

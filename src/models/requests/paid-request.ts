@@ -44,7 +44,6 @@ export type ModelOption = {
   readonly model: Model;
   /** The capable routes in order, at the customer's prices; at least one. */
   readonly routes: readonly Route[];
-  /** The client's route preferences; absent or null for none. */
   readonly choice?: RouteChoice | null;
   /** The hash of the conversation; absent or null if no prompt cache can influence the route. */
   readonly affinity?: string | null;

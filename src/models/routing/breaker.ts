@@ -32,7 +32,7 @@ export class Breaker {
   #busyInARow = 0;
   readonly #now: Tally = { half: 0, served: 0, faults: 0 };
   readonly #before: Tally = { half: 0, served: 0, faults: 0 };
-  /** Null while closed. */
+  /** End of the open period; null while closed. */
   #openUntilMs: number | null = null;
   /** Number of times the breaker opened since it last closed. */
   #opened = 0;

@@ -44,7 +44,6 @@ export type Profile = {
    * Maximum number of texts in one embeddings request. Set only if embeddings accept only texts.
    */
   readonly textsMax?: number;
-  /** Whether embeddings accept token IDs of cl100k_base. */
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
   /** The header with the key. Default: a bearer token. */
@@ -52,7 +51,6 @@ export type Profile = {
   readonly usage?: UsageShape;
   readonly chatPath: string;
   readonly embeddingsPath: string;
-  /** Supported kinds besides chat and embeddings. */
   readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };
 };
 

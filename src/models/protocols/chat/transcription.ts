@@ -11,7 +11,6 @@ import { transcriptEvents } from "../../core/transcript-events.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** Differences between hosts of POST /audio/transcriptions. */
 type Dialect = {
   /** The format whose response has the seconds. */
   readonly format?: "json" | "verbose_json";

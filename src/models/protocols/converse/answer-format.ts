@@ -8,11 +8,11 @@ import { familyOf, forcingOf } from "./models.ts";
 /** The way in which a model is made to follow `response_format`. */
 export type AnswerFormat =
   | { readonly kind: "text" }
-  /** By Claude's own `output_config.format`. */
+  /** Claude's own `output_config.format`. */
   | { readonly kind: "schema"; readonly output: JsonObject }
-  /** By calling a tool whose parameters are the schema. Its input becomes the content. */
+  /** A call of a tool whose parameters are the schema. Its input becomes the content. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
-  /** By an instruction. */
+  /** An instruction. */
   | { readonly kind: "told"; readonly words: string };
 
 const TEXT: AnswerFormat = { kind: "text" };
@@ -23,7 +23,7 @@ const TEXT: AnswerFormat = { kind: "text" };
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);
-  // A tool that the client names is called, whatever format was requested.
+  // A tool that the client names is called despite the requested format.
   if (format === "text" || isNamed(body.tool_choice)) return TEXT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };

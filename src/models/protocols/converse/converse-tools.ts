@@ -13,7 +13,6 @@ export type ToolFields = {
    */
   readonly toolChoice?: JsonObject;
   readonly isForced: boolean;
-  /** The instruction for a model that can't be forced. */
   readonly words: string;
 };
 

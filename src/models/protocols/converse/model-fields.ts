@@ -18,7 +18,7 @@ type Asking = {
   /** The output cap in tokens, including thinking. */
   readonly cap: number;
   readonly format: AnswerFormat;
-  /** False if Claude's thinking would be a 400. */
+  /** Whether Claude may think; false if thinking would be a 400. */
   readonly mayThink: boolean;
 };
 

@@ -6,7 +6,6 @@ import { countOrZero, tokenCount } from "../../core/token-count.ts";
 import { textOf } from "../../core/json-value.ts";
 import { failureInside } from "./failure.ts";
 
-/** Maximum pixels of an image in each named size. */
 const SIZES = [
   [1_600_000, "1K"],
   [6_400_000, "2K"],

@@ -52,7 +52,6 @@ export function unknownIn(body: MessagesBody): readonly string[] {
     .slice(0, NAMES_MAX);
 }
 
-/** Returns the supported values of `anthropic-beta`. */
 export function betasIn(header: string | undefined): readonly string[] {
   const values = (header ?? "").split(",").map((value) => value.trim());
   return [...new Set(values)].filter(isPassingBeta);
@@ -155,7 +154,7 @@ class Picker {
     }
   }
 
-  /** Returns a value as it is sent, or false if it isn't. */
+  /** Returns the value to send, or false if it isn't sent. */
   #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
     if (typeof rule === "string") return this.#simple(value, rule, place);
@@ -201,7 +200,7 @@ class Picker {
     return block !== undefined && { value: block };
   }
 
-  /** Returns a block as it is sent. Claude returns 400 for empty texts and unsigned thoughts. */
+  /** Returns the block to send. Claude returns 400 for empty texts and unsigned thoughts. */
   #block(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
     const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;

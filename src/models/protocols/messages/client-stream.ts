@@ -110,7 +110,6 @@ class RedactedBlock extends Block {
 
 class CallBlock extends Block {
   readonly #called: JsonObject;
-  /** All arguments so far. */
   #json = "";
 
   constructor(index: number, called: { readonly id: string; readonly name: string }) {

@@ -10,7 +10,6 @@ import type { JsonObject } from "../../core/provider.ts";
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
-/** The thoughts that an assistant's thinking blocks restore. */
 export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   /** Readable thoughts without a signature. Some hosts need them in a tool loop. */
   readonly reasoning: string;

@@ -15,7 +15,6 @@ type ToolFields = {
 /** Whether a tool must be called, and the instruction for a model that can't be forced. */
 type Forced = { readonly isForced: boolean; readonly words: string | null };
 
-/** Maximum number of strict tools; more are a 400. */
 const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
 

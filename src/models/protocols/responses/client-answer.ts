@@ -11,7 +11,6 @@ import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
 import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
 
-/** The request data that its response needs. */
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "keeps">;
   readonly echo: Echo;
@@ -33,7 +32,7 @@ export function responseOf(
   return closed(output.items(), asking, receipt);
 }
 
-/** Returns the response as it is stored, or null if it failed. */
+/** Returns the response to store, or null if it failed. */
 export function storedResponseOf(
   answer: JsonObject,
   asking: ResponseContext,

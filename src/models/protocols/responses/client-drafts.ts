@@ -234,7 +234,6 @@ function partOf(part: GrowingPart): TextPart | RefusalPart {
 export class CallDraft extends BaseDraft {
   readonly #origin: Origin;
   readonly #callId: string;
-  /** The arguments or input as the model wrote them. */
   #args = "";
   /** Set for a custom tool that is called as a function. */
   readonly #input: CustomInput | null;

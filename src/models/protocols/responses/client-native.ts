@@ -205,7 +205,7 @@ type Item = MessageDraft | CallDraft | ReasoningDraft;
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** By the upstream's `output_index`, which also counts hidden items. */
+  /** Items by the upstream's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   #last: Item | undefined;

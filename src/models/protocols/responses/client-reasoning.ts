@@ -9,7 +9,6 @@ export class ReasoningDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";
   #thoughts: StoredThoughts = NO_THOUGHTS;
-  /** Whether the client requested the data for its next turn. */
   readonly #isShown: boolean;
 
   constructor(place: DraftPosition, isShown: boolean) {

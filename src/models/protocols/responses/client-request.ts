@@ -248,7 +248,6 @@ export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   return parseBody(responsesBody, { ...given, ...(typed !== undefined && { input: typed }) });
 }
 
-/** The reasoning and probabilities that a client requested. */
 export type VisibleOutput = {
   readonly summary: boolean;
   readonly encrypted: boolean;

@@ -218,7 +218,6 @@ function usageOf({ usage, costMicro }: Receipt) {
   };
 }
 
-/** Converts `logprobs.content` of the core to this format's list. */
 export function logprobsOf(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
@@ -246,7 +245,6 @@ export function annotationsOf(raw: unknown): UrlCitation[] {
     });
 }
 
-/** Returns the web citations of OpenAI's own response. */
 export function nativeAnnotationsOf(raw: unknown): UrlCitation[] {
   const known = listOf(raw).filter(isObject);
   return known.filter(({ type }) => type === "url_citation").map(citation);

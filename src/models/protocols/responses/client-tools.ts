@@ -67,7 +67,6 @@ export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
 );
 export const tools = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
-/** The client's name and kind of a tool. */
 export type Origin = {
   readonly kind: "function" | "custom";
   readonly namespace: string | null;
@@ -77,7 +76,7 @@ export type Origin = {
 /** The tools of a request for the core, and their original names. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
-  /** The same tools in this format, in their namespaces. */
+  /** The request's tools in this format, in their namespaces. */
   readonly own: readonly JsonObject[];
   /** Original names by the core's names. Missing ones are functions with the same name. */
   readonly origins: ReadonlyMap<string, Origin>;

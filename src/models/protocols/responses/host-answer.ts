@@ -93,7 +93,6 @@ function callIn(item: RawItem): OutputPart[] {
   return [{ kind: "call", id, name, arguments: textOf(item.input), isCustom: true }];
 }
 
-/** Returns a citation in chat's nested form. */
 export function annotationOf(raw: unknown): JsonObject[] {
   const { type, ...citation } = objectOf(raw);
   return type === "url_citation" ? [{ type, url_citation: citation }] : [];

@@ -49,7 +49,10 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** Nothing is stored, and the client sends reasoning back. `auto` would use our project's tier. */
+/**
+ * Fixed fields: nothing is stored, and the client sends reasoning back. The tier `auto` would be
+ * our project's.
+ */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],

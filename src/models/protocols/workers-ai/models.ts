@@ -8,7 +8,6 @@ type Family = {
   readonly openAi?: true;
   readonly efforts?: readonly string[];
   readonly thinkingSwitch?: true;
-  /** Whether tool call IDs are nine letters and digits. */
   readonly nineLetterIds?: true;
   /**
    * The pooling of embeddings. It must never change, because vectors of two poolings are not

@@ -117,7 +117,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   return null;
 }
 
-/** With the choice `none`, no tools are sent, because its meaning is undocumented. */
+/** Returns no tools for the choice `none`, because its meaning is undocumented. */
 function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

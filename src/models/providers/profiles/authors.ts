@@ -87,7 +87,7 @@ export const XAI: Profile = {
   calls: { image: XAI_DRAWING },
 };
 
-/** Only embeddings. `input_type` ("query", "document") is Voyage's own. */
+/** Voyage, for embeddings and reranking. `input_type` ("query", "document") is its own field. */
 export const VOYAGE: Profile = {
   ...COMMON,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),

@@ -93,7 +93,6 @@ function messageOf(reply: Reply): JsonObject {
   return { ...message, tool_calls: calls };
 }
 
-/** Returns the detail for sending a thought back unchanged. */
 export function thoughtDetail(thinking: string): JsonObject {
   return { type: "sandbox.thinking", thinking, signature: hashedBase62(thinking, 24) };
 }

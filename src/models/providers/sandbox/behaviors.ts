@@ -6,7 +6,6 @@ import { FOREVER_MS } from "./play.ts";
 import type { Step } from "./play.ts";
 import type { Mode } from "./reply.ts";
 
-/** The delays of the slow models, in ms. */
 export type SandboxDelays = {
   readonly firstByteMs: number;
   readonly wordMs: number;
@@ -17,7 +16,7 @@ export type Behavior = {
   readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
   readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
-  /** Without a stream: returns the wait in ms, or a failure. Absent: no wait. */
+  /** Returns the wait in ms before a JSON response, or a failure. Absent: no wait. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 
