@@ -153,7 +153,6 @@ export function modelNames(catalog: Catalog) {
   return { entryOf, isAlias };
 }
 
-/** Returns the list entry of a model or an alias, by any of its names. */
 export function findModel(sold: CallerCatalog, name: string): ListedModel | undefined {
   const id = modelNames(sold.catalog).entryOf(name);
   return listModels(sold).find((listed) => listed.id === id);

@@ -11,7 +11,6 @@ export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): Da
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }
 
-/** Reports whether a route's last announced day is over. */
 export function hasEnded({ until }: Pick<RouteEntry, "until">, day: string): boolean {
   return until !== undefined && day > until;
 }

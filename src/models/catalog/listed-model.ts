@@ -19,7 +19,7 @@ export type ListedModel = {
   readonly owned_by: string;
   readonly kind: Kind;
   readonly context_length: number;
-  /** Null for a kind without output tokens. */
+  /** Tokens; null for a kind without output tokens. */
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly Modality[];
   /** The next six fields follow OpenRouter's list. */

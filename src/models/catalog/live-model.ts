@@ -13,7 +13,6 @@ import type { Region } from "../../shared/regions.ts";
 /** The active providers, with the tags of their hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
-/** The region, the markup in percent, the day, and models kept beyond their end. */
 type Terms = {
   readonly region: Region;
   readonly markupPercent: number;

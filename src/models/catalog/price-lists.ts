@@ -102,7 +102,6 @@ function since({ origin }: Route, { from, list }: { from: number; list: string }
   return { from: Math.max(from, origin?.from ?? from), list };
 }
 
-/** Returns the future times at which a model's charge may change. */
 export function upcomingChanges(
   model: Model,
   { lists, at }: Pick<Pricing, "lists" | "at">,

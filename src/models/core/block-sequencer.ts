@@ -29,7 +29,6 @@ export class BlockSequencer<P extends Part> {
     return this.advance();
   }
 
-  /** Closes complete parts that have a successor, and opens the next. */
   advance(): string {
     let said = "";
     for (;;) {

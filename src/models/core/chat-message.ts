@@ -110,7 +110,6 @@ export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "m
   return raw.object === "error" || typeof raw.message === "string";
 }
 
-/** Returns the fields of a completion or chunk that may be passed on, except its choices. */
 export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {

@@ -29,7 +29,6 @@ export class ChunkBuilder {
     return this.#tools.length > 0;
   }
 
-  /** Returns the role's chunk, or nothing after any output. */
   begin(): StreamEvent[] {
     if (this.#begun) return [];
     this.#begun = true;

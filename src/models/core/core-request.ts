@@ -113,7 +113,6 @@ export type ChatMessage = z.infer<typeof chatMessage>;
 
 const TOOLS_MAX = 1024;
 
-/** ID of an end user in the field `user`. */
 export const user = z.string().check(
   z.superRefine((value, context) => {
     const problem = externalIdProblem(value);

@@ -18,7 +18,6 @@ const TEXTS_AT_ONCE = 6;
 /** Maximum number of values in a call's response (20 MB). */
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
-/** Returns the texts of an embeddings request, or a failure for tokens. */
 function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
   const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
   if (texts.every((text) => typeof text === "string")) return texts;

@@ -27,7 +27,6 @@ export function finishMeaning(raw: string): FinishReason | null {
   return BROKEN.test(name) ? null : (MEANINGS.get(name) ?? "length");
 }
 
-/** Reports whether a response may be truncated. */
 export function isCut(reason: string | null): boolean {
   return reason === "length" || reason === "content_filter";
 }

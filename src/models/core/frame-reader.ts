@@ -55,7 +55,6 @@ export abstract class FrameReader {
     return this.#accept(this.isFinished ? [END] : failureEvents(failure), false);
   }
 
-  /** Reports whether all requested choices have finished. */
   protected abstract get isFinished(): boolean;
 
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];

@@ -81,7 +81,6 @@ function choiceOf({ provider, providerOptions }: Fields, sort: RouteSort | null)
   return preferencesOf(provider, providerOptions?.gateway, sort);
 }
 
-/** Returns the models of `models`, else those of Vercel's options. */
 function fallbacksOf(fields: Fields): ModelFallback[] {
   const ours = fields.models ?? null;
   const list = ours === null ? "providerOptions.gateway.models" : "models";

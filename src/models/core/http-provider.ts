@@ -24,7 +24,6 @@ import type {
 } from "./provider.ts";
 
 export type StreamReader = {
-  /** Returns the events that these bytes complete. */
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
   /** Whether an `end` or `error` was read. Nothing more is read then. */
@@ -51,7 +50,6 @@ export type Handler<Call extends ProviderCall> = {
 export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly id: string;
   readonly streamType: string;
-  /** Returns the failure inside a 2xx, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
   reader(call: ChatCall): StreamReader;
@@ -67,7 +65,6 @@ export function kindsOf(wire: ProviderProtocol): readonly Kind[] {
   return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
-/** Makes a call. Throws for a bug. */
 export function sendCall(wire: ProviderProtocol, call: ProviderCall): Promise<ProviderResult> {
   return call.kind === "chat"
     ? handled(wire, wire.chat, call)
@@ -283,7 +280,6 @@ function saysSomething(event: StreamEvent): boolean {
   );
 }
 
-/** Returns a stream whose events are all available. */
 export function oneBatch(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return {

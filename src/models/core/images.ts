@@ -51,7 +51,6 @@ export function parseImageRequest(value: object): Result<ImageRequest> {
 
 export type Pixels = { readonly width: number; readonly height: number };
 
-/** Returns the requested size, or null for `auto`. */
 export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): Pixels | null {
   if (size === "auto") return null;
   const [width = 0, height = 0] = size.split("x").map(Number);
@@ -94,7 +93,6 @@ function takesOpenAi({ width, height }: Pixels): boolean {
 export const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 const RATIO_TOLERANCE = 0.02;
 
-/** Returns the named ratio nearest to a size, or null if none is near. */
 export function ratioOf({ width, height }: Pixels): string | null {
   const isNear = (ratio: string): boolean => {
     const [across = 1, down = 1] = ratio.split(":").map(Number);

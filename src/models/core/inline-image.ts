@@ -202,7 +202,6 @@ async function imageIn(response: Response, budget: Budget): Promise<Download | P
   return length === 0 ? refused(NOT_HAD) : { mediaType, parts };
 }
 
-/** Reserves memory. Returns false if there isn't enough. */
 function takeRoom(budget: Budget, bytes: number): boolean {
   const more = Math.ceil(bytes * ROOM_PER_BYTE);
   if (more === 0) return true;

@@ -122,7 +122,6 @@ function encoded(bytes: Uint8Array): Uint8Array {
   return new TextEncoder().encode(toBase64(bytes));
 }
 
-/** Writes until the end or until the reader stops. */
 async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
   const writer = to.getWriter();
   try {

@@ -89,7 +89,6 @@ export class PictureReader implements StreamReader {
     return text.length;
   }
 
-  /** Reads to the next string or to the end of the response. */
   #structure(text: string, from: number, events: StreamEvent[]): number {
     for (let at = from; at < text.length; at += 1) {
       const one = text[at];

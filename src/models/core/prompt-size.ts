@@ -147,7 +147,6 @@ export class PromptTally {
   readonly #weights: Weights;
   #bytes = 0;
   #estimate = 0;
-  /** Bytes of keys and punctuation. */
   #syntax = 0;
   readonly #pages = { most: 0, likely: 0 };
   readonly #called = new Map<string, string>();

@@ -105,7 +105,6 @@ export type StreamEvent =
  */
 export type EventStream = {
   next(): Promise<readonly StreamEvent[] | null>;
-  /** Ends the connection. Never throws. */
   cancel(): void;
 };
 

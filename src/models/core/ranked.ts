@@ -28,7 +28,6 @@ export function rankedAnswer(
   return { body: { results: ranked.slice(0, most) }, usage };
 }
 
-/** Returns usage of counted search units or tokens, or null if neither was counted. */
 export function rankedUsage({
   searchUnits: units,
   tokens,

@@ -22,7 +22,7 @@ export type RoutePreferences = {
   /** The field that has the lists. */
   readonly field: "provider" | "providerOptions.gateway";
   readonly order: readonly string[];
-  /** Null without a list; an empty list allows nothing. */
+  /** Allowed providers; null without a list. An empty list allows none. */
   readonly only: readonly string[] | null;
   readonly ignore: readonly string[];
   readonly allowsFallbacks: boolean;

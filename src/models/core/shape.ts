@@ -21,7 +21,6 @@ export function list<T>(one: FieldReader<T>): FieldReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
-/** Returns a reader that returns null unless the value is an object. */
 export function optional<T>(one: FieldReader<T>): FieldReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }

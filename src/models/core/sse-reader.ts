@@ -8,7 +8,6 @@ export type TextFrame = { readonly name: string; readonly data: string };
 
 /** Splits a stream's bytes into frames. */
 export type FrameSource = {
-  /** Returns the frames that these bytes complete. */
   events(bytes: Uint8Array): readonly TextFrame[];
   flushEvents(): readonly TextFrame[];
   /** The reason why no more frames can be read, or null. */

@@ -45,7 +45,6 @@ export type ThoughtSign = {
 const typed = shape({ type: textOf });
 const NO_SIGN: ThoughtSign = { isThought: false, sealed: 0 };
 
-/** Returns the signs of reasoning in a native event. */
 export function thoughtSign({ type, delta, content_block: block, item }: JsonObject): ThoughtSign {
   switch (type) {
     case "content_block_start":

@@ -35,7 +35,6 @@ export function httpFailure(
 
 type Complained = Named<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
 
-/** Converts an error event, or an error inside a 200. */
 export function streamFailure(raw: Complained, secret?: string): ProviderFailure {
   const complaint = complaintOf(raw);
   const hints = secret === undefined ? {} : { secret };

@@ -19,7 +19,6 @@ export type ExpandedBody = {
 
 type Naming = Named<"previous_response_id" | "input">;
 
-/** Returns the stored IDs that a body names, or null. */
 export function storedIdsIn(body: object): RecallRequest | null {
   const { previous_response_id: id, input }: Naming = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
@@ -64,7 +63,6 @@ function withNamed(
   return success(own);
 }
 
-/** Converts a field name of the expanded conversation to that of the sent body. */
 export function ownParam(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;

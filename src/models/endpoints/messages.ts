@@ -79,7 +79,6 @@ function placeOf({
   return name && name !== "global" ? { name, param: "inference_geo" } : null;
 }
 
-/** Returns the request's API version, or 400 for an unknown one. */
 export function versionOf(at: EndpointContext): Result<Version> {
   const asked = at.header("anthropic-version") ?? "";
   if (asked === "") return success(VERSIONS[0]);

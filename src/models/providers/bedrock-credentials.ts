@@ -103,7 +103,6 @@ function encodedSegment(text: string): string {
   );
 }
 
-/** Returns the key of a day, signed with each part of its scope in turn. */
 async function signingKey(secret: string, day: string, region: string): Promise<HmacKey> {
   const ofDay = await signed(`AWS4${secret}`, day);
   const ofService = await signed(await signed(ofDay, region), SERVICE);

@@ -43,9 +43,6 @@ type BedrockHost = {
   readonly credentials: Credentials;
 };
 
-/**
- * Returns a provider that uses Converse and ConverseStream for chat, InvokeModel for embeddings.
- */
 export function bedrock(host: BedrockHost): Provider {
   return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksUnasked };
 }

@@ -79,7 +79,6 @@ export class AccessTokens {
     return "text" in got ? got.text : got;
   }
 
-  /** Drops a rejected token, unless it was replaced. */
   drop(text: string): void {
     if (this.#token?.text === text) this.#token = { text, untilMs: 0 };
   }

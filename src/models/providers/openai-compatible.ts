@@ -26,7 +26,6 @@ type OpenAiHost = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Returns the adapter for hosts with OpenAI's chat completions and embeddings. */
 export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
   const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;

@@ -23,7 +23,6 @@ export const BUILT_IN: readonly BuiltInProvider[] = [
 
 type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** Returns every provider of this deployment by ID, without those whose variables aren't set. */
 export function buildProviders(
   config: ProviderConfig,
   sandbox: Provider,

@@ -47,7 +47,6 @@ export function affinityOf(
   return hash32(text, 1).toString(36) + hash32(text, 2).toString(36);
 }
 
-/** Returns the tools, the instructions and the first other message, shortened. */
 function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
   const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
   const parts = [tools, ...messages.slice(0, first + 1).map(({ content }) => content ?? null)];

@@ -100,7 +100,6 @@ function pricedFor(model: Model, { pricing }: Sold): Model {
   return pricing === undefined ? model : pricedModel(model, pricing);
 }
 
-/** Returns the inputs for the client's route preferences, or null without preferences. */
 function choiceOf(
   { preferences = null }: ParsedRequest,
   { providerIds = NO_IDS, speedOf = UNMEASURED }: Sold,

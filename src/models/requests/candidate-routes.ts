@@ -48,7 +48,6 @@ export function allowedRoutes(
   return success(left);
 }
 
-/** Returns the routes that match the client's preferences, or all routes without preferences. */
 export function chosenRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],

@@ -38,7 +38,6 @@ export class HiddenThought {
     return this.#sinceMs !== null || (this.#model.mayThink && !this.#isShown);
   }
 
-  /** Returns the estimated reasoning tokens until `nowMs` that did not arrive. */
   tokensUntil(nowMs: number): number {
     const sinceMs = this.#silentSince(nowMs);
     return hiddenTokens(this.#thoughtMs + (sinceMs === null ? 0 : nowMs - sinceMs));

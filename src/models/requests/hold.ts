@@ -197,7 +197,6 @@ function paidRoutes(
   });
 }
 
-/** Moves the route whose cache has the conversation's prompt to the front. */
 function warmFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
   const isWarm = ({ provider, upstreamId }: PaidRoute) =>
     routeName(provider.id, upstreamId) === warm;

@@ -48,7 +48,7 @@ export type ModelOption = {
   /** The hash of the conversation; absent or null if no prompt cache can influence the route. */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
-  /** Null for a kind of request without output tokens. */
+  /** The output cap; null for a kind without output tokens. */
   readonly cap: OutputCap | null;
   /** Whether the model may reason before or while it responds, visibly or not. */
   readonly mayThink: boolean;
@@ -238,8 +238,8 @@ export type Charge = {
 export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
- * The result of storing an outcome: `saved` in the wallet or the outbox; `refused` by both;
- * `unknown` after a failed call that may have succeeded.
+ * The result of storing an outcome: `saved` in the wallet or the outbox; `refused`, certainly in
+ * neither; `unknown` after a failed call that may have succeeded.
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 

@@ -87,7 +87,6 @@ export function sendJson(
   };
 }
 
-/** Returns the choices of a complete response. Embeddings have none. */
 function choicesOf(body: JsonObject): Completion["choices"] {
   return (body as Partial<Completion>).choices ?? [];
 }

@@ -132,7 +132,6 @@ async function voidRun(run: Run, reason: string): Promise<SettledRun> {
   return { stored, charged: micros(0) };
 }
 
-/** Voids, through the outbox, a hold that may exist. */
 export function releaseHold(run: Run): Promise<StoredOutcome> {
   const { orgId } = run.caller;
   const nothing = { kind: "void", cost: micros(0), generation: null } as const;

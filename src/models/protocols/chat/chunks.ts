@@ -135,7 +135,6 @@ export class ChunkReader extends FrameReader {
     };
   }
 
-  /** Ends the stream and closes every open choice. */
   protected override marker(): StreamEvent[] {
     return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }

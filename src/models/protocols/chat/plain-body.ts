@@ -50,7 +50,6 @@ class PlainTurns {
     this.#reasons = style.reasoning !== undefined && style.reasoning.models?.test(model) !== false;
   }
 
-  /** Adds a message. Returns a failure if it can't be sent. */
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
     if (role === "function" || usesFunctions(message)) {

@@ -57,7 +57,6 @@ export type Profile = {
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
   request(call: CallOf<K>): JsonObject | OutgoingForm;
-  /** Returns null for an invalid response. */
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
   pieces?(secret: string | undefined): StreamReader;
   /** Returns the events of a complete response, for a kind with streams. */

@@ -19,7 +19,6 @@ type Dialect = {
   readonly prompts?: true;
 };
 
-/** Returns POST /audio/transcriptions of OpenAI, Groq or Mistral. */
 export function transcribing(dialect: Dialect): PlainCall<"transcription"> {
   const { format, streams, least = 0, prompts } = dialect;
   return {

@@ -56,7 +56,6 @@ export function bedrockFailure(
   return exceptionFailure({ name, raw, status, headers }, secrets);
 }
 
-/** Returns the failure of an exception in a response or in a stream. */
 export function exceptionFailure(
   { name, raw, status = 500, headers = new Headers() }: Exception,
   secrets: readonly string[],

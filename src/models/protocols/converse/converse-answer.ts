@@ -9,7 +9,6 @@ import { list, optional, shape } from "../../core/shape.ts";
 import { withUsage } from "../../core/failed-usage.ts";
 import { converseUsage } from "./converse-usage.ts";
 
-/** Returns OpenAI's reason for a `stopReason`, or null if the model gave up. */
 export function finishOf(stopReason: unknown): FinishReason | null {
   return finishMeaning(textOf(stopReason));
 }

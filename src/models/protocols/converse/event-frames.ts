@@ -30,12 +30,10 @@ export class FrameDecoder {
     return this.#broken;
   }
 
-  /** Whether a frame was valid so far but too large. */
   get overflowed(): boolean {
     return this.#overflowed;
   }
 
-  /** Returns the frames that these bytes complete. */
   push(bytes: Uint8Array): Frame[] {
     if (this.#broken || bytes.length === 0) return [];
     this.#parts.push(bytes);

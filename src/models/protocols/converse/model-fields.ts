@@ -22,7 +22,6 @@ type Asking = {
   readonly mayThink: boolean;
 };
 
-/** Returns sampling, stops, reasoning and the output schema in the model's form. */
 export function modelFields(asking: Asking): ModelFields {
   const { body, stops, model } = asking;
   const family = familyOf(model);

@@ -31,7 +31,6 @@ const FAILED: ReadonlySet<string> = new Set([
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-/** Returns OpenAI's reason for a `finishReason`, or a failure. */
 export function finishOf(reason: string): FinishReason | ProviderFailure {
   const meaning = FAILED.has(reason) ? null : finishMeaning(reason);
   return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
@@ -44,7 +43,6 @@ type Candidate = {
   readonly finish: string;
 };
 
-/** Reads the candidates of a response or chunk, and whether the prompt was blocked. */
 export function answerOf(raw: JsonObject) {
   const { candidates, promptFeedback, usageMetadata } = answer(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";

@@ -39,7 +39,6 @@ export function failureInside(raw: unknown, secrets: readonly string[]): Provide
   return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
 }
 
-/** Parses JSON. Returns null if invalid. */
 export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

@@ -32,7 +32,6 @@ export function readUsage(raw: unknown): Usage | null {
   });
 }
 
-/** Returns the usage of an embeddings request, or null if the count is invalid. */
 export function embeddingUsage(tokens: unknown): Usage | null {
   const input = tokenCount(tokens);
   return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };

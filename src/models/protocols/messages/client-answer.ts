@@ -7,7 +7,7 @@ import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
-/** The reason why a message ended (@anthropic-ai/sdk, StopReason). */
+/** Source: @anthropic-ai/sdk, StopReason. */
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
 /** A message for the client, without usage. Blocks are in the order thoughts, text, calls. */

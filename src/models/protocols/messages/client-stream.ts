@@ -172,7 +172,6 @@ export class BlockWriter {
     return out;
   }
 
-  /** Closes the open block and returns the stop reason. */
   end(): { readonly text: string; readonly stop: Omit<ClientMessage, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
     const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
@@ -197,7 +196,6 @@ export class BlockWriter {
     return said + thought.append(text);
   }
 
-  /** Returns the open thought, or starts one, and its events. */
   #thought(): readonly [said: string, ThinkingBlock] {
     const { last } = this.#blocks;
     if (last instanceof ThinkingBlock && !last.isSigned) return ["", last];

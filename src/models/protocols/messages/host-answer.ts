@@ -54,7 +54,6 @@ function saidIn(one: Block, jsonTool: string | null): OutputPart[] {
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
 
-/** Returns the refusal's text for clients, and the end. */
 export function endOf(
   { stop_reason: why, stop_details: details }: Ending,
   secret: string,

@@ -18,7 +18,6 @@ type Forced = { readonly isForced: boolean; readonly words: string | null };
 const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
 
-/** Returns the tools of a request and the model's choice among them. */
 export function toolFields(
   asked: Tools,
   rules: ClaudeRules,

@@ -111,7 +111,6 @@ class ResponseStream implements StreamWriter {
   readonly #native: NativeItems | null;
   #sequence = 0;
   #comments = 0;
-  /** The text around the number and the text of the last delta. */
   #around: Around | null = null;
 
   constructor(head: ResponseHead, asking: ResponseContext) {

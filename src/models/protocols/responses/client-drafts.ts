@@ -24,7 +24,6 @@ type Status = OutputItem["status"];
 /** An output item in progress. An incomplete call has no end. */
 export type Draft = Part & {
   item(): OutputItem;
-  /** Returns the item with fields that the client didn't request. */
   kept(): OutputItem;
 };
 

@@ -267,7 +267,6 @@ export class NativeItems {
     }
   }
 
-  /** Writes all items of a response that were not sent yet. */
   whole({ output }: JsonObject): string {
     let said = "";
     for (const [index, item] of itemsIn(output).entries()) {

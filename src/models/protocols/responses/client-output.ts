@@ -69,7 +69,6 @@ export class Output {
     return last instanceof MessageDraft ? last.openText : null;
   }
 
-  /** Starts a message, call or reasoning of a native response. */
   nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
     const said = phase === "commentary" || phase === "final_answer" ? phase : null;
     return this.#add("msg", (place) => new MessageDraft(place, said));
@@ -98,7 +97,6 @@ export class Output {
     return this.#drafts.advance();
   }
 
-  /** Reports whether a text continues in this message and nothing else must be sent. */
   goesOnIn(draft: Draft | undefined): boolean {
     return draft === this.#drafts.last && this.openText !== null;
   }
@@ -119,7 +117,6 @@ export class Output {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.item());
   }
 
-  /** Returns the items with fields that the client didn't request. */
   keptItems(): OutputItem[] {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
   }
@@ -197,7 +194,6 @@ export class Output {
     this.#kept = joined(this.#kept, thoughts);
   }
 
-  /** Starts an item for data that has none yet. */
   #beginKept(): string {
     const kept = this.#takeKept();
     if (isEmpty(kept)) return "";

@@ -262,7 +262,6 @@ export function visibleOutput({ reasoning: asked, include = [] }: ResponsesBody)
   };
 }
 
-/** Returns the core's generation fields: sampling, format, effort, cap. */
 export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
   const { text: asked, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;

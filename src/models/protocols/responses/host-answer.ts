@@ -57,7 +57,6 @@ export function nativeAnswer(
   return { body: raw, usage, native: { said, finish } };
 }
 
-/** Returns the text of an item or event that counts as output. */
 export function outputIn(item: RawItem): string {
   const parts = [...partsIn(item.content), ...partsIn(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));

@@ -142,7 +142,6 @@ export class ChunkReader extends ResponseReader {
     return this.#builder.toolArguments(text, call.at);
   }
 
-  /** Sends the rest of an item at its end. */
   #done(index: number, item: RawItem): StreamEvent[] {
     if (item.type === "reasoning") {
       const detail = reasoningDetail(item);

@@ -10,7 +10,7 @@ type Piece = {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly WireCall[];
-  /** Null without a reason; "error" and "abort" if the model gave up. */
+  /** The finish reason, or null; "error" and "abort" if the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
 /** A tool call or a part of one. "" for missing fields. */

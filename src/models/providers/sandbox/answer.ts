@@ -12,7 +12,7 @@ import { countTokens, tokensOf } from "./tokens.ts";
 export type ChatAnswer = {
   readonly head: AnswerHead;
   readonly replies: readonly Reply[];
-  /** Null for an upstream that reports none. */
+  /** The usage; null to simulate an upstream that reports none. */
   readonly usage: Usage | null;
   /** The number of alternatives of each token; null without logprobs. */
   readonly alternatives: number | null;

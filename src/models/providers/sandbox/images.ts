@@ -5,7 +5,6 @@ import type { ImageCall, ProviderResult, StreamEvent } from "../../core/provider
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Returns images of one pixel, after the requested number of previews. */
 export function imageAnswer({ body }: ImageCall): ProviderResult {
   const { n, partial_images: previews = 0, prompt, size = "1024x1024", quality = "low" } = body;
   const usage = { ...NO_USAGE, input: Math.ceil(estimateTokens(prompt)), image: n };

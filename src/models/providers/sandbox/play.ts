@@ -42,7 +42,6 @@ export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStr
   return { next, cancel };
 }
 
-/** Waits `ms`, less if the signal aborts. */
 export function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   return startPause(ms, signal).over;
 }

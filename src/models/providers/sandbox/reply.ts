@@ -11,7 +11,7 @@ import type { CallDraft, ToolCall } from "./calls.ts";
 
 /** A choice's content: text or calls, its finish reason and output tokens. */
 export type Reply = {
-  /** Null with only calls. */
+  /** The text; null with only calls. */
   readonly content: string | null;
   /** Comes first; "" for none. */
   readonly thought: string;
