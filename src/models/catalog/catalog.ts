@@ -114,7 +114,7 @@ function askedThere(name: string, { kind }: Model): string {
 }
 
 /**
- * Returns the model of an alias, an ID, an ID without its author, or Anthropic's name of a Claude
+ * Returns the model of an alias, an ID with or without its author, or Anthropic's name of a Claude
  * model.
  */
 function modelNamed(catalog: Catalog, name: string): Model | undefined {
@@ -179,9 +179,6 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/**
- * Returns a model with its allowed routes at the caller's prices, or null if policies allow none.
- */
 function pricedNow(
   whole: Model,
   name: string,

@@ -44,8 +44,8 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Oldest first. The first also applies before its day. After a promotion comes the highest known
-   * price.
+   * Oldest first. The first also applies before its day. Promotions are followed by the highest
+   * known price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   /** The last announced UTC day of the last price or of the model. */
@@ -186,8 +186,8 @@ type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "unti
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
 /**
- * Returns a function that creates routes at prices seen on a day, by default on hosts without a
- * guaranteed region.
+ * Returns a function that creates routes at prices seen on a day, by default without a guaranteed
+ * region.
  */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {

@@ -41,9 +41,7 @@ export type ListedModel = {
   readonly links: { readonly details: string };
   /** Request fields that certainly have an effect, in addition to the input. */
   readonly supported_parameters: readonly string[];
-  /**
-   * The caller's price at the first route for a usual prompt, in the format of OpenRouter's list.
-   */
+  /** The caller's price at the first route for a usual prompt, in OpenRouter's format. */
   readonly pricing: ListedPrice;
   /** The next announced price and its start, or null. */
   readonly next_price: (ListedPrice & { readonly from: string }) | null;

@@ -52,8 +52,8 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 }
 
 /**
- * Returns an operator's model at its configured price without markup, or null without an active
- * route. `profiles`: those of the operator's providers.
+ * Returns an operator's model at its configured price, or null without an active route. `profiles`:
+ * those of the operator's providers.
  */
 export function operatorModel(
   entry: ModelEntry,

@@ -49,7 +49,7 @@ export type Route = {
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
-/** An active model in this region, with at least one active route in order of preference. */
+/** An active model in this region, with its active routes in order of preference. */
 export type Model = {
   readonly id: string;
   readonly kind: Kind;

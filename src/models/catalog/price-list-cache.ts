@@ -60,8 +60,8 @@ export class PriceListCache {
   }
 
   /**
-   * Returns the lists of an organization whose own list is `own`. Returns prices_unavailable if a
-   * list can't be read.
+   * Returns the lists of an organization, or prices_unavailable. `own`: the organization's own
+   * list.
    */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
     const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];

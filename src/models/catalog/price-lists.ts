@@ -6,7 +6,6 @@ import { longPromptPrice, raisedPrices } from "./price.ts";
 /** The region's list, used after each organization's own. */
 export const REGION_LIST = "default";
 
-/** The charge of a list's item: a price, or a percentage of the provider's list price. */
 export type ListCharge =
   | { readonly price: Price; readonly percent?: never }
   | { readonly percent: number; readonly price?: never };

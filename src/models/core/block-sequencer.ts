@@ -8,10 +8,7 @@ export type Part = {
   close(cut: boolean): string;
 };
 
-/**
- * Orders the parts of a streamed response for formats with blocks or items. One part is open at a
- * time; later ones wait.
- */
+/** Orders the parts of a streamed response. One part is open at a time; later ones wait. */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];
   #current = 0;

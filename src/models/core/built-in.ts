@@ -42,7 +42,6 @@ export function baseUrlProblems(
   return [otherPlaceProblem(variable, ownHost)];
 }
 
-/** Returns the problem of a host known to run in another region. `own` is the right host. */
 export function otherPlaceProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,

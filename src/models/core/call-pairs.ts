@@ -24,9 +24,7 @@ export class CallPairs {
     return sent;
   }
 
-  /**
-   * Returns the ID to send for the next result: that of the first call with this ID and no result.
-   */
+  /** Returns the ID to send for the next result, by the first call with this ID and no result. */
   result(id: string): string {
     const sent = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
     this.#answered.set(id, sent);

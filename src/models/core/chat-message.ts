@@ -27,8 +27,8 @@ export type Called = Named<"id" | "index" | "function" | "custom">;
 type Part = Named<"text" | "thinking">;
 
 /**
- * Returns a choice's message in OpenAI's schema. `content` and `refusal` may be null; other fields
- * are absent instead.
+ * Returns a choice's message in OpenAI's schema. `content` and `refusal` may be null; others are
+ * absent instead.
  */
 export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);

@@ -6,7 +6,7 @@ import type { Image } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** A part of a turn. Texts are never empty. The prompt up to a marked part is to be cached. */
+/** A part of a turn. Texts are never empty. A marked part ends a cached prompt. */
 export type Part =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
   /** `at`: the part's position (`messages[0].content[1].image_url`). */

@@ -41,7 +41,7 @@ export type EndpointAdapter = {
   readonly names?: (body: object) => RecallRequest | null;
 };
 
-/** The request data besides the body that an endpoint may read. Names are in lower case. */
+/** The request data besides the body that an endpoint may read. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
@@ -143,10 +143,7 @@ export type StreamWriter = {
    * text as a JSON literal, copied unparsed, as for most chunks.
    */
   text(index: number, json: string): string;
-  /**
-   * Returns the final events, after the charge. No earlier event may show that the response is
-   * complete.
-   */
+  /** Returns the final events, after the charge. No earlier event may show completion. */
   end(receipt: Receipt): string;
   /** Returns the final events of an incomplete response. `receipt` is null without a charge. */
   fail(failure: Failure, receipt: Receipt | null): string;

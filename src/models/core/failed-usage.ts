@@ -17,8 +17,8 @@ export function withUsage(
 }
 
 /**
- * Returns the final events of a failed stream. Includes reported usage if the request may have
- * caused the failure.
+ * Returns the final events of a failed stream, with usage if the request may have caused the
+ * failure.
  */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };

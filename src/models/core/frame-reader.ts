@@ -69,7 +69,6 @@ export abstract class FrameReader {
     return this.isFinished ? [END] : [];
   }
 
-  /** Returns the events at the end of the file, except the `end` of a complete stream. */
   protected atEnd(_foreign: string): StreamEvent[] {
     return [];
   }

@@ -12,8 +12,8 @@ import {
 import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
 
 /**
- * Body fields of the gateway itself, in the formats of OpenRouter and Vercel, for every endpoint.
- * They are never forwarded.
+ * Body fields of the gateway itself, in the formats of OpenRouter and Vercel. They are never
+ * forwarded.
  */
 export const gatewayFields = z.object({
   /**

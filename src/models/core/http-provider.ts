@@ -221,8 +221,8 @@ function converted<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure of our bug in reading a response. It doesn't count against the route, and the
- * output is charged.
+ * Returns the failure of our own bug. It doesn't count against the route, and the output is
+ * charged.
  */
 function bugOf(error: unknown): ProviderFailure {
   logException(error, {});

@@ -16,9 +16,7 @@ export function imageOf(url: string): Image {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
-/**
- * Reports whether a URL contains an image's bytes, which are sized as an image instead of as text.
- */
+/** Reports whether a URL contains an image's bytes, which aren't sized as text. */
 export function isInlineImage(url: string): boolean {
   return "base64" in imageOf(url);
 }

@@ -48,8 +48,8 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with inline images. Fetches each URL once. A failed download fails the
- * request. Throws only if the signal fires.
+ * Returns the conversation with inline images. A failed download fails the request. Throws only if
+ * the signal fires.
  */
 export async function withInlineImages(
   { system, turns }: Conversation,

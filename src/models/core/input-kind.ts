@@ -3,12 +3,9 @@ import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
 import type { Need } from "./route-needs.ts";
 
-/** A kind of request without output tokens: its size and its route needs. The input is charged. */
+/** A kind of request without output tokens. The input is charged. */
 export type InputKindOf<Body, U extends CountedUnit = never> = {
-  /**
-   * Returns the request's size for the hold: tokens, and the maximum of each unit that the kind
-   * counts.
-   */
+  /** Returns the request's size for the hold, with a maximum for each counted unit. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   /** Returns the route capabilities that the request needs, in order of checking. */
   needs(body: Body, model: Model): readonly Need[];

@@ -19,9 +19,7 @@ export const moderationBody = z.strictObject({
   user: z.optional(user),
 });
 
-/**
- * A validated request for moderation: one text, several, or one input with text and image parts.
- */
+/** A validated moderation request: one text, several, or one input with text and image parts. */
 export type ModerationBody = z.infer<typeof moderationBody>;
 
 /** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */

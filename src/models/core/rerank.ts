@@ -89,8 +89,8 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
 }
 
 /**
- * Returns the maximum number of search units. However long the query is, half a piece is left for
- * each document.
+ * Returns the maximum number of search units. Even a long query leaves half a piece for each
+ * document.
  */
 function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
   const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));

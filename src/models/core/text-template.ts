@@ -40,10 +40,7 @@ export class RepeatedText {
   }
 }
 
-/**
- * Returns the template of a payload whose only choice contains only `content`, or null. Rewriting
- * it must reproduce the payload.
- */
+/** Returns the template of a payload whose only choice contains only `content`, or null. */
 export function textTemplate(
   payload: string,
   index: number,

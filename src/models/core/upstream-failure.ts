@@ -165,10 +165,7 @@ function refusal(
   return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
 }
 
-/**
- * A noun for the text that is too long, and in the same sentence a word for the excess, in either
- * order.
- */
+/** A noun for the long text, and in the same sentence a word for the excess, in either order. */
 const LENGTH =
   "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
 const EXCESS =

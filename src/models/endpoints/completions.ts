@@ -36,8 +36,8 @@ const text = z.string().check(z.minLength(1));
 const PROMPTS_MAX = 20;
 
 /**
- * The request body. Rejects fields that change the output and that chat models don't support,
- * unless they have their default.
+ * The request body. Rejects unsupported fields that change the output, unless they have their
+ * default.
  */
 export const completionsBody = z.looseObject({
   model: chat.model,

@@ -96,10 +96,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
 };
 
-/**
- * Returns this format's name of a core field. Positions inside messages differ, so only the field
- * is named.
- */
+/** Returns this format's name of a core field, without the position, which differs. */
 function paramOf(param: string): string | null {
   const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
   return field === null ? null : (PARAMS[field] ?? field);

@@ -98,8 +98,8 @@ class Identity {
   }
 
   /**
-   * Returns `safety_identifier` and `prompt_cache_key` for a call, or an empty object without a
-   * customer. `cacheKey`: the client's own key.
+   * Returns `safety_identifier` and `prompt_cache_key`, or an empty object without a customer.
+   * `cacheKey`: the client's own key.
    */
   async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
     if (customer === undefined) return {};

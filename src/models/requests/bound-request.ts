@@ -111,10 +111,7 @@ function choiceOf(
 const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/**
- * Reports whether the model may reason for this request. Most reasoning models do so unless
- * reasoning is turned off.
- */
+/** Reports whether the model may reason for this request. Most reasoning models do by default. */
 function isThinking(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
@@ -149,8 +146,7 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
 }
 
 /**
- * Returns the capable routes that accept the request's content. Returns only native routes if no
- * other can serve it.
+ * Returns the capable routes for the request's content, native ones only if no other can serve it.
  */
 function routesFor(
   able: readonly Route[],

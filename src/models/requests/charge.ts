@@ -104,10 +104,6 @@ export function unseenCharge(
   return priced(run, { route, usage, estimated: true, finishReason: null });
 }
 
-/**
- * Returns the reported or estimated input, and the larger of counted and reported output, within
- * the cap.
- */
 function estimatedUsage(
   run: Run,
   route: ServingRoute,

@@ -169,7 +169,7 @@ function scaledFactor(route: Route): number {
 
 /**
  * Returns the output tokens, for all choices, that the grant covers after the prompt; -1 if it
- * doesn't cover the prompt.
+ * doesn't cover it.
  */
 function tokensFor(
   route: Route,

@@ -68,8 +68,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 }
 
 /**
- * Middleware for free requests: checks in the home region that a global key is active. Returns 503
- * if that region is unreachable.
+ * Middleware for free requests: checks a global key in its home region. Returns 503 if that region
+ * is unreachable.
  */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,

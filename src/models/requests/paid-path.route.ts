@@ -240,10 +240,7 @@ function endUserOf(
   return invalid("The body and the header x-end-user name two different end users.", param);
 }
 
-/**
- * Finds the model, its capable routes at current prices, and the cost bounds. Returns 400 with
- * `param`, or 404.
- */
+/** Finds the model, its capable routes, and the cost bounds. Returns 400 with `param`, or 404. */
 async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
   const { numbers, region } = c.get("config");
   const { catalogAt, providers, providerIds, times } = deploymentOf(c.get("config"));

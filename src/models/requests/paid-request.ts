@@ -93,10 +93,7 @@ export type ShedCounters = { note(reason: ShedReason, requestId: string, started
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxAt = (name: string, attempt: number) => Outbox;
-/**
- * Returns a wallet for one attempt. The first call may be grouped with others; a retry is sent
- * separately.
- */
+/** Returns a wallet for one attempt. The first call may be grouped with others; a retry isn't. */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /**

@@ -20,8 +20,7 @@ type StopReason = "deadline" | "drained";
 export class RunTimer {
   readonly #stop = new Stop();
   /**
-   * The listener of the client's signal. It drops the run at its end, because the platform keeps
-   * signals for long.
+   * The listener of the client's signal. It drops the run at its end, because signals live long.
    */
   readonly #listening: Listening;
   readonly #timers: Timers;

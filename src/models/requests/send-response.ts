@@ -286,10 +286,7 @@ function close({ watch, events, client }: Streaming): void {
   client.leave();
 }
 
-/**
- * Records and reports a failure after the stream's start. Before the first event, failover does
- * both.
- */
+/** Records and reports a failure after the stream's start. Before it, failover does both. */
 function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;

@@ -30,7 +30,7 @@ export class StreamClient {
     });
   }
 
-  /** Time in ms that a write had waited for the client at the last observation; 0 without one. */
+  /** Time in ms that a write had waited for the client when last observed; 0 without one. */
   get pendingMs(): number {
     return this.#pendingMs;
   }

@@ -131,9 +131,7 @@ function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<
   return success(isOne ? (texts[0] ?? "") : texts);
 }
 
-/**
- * Joins byte sequences. A text that was cut within a character gets a replacement character there.
- */
+/** Joins byte sequences. A cut character becomes a replacement character. */
 function joined(pieces: readonly Uint8Array[], size: number): string {
   const whole = new Uint8Array(size);
   let at = 0;

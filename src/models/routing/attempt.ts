@@ -106,10 +106,7 @@ function callOf(
   return { ...request, ...told, upstreamId, cap, native };
 }
 
-/**
- * Returns a controller that aborts when the run ends. The listener keeps only the controller, not
- * the request.
- */
+/** Returns a controller that aborts when the run ends. The listener keeps only the controller. */
 function endingWith(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
   const end = (): void => {

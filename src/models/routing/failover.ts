@@ -183,8 +183,8 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   /** Called for each failed attempt, including one that the run's end interrupted. */
   readonly onFailed?: (asked: ActiveRoute, failure: ProviderFailure) => void;
   /**
-   * Called with the usage of an attempt that failed because of the request. It is charged if no
-   * route succeeds.
+   * Called with the usage of an attempt that failed because of the request, charged if no route
+   * succeeds.
    */
   readonly onSpent?: (asked: ActiveRoute, spent: FailedUsage) => void;
   /** Skips routes that would drop a field of the request. */

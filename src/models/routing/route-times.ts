@@ -14,10 +14,7 @@ const OUTPUT_MIN = 16;
 
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
-/**
- * The speed of routes, measured by this isolate with real requests. Not shared between isolates or
- * regions.
- */
+/** The speed of routes, measured by this isolate with real requests, and not shared. */
 export class RouteTimes {
   readonly #routes = new Map<string, Samples>();
 

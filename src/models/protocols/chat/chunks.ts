@@ -276,7 +276,7 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
 }
 
 /**
- * Ends a choice: `{}` for each call without arguments, because clients parse them, then the finish
+ * Ends a choice: `{}` for calls without arguments, because clients parse them, then the finish
  * chunk.
  */
 function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {

@@ -29,10 +29,7 @@ export type Profile = {
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
   /** Whether `developer` messages are supported. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
-  /**
-   * Set if only universally supported features may be sent. Otherwise messages and tools keep
-   * OpenAI's form.
-   */
+  /** Set if only universally supported features may be sent. */
   readonly plain?: PlainStyle;
   /**
    * Fields of earlier turns sent back in addition to OpenAI's. With `plain`, `PlainStyle` decides.
@@ -71,8 +68,8 @@ export type Rule = {
   /** The rule doesn't apply if this field has this value. */
   readonly unless?: readonly [field: string, value: string];
   /**
-   * Replacements of values: another value, other fields, or nothing (null). Other values stay.
-   * Absent: the field is dropped.
+   * Replacements of values: another value, other fields, or nothing (null). Absent: the field is
+   * dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };

@@ -91,10 +91,7 @@ function rulesFor(call: ProviderCall, { rules = [] }: Profile): readonly Rule[] 
   );
 }
 
-/**
- * Returns the value to send for a field: unchanged, another value, an object of other fields, or
- * nothing (null).
- */
+/** Returns the value to send for a field, an object of other fields, or nothing (null). */
 function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
   const rule = rules.find(({ fields }) => fields.includes(field));
   if (rule === undefined) return value;

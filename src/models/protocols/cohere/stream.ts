@@ -24,8 +24,7 @@ const event = shape({
 type Event = ReturnType<typeof event>;
 
 /**
- * Reads one stream of POST /v2/chat, which ends at `message-end`. Calls arrive one after the other.
- * Skips citations and unknown events.
+ * Reads one stream of POST /v2/chat, which ends at `message-end`. Calls come one after the other.
  */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();

@@ -167,8 +167,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
 }
 
 /**
- * Reads a frame by its event type. Exceptions are named "error" and have their name as `__type`, as
- * in JSON responses.
+ * Reads a frame by its event type. Exceptions are named "error" and have their name as `__type`.
  */
 function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);

@@ -79,9 +79,7 @@ function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
   return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
 }
 
-/**
- * Returns Claude's message for a conversation that is too long, with the host's numbers if known.
- */
+/** Returns Claude's message for a conversation that is too long, with known numbers. */
 function overlong(message: string): string {
   const said = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
   if (/prompt is too long|exceed context limit/i.test(said)) return said;

@@ -187,10 +187,7 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-/**
- * Fields that native routes accept but that have no equivalent in the core. Other routes drop and
- * report them.
- */
+/** Native fields without an equivalent in the core. Other routes drop and report them. */
 export const UNCONVERTED: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",

@@ -12,8 +12,8 @@ import { kindOf, withoutServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
- * A Messages request for a native route. Fields in the table are sent unchanged; others are dropped
- * and reported.
+ * A Messages request for a native route. Listed fields are sent unchanged; others are dropped and
+ * reported.
  */
 type NativeRequest = {
   readonly body: JsonObject;

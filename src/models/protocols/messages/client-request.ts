@@ -181,8 +181,7 @@ const toolName = z
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
 /**
- * A tool. It is the client's own if `type` is absent, null or `custom`; otherwise Anthropic defines
- * it by its type.
+ * A tool: the client's own if `type` is absent, null or `custom`; otherwise defined by Anthropic.
  */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
@@ -304,10 +303,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   });
 }
 
-/**
- * Rejects requests that version 2026-10-21 rejects and the one before accepts, so that all routes
- * agree.
- */
+/** Rejects requests that only version 2026-10-21 rejects, so that all routes agree. */
 function newerProblem(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     if ((body[field] ?? null) !== null) {

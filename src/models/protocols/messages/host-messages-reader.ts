@@ -28,8 +28,8 @@ const delta = shape({
 });
 
 /**
- * A content block in progress. Thoughts are kept until they are complete, because they are signed
- * as a whole.
+ * A content block in progress. Thoughts are kept until complete, because they are signed as a
+ * whole.
  */
 type Open =
   | {

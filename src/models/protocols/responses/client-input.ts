@@ -319,7 +319,6 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
  */
 const BAD_IMAGE = "invalid_value";
 
-/** Returns the code of a 400 about a field if clients depend on it, or null. */
 export function codeOf(param: string): string | null {
   return param.endsWith(".image_url") ? BAD_IMAGE : null;
 }

@@ -215,7 +215,7 @@ export class NativeItems {
     this.#wanted = wanted;
   }
 
-  /** Returns the JSON literal of a delta that only continues a text, or null for other events. */
+  /** Returns the JSON literal of a delta that only continues a text, else null. */
   plainText({ type, delta, output_index: index }: JsonObject): string | null {
     if (type !== "response.output_text.delta") return null;
     this.#last = this.#items.get(Number(index));

@@ -136,7 +136,7 @@ export type Echo = Unsaid &
  */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-/** Returns the request fields of a response. Tools and choice stay as the client wrote them. */
+/** Returns the request fields of a response, as the client wrote them. */
 export function echoOf(body: ResponsesBody): Echo {
   const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
   const said = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));

@@ -51,8 +51,8 @@ function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): Outp
 }
 
 /**
- * Returns the likely finish reason, which Workers AI's own form omits: a response as long as its
- * cap was cut.
+ * Returns the finish reason, which Workers AI's own form omits: a response as long as its cap was
+ * cut.
  */
 export function guessedFinish(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";

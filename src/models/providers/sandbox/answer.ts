@@ -61,10 +61,7 @@ export function chatBody(answer: ChatAnswer): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-/**
- * Returns a choice's `logprobs` for a part of its content, or null if none were requested or it is
- * empty.
- */
+/** Returns a choice's `logprobs` for a part of its content, or null. */
 export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;
