@@ -101,7 +101,7 @@ export function ratioOf({ width, height }: Pixels): string | null {
   return RATIOS.find(isNear) ?? null;
 }
 
-/** Surcharge in percent, because some square sizes use more tokens and models add some. */
+/** Percentage of the published tokens to hold: some square sizes use more, and models add some. */
 const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;

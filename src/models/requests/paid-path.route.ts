@@ -80,7 +80,7 @@ export function handlePaidRequest(
  *     read     none: the endpoint reads the body            the same
  *     bound    none: model, routes, minimum and maximum     the same
  *     hold     the wallet (which admits a new key)          home: the wallet; sometimes the key object first
- *     ask      routes in order until one responds           the same
+ *     call     routes in order until one responds           the same
  *     answer   none: all but the last byte                  the same
  *     settle   the wallet, else the outbox; the last byte   this region's outbox, which calls home; the last byte
  */

@@ -261,7 +261,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
   }
 
-  /** Reads all texts in one turn, before any await. Returns null if they exceed a body's limit. */
+  /** Reads all texts synchronously, before any await. Returns null if they exceed a body's limit. */
   #sealedOf(asked: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
