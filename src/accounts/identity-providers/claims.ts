@@ -1,25 +1,25 @@
 import type { Failure } from "../../shared/failure.ts";
 
-/** A person as their issuer describes them. `issuer` and `subject` identify; the rest is for display. */
+/** A person as described by their issuer. Only `issuer` and `subject` identify them. */
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;
-  /** Their name in OPERATOR_LOGINS: the subject, for Entra preceded by the tenant. */
+  /** The name in OPERATOR_LOGINS: the subject, preceded by the tenant for Entra. */
   readonly account: string;
-  /** Creation time of their account (Unix ms); null if the issuer doesn't provide it. */
+  /** Creation time of the account (Unix ms); null if the issuer doesn't provide it. */
   readonly madeAt: number | null;
-  /** The company that runs the account: Google's domain or Entra's tenant. */
+  /** The company that owns the account: a Google domain or an Entra tenant. */
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;
   readonly proven: readonly string[];
-  /** Time of the person's last login at the issuer (Unix ms); null if not provided. */
+  /** Time of the last login at the issuer (Unix ms); null if not provided. */
   readonly authenticatedAt: number | null;
 };
 
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
-/** Thrown only within this folder, like the library's errors. */
+/** The error of a rejected login. Never leaves this folder. */
 export class LoginRejected extends Error {
   readonly why: LoginFault;
 
@@ -29,7 +29,7 @@ export class LoginRejected extends Error {
   }
 }
 
-/** The issuer didn't respond, or not as an issuer does. */
+/** The error of an issuer that doesn't respond, or doesn't respond like an issuer. */
 export class IssuerUnavailable extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;
@@ -42,7 +42,6 @@ export function subjectOf(subject: unknown): string {
 
 const SHOWN_MAX = 100;
 
-/** Returns a display name of at most 100 characters, without control characters. */
 export function displayName(name: unknown): string | null {
   if (typeof name !== "string") return null;
   const clean = name

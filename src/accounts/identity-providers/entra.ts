@@ -25,8 +25,8 @@ const claims = z.looseObject({
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
 });
 /**
- * Microsoft Entra, with one issuer per tenant. Its issuer template fails standard discovery. A person is a
- * tenant and `oid`. An address counts only if its domain's owner was verified (`xms_edov`).
+ * Microsoft Entra. It has one issuer per tenant, so standard discovery fails. A person is a tenant and `oid`.
+ * An address counts only if ownership of its domain was verified (`xms_edov`).
  */
 export class Entra {
   readonly #known = new Map<string, CachedIssuer>();
@@ -77,7 +77,7 @@ export class Entra {
   }
 }
 
-/** Accepts the observed forms of true: true, 1, "1". */
+/** Reports whether a claim has one of the observed forms of true: true, 1, "1". */
 function isYes(proof: unknown): boolean {
   return proof === true || proof === 1 || proof === "1" || proof === "true";
 }
@@ -99,7 +99,7 @@ function unverified(answer: string): Unverified {
     const { tid } = payload.parse(decoded(body));
     return { tid, kid: header.parse(decoded(head)).kid };
   } catch {
-    throw new LoginRejected("refused"); // also { error } of an expired code
+    throw new LoginRejected("refused"); // also an expired code, returned as { error }
   }
 }
 

@@ -9,12 +9,11 @@ import { Oidc } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** The issuers' metadata and keys in an isolate. */
 export class IssuerCache {
   readonly #oidc = new Oidc();
   readonly #entra = new Entra();
 
-  /** Returns the URL of the login page, or `issuer_unreachable`. */
+  /** Returns the URL of the issuer's login page, or `issuer_unreachable`. */
   location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubLocation(at, ticket);
@@ -22,7 +21,7 @@ export class IssuerCache {
     });
   }
 
-  /** Checks that an OpenID Connect issuer responds, or returns `issuer_unreachable`. */
+  /** Checks that an OpenID Connect issuer responds. Fails with `issuer_unreachable`. */
   reach(at: LoginContext): Promise<Result<null>> {
     return settled(async () => {
       await this.#oidc.known(at);
@@ -30,7 +29,7 @@ export class IssuerCache {
     });
   }
 
-  /** Returns the person at the callback, `issuer_unreachable`, or `login_refused` with its reason. */
+  /** Returns the person of a callback. Fails with `issuer_unreachable`, or `login_refused` and a reason. */
   claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubClaims(at, ticket, url);
@@ -39,7 +38,7 @@ export class IssuerCache {
   }
 }
 
-/** Returns the random parts of a ticket, 32 bytes each. */
+/** Returns the random values of a login, 32 bytes each. */
 export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),
@@ -48,7 +47,6 @@ export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   };
 }
 
-/** Converts errors of issuer calls into failures, never into a login. */
 async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   try {
     return success(await talk());
@@ -58,7 +56,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
       const why = error.error === "access_denied" ? "denied" : "refused";
       return refuse({ kind: "login_refused", why });
     }
-    // An expired or used code: RFC 6749 5.2, with status 200 from GitHub.
+    // An expired or used code (RFC 6749 5.2). GitHub returns it with status 200.
     if (error instanceof oauth.ResponseBodyError) {
       return refuse({ kind: "login_refused", why: "expired" });
     }
@@ -76,7 +74,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** Reports whether a response isn't from an issuer, such as HTML instead of JSON. */
+/** Reports whether a response isn't an issuer's, such as HTML instead of JSON. */
 function isAway(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");

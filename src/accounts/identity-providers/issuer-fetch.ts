@@ -2,21 +2,22 @@ import { boundedText } from "../../shared/http/bounded-body.ts";
 import { IssuerUnavailable } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
-/** Maximum bytes of a key set, the longest response. */
+/** Maximum bytes of a key set, the largest response. */
 const BYTES_MAX = 256 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Sending = Pick<RequestInit, "method" | "headers" | "body">;
 
 /**
- * Calls an issuer: no redirects, 5 s, 64 KiB, 256 KiB for a key set. Throws `IssuerUnavailable` otherwise.
+ * Calls an issuer without redirects, for at most 5 s and 64 KiB (256 KiB for a key set), or throws
+ * `IssuerUnavailable`.
  */
 export async function issuerFetch(url: string, init: Sending, isKeySet = false): Promise<Response> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const { method = "GET", headers = {}, body = null } = init;
     const named = new Headers(headers);
-    named.set("user-agent", "turnpike"); // GitHub returns 403 without one
+    named.set("user-agent", "turnpike"); // GitHub returns 403 without a user agent
     const response = await fetch(url, { method, headers: named, body, redirect: "manual", signal });
     const text = await boundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
     if (text === null || !isAnswer(response.status)) throw new IssuerUnavailable();

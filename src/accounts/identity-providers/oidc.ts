@@ -8,13 +8,12 @@ import type { Ticket } from "./ticket.ts";
 
 const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
-/** Minimum ms between key refreshes for an unknown key. */
+/** Minimum ms between two reads of the keys because of an unknown key. */
 const KEYS_AGAIN_MS = 10_000;
 const ISSUED_SKEW_S = 60;
 /** Seconds that a login counts as recent. */
 const RECENT_S = 600;
 
-/** An issuer's metadata and keys in this isolate. */
 export type CachedIssuer = {
   readonly as: oauth.AuthorizationServer;
   readonly readAt: number;
@@ -22,23 +21,21 @@ export type CachedIssuer = {
   keysAgainAt: number;
 };
 
-/** The input of a login. */
 export type LoginContext = {
   readonly entry: IssuerEntry;
   readonly secret: string;
   readonly redirectUri: string;
   readonly nowMs: number;
-  /** Whether plain http is allowed, with the sandbox on. */
+  /** Whether plain HTTP is allowed, as with the sandbox. */
   readonly isInsecure: boolean;
-  /** For a customer's issuer: returns why an address may not be called, or null. */
+  /** For a customer's issuer: returns the reason not to call an address, or null. */
   readonly problemOf?: (address: string) => string | null;
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** Google provides `auth_time` on request, but can't be told to log the person in again. */
+/** Google returns `auth_time` on request, but can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
-/** OpenID Connect issuers with discovery 1.0. */
 export class Oidc {
   readonly #known = new Map<string, CachedIssuer>();
 
@@ -73,7 +70,7 @@ export class Oidc {
       ...issuerHttpOptions(at),
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
-    if (as.issuer !== issuer) throw new IssuerUnavailable(); // must match exactly
+    if (as.issuer !== issuer) throw new IssuerUnavailable(); // the issuer must match exactly
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     const [oldest] = this.#known.keys();
     if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
@@ -88,7 +85,6 @@ type Sent = {
   readonly body?: URLSearchParams | undefined;
 };
 
-/** Returns the library's options for calls to an issuer. */
 export function issuerHttpOptions({ isInsecure }: LoginContext): {
   [oauth.customFetch]: (url: string, sent: Sent) => Promise<Response>;
   [oauth.allowInsecureRequests]: boolean;
@@ -100,7 +96,6 @@ export function issuerHttpOptions({ isInsecure }: LoginContext): {
   };
 }
 
-/** Returns the library's client, with the only signing algorithm we accept. */
 export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   return {
     client_id: entry.client_id,
@@ -109,7 +104,7 @@ export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   };
 }
 
-/** Returns the authorization request (RFC 6749 4.1.1, RFC 7636). */
+/** Returns the URL of an authorization request (RFC 6749 4.1.1, RFC 7636). */
 export async function authorizationUrl(
   as: oauth.AuthorizationServer,
   { entry, redirectUri }: LoginContext,
@@ -149,8 +144,8 @@ type Exchange = {
 };
 
 /**
- * Exchanges the code for claims: verifies state, `iss`, code, token and signature, then what the library
- * leaves open. The token isn't kept.
+ * Exchanges the code for claims. Verifies state, `iss`, code, token and signature, and what the library
+ * doesn't.
  */
 export async function exchangeCode({
   known,
@@ -162,7 +157,7 @@ export async function exchangeCode({
 }: Exchange): Promise<oauth.IDToken> {
   const { entry, secret, redirectUri } = at;
   const client = oauthClient(at);
-  // Entra's `iss` contains the still unknown tenant, so the token's own is compared.
+  // Entra's `iss` contains the tenant, which isn't known yet, so it is compared with the token's.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
     client,
@@ -195,7 +190,7 @@ export async function exchangeCode({
   return claims;
 }
 
-/** Verifies the signature with keys at most five minutes old, refreshing once for an unknown key. */
+/** Verifies the signature with keys read in the last five minutes. An unknown key causes one new read. */
 async function verifySignature(
   known: CachedIssuer,
   as: oauth.AuthorizationServer,
@@ -218,7 +213,7 @@ async function verifySignature(
   }
 }
 
-/** Checks what the library doesn't (OpenID Connect Core 3.1.3.7): `azp` with one `aud`, and `iat`. */
+/** Checks what the library doesn't (OpenID Connect Core 3.1.3.7): `azp` for a single `aud`, and `iat`. */
 function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticket: Ticket): void {
   const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
@@ -228,7 +223,7 @@ function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticke
 
 const EMAIL_MAX = 254;
 
-/** Reads the optional claims, each separately. Some issuers send booleans as text. */
+/** Reads each optional claim separately. Some issuers send booleans as text. */
 function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: oauth.IDToken) {
   return {
     email: typeof email === "string" && email.length <= EMAIL_MAX ? email : undefined,
@@ -238,7 +233,7 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
   };
 }
 
-/** Google confirms an address only for its own mail or a domain it hosts (`hd`). */
+/** Returns a token's claims. Google verifies addresses only of its own mail or a domain it hosts (`hd`). */
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");

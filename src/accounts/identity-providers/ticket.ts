@@ -16,7 +16,7 @@ const ticket = z.object({
   invitation: z.nullable(z.string()),
   /** The domain of the company to join. */
   company: z.nullable(z.string()),
-  /** The company's issuer as it was at the start; absent for others. */
+  /** The company's issuer when the login started; absent for other logins. */
   connection: z.nullish(z.string()),
   personId: z.nullable(z.string()),
   /** Unix ms. */
@@ -32,8 +32,7 @@ const PURPOSE = "turnpike login 1";
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
- * Returns the cookie of a starting login, bound to region and issuer. Lax, because the callback comes from
- * the issuer's site.
+ * Returns the cookie of a starting login. SameSite=Lax, because the callback comes from the issuer's site.
  */
 export async function ticketCookie(
   given: Ticket,
@@ -46,14 +45,13 @@ export async function ticketCookie(
   return `${nameOf(region)}=${sealed}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
 }
 
-/** Returns a Set-Cookie value that deletes the ticket. */
 export function expiredTicketCookie(region: Region): string {
   return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
 /**
- * Returns the ticket of a `Cookie` header, or null for none, two, another issuer or region, or an expired
- * one.
+ * Returns the ticket of a `Cookie` header; null for none, two, an expired one, or another issuer's or
+ * region's.
  */
 export async function readTicket(
   cookies: string,
@@ -69,11 +67,10 @@ export async function readTicket(
   const text = await unseal(sealed, what, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticket, JSON.parse(text));
-  if (!parsed.success) return null; // another release's
+  if (!parsed.success) return null; // made by another release
   const opened = parsed.data;
   const ageMs = at.nowMs - opened.at;
   return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;
 }
 
-/** Maximum clock difference between isolates in ms. */
 const SKEW_MS = 5000;

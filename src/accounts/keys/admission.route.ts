@@ -16,10 +16,9 @@ import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
 import { vouchedCaller } from "./vouched.ts";
 
 /**
- * Verifies the key of every `/v1` request without I/O and starts its admission. Paid requests await it
- * themselves while their body is read; others pass `requireAdmission`. A paid POST takes its slot first, or
- * records why there is none. At home, a small body with a known key isn't admitted yet: `presumed` names the
- * caller, and the hold admits it.
+ * Verifies each `/v1` request's key without I/O and starts its admission. A paid POST first takes a slot, and
+ * awaits its admission while its body is read. At home, a small body with a known key sets `presumed`
+ * instead, and the hold admits the key.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -46,7 +45,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     const paid = afterWaiting(c, key.value, slot, next);
-    c.executionCtx.waitUntil(paid); // a disconnect doesn't strand the slot
+    c.executionCtx.waitUntil(paid); // the slot is released even if the client disconnects
     return paid;
   };
 }
@@ -67,7 +66,7 @@ function takeSlot(c: Context<AppEnv>, { hash }: VerifiedKey): ReturnType<InFligh
   return room.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
-/** Starts the admission of a paid request with a slot, unless the hold admits its key. */
+/** Starts the admission of a paid request that has a slot, unless the hold will admit the key. */
 function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | ShedReason): void {
   noteMet(c, key);
   c.set("slot", slot);
@@ -102,22 +101,18 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // Any page may read the reason of a rejection. Otherwise it sees a broken connection and retries.
+  // Any origin may read the reason of a rejection. Otherwise the page sees a network error and retries.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
 }
 
-/**
- * Returns the caller of a small body, whose admission can wait. A large body would be read for a key that may
- * be revoked.
- */
+/** Returns a key's known caller, or undefined. A large body mustn't be read for a key that may be revoked. */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? knownCallers(config).get(key) : undefined;
 }
 
-/** Returns the keys of this region that the isolate knows. */
 export function knownCallers(config: Config): KnownCallers {
   return Isolate.of(config).get(makeCallers);
 }
@@ -138,7 +133,7 @@ async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result
   return result;
 }
 
-/** Rejects requests that aren't admitted, and sets `admitted`. */
+/** Rejects a request that isn't admitted. Otherwise sets `admitted`. */
 export async function requireAdmission(
   c: Context<AppEnv>,
   next: Next,
@@ -151,8 +146,8 @@ export async function requireAdmission(
 }
 
 /**
- * Rejects keys with limits, which could otherwise lift their own limits. Register after the endpoints they
- * may call.
+ * Rejects keys with limits, which could remove their own limits. Register it after the endpoints they may
+ * call.
  */
 export async function requireUnlimited(
   c: Context<AppEnv>,

@@ -12,19 +12,19 @@ import { hexOf } from "../../shared/hash.ts";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
-/** 256 bits in base62. */
+/** Characters of 256 bits in base62. */
 const ROOT_CHARACTERS = 43;
-/** A key's first secret, or a later one, with the key's hash before its tag. */
+/** A key's first secret, or a later one, which has the key's hash before its tag. */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
-/** A new key. `key` is shown once and never stored; `hash` names its object. */
+/** A new key. `key` is shown once and never stored. `hash` names its object. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
- * Creates a key: its prefix and 40 base62 characters: the signing secret's ID, 31 random ones (184 bits) and
- * an 8-character tag.
+ * Creates a key: the prefix, the signing secret's ID, 31 random base62 characters (184 bits) and an
+ * 8-character tag.
  */
 export async function mintKey(options: {
   readonly home: Region;
@@ -49,10 +49,7 @@ type Rotated = {
   readonly signedBy: KeySecret;
 };
 
-/**
- * Creates a later secret of a key. Its randomness is derived, so a retry returns it without storage. The
- * key's hash precedes the tag.
- */
+/** Creates a later secret of a key. It is derived, so a retry returns the same one without storage. */
 export async function mintRotated(of: Rotated): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
@@ -82,8 +79,8 @@ function rootOf(text: string): string {
 }
 
 /**
- * Verifies a key's format and tag without I/O. Returns null for anything else; a forged key passes with
- * probability 62^-8. The isolate remembers verified keys. Whether a key is active is a separate question.
+ * Verifies a key's format and tag without I/O, or returns null. A forged key passes with probability 62^-8.
+ * Doesn't check whether the key is active.
  */
 export async function verifyKey(
   text: string,
@@ -126,7 +123,7 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
     : { hash: rootOf(root), home, scope, shown: { secret: hash } };
 }
 
-/** Returns the displayed prefix: the scope prefix and 4 characters. */
+/** Returns the displayed start of a key: its scope prefix and 4 characters. */
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
 }
@@ -135,7 +132,9 @@ function scopePrefix(home: Region, scope: Scope): string {
   return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
 }
 
-/** Returns 8 base62 characters of an HMAC, two bytes each, so the modulo bias is below 0.1%. */
+/**
+ * Returns a tag of 8 base62 characters. Each uses two bytes of the HMAC, so the modulo bias is below 0.1%.
+ */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
 }
@@ -148,27 +147,25 @@ export function toBase62(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-/** Returns the 64 hex characters stored instead of the key. */
+/** Returns the hash (64 hex characters) that is stored instead of the key. */
 async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
   return hexOf(await sign(hmac, "hash", key));
 }
 
 const encoder = new TextEncoder();
 
-/** Returns the HMAC-SHA-256 of label, NUL and text, so that one secret gives independent tags and hashes. */
+/** Returns an HMAC-SHA-256 of label, NUL and text, so tags and hashes of one secret are independent. */
 export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }
 
-/** Compares texts in constant time for equal lengths. */
+/** Compares two texts of equal length in constant time. */
 export function isSameSecret(one: string, other: string): boolean {
   const [left, right] = [encoder.encode(one), encoder.encode(other)];
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
 
-/**
- * Imported once per secret and isolate. The key is cached, not the promise, so no request waits on another's.
- */
+/** Imported keys by secret. Promises aren't cached, so no request waits for another request's promise. */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {

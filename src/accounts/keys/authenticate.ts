@@ -16,25 +16,22 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Ms to read a key from a slow database. Then the response is 503. */
+/** Maximum ms to read a key from the database. After that, the response is 503. */
 const REGISTER_TIMEOUT_MS = 6000;
 
-/** The input of key verification. */
 export type Verification = {
   readonly authorization: string | null;
   readonly apiKey?: string | null;
   readonly keySecrets: readonly KeySecret[];
   readonly region: Region;
-  /** Returns the `Origin` header, or null. Used for sessions only. */
   readonly origin?: () => string | null;
-  /** Unix ms. An expired session costs no call. */
+  /** Unix ms. An expired session is rejected without a call. */
   readonly now?: number;
 };
 
-/** Ms after its end that a session is rejected without asking home, whose clock decides. */
+/** Ms after its end that a session is rejected here. Before that, home decides by its clock. */
 const SESSION_SPARE_MS = 60_000;
 
-/** The objects that admit a verified key. */
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
     readonly region: Region;
@@ -43,8 +40,8 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   };
 
 /**
- * Checks a key without I/O: format and tag (`invalid_api_key`), region (`region_mismatch`), and for sessions
- * expiry and origin (`origin_not_allowed`).
+ * Verifies a key without I/O. Fails with `invalid_api_key` (also if a session expired), `region_mismatch`, or
+ * `origin_not_allowed`.
  */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
@@ -75,9 +72,8 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
 }
 
 /**
- * Admits a key: at home through its wallet, elsewhere through its key object here, which looks up a global
- * key at home once. Failures to decide are `overloaded` or `storage_unavailable`, never a 401 or an
- * admission.
+ * Admits a key: at home through its wallet, elsewhere through its local key object. If these can't decide,
+ * fails with `overloaded` or `storage_unavailable`, never with a 401.
  */
 export async function admitKey(
   key: VerifiedKey,
@@ -123,7 +119,10 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
   return success(admittedFor(caller, admission));
 }
 
-/** Retries once on a fresh stub. A lost response may have taken a slot, which is never one too many. */
+/**
+ * Retries once on a fresh stub. If only the response was lost, two slots are taken, which never exceeds the
+ * limit.
+ */
 async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -157,8 +156,8 @@ function admittedFor(
 const HEADER_CHARACTERS_MAX = 128;
 
 /**
- * Returns the token of `Authorization: Bearer <token>`, or null. The scheme is case-insensitive (RFC 9110,
- * 11.1) and followed by one space. A comma, which joins two headers, is rejected as ambiguous.
+ * Returns the bearer token, or null. The scheme is case-insensitive (RFC 9110, 11.1). A comma means two
+ * joined headers and is rejected.
  */
 export function bearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
@@ -177,8 +176,8 @@ function isSession(token: string): boolean {
 const OURS = "svc_";
 
 /**
- * Returns the credential from `Authorization: Bearer` or `x-api-key`. An empty `x-api-key` is ignored. If the
- * two differ, ours counts; two of ours are rejected as ambiguous.
+ * Returns the credential of `Authorization: Bearer` or `x-api-key`. If they differ, the one issued by us
+ * counts; two of ours are rejected.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
@@ -203,23 +202,19 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/**
- * Ms between two uses by other regions that are reported to a key object. So the last one may be recorded
- * this much early.
- */
+/** Minimum ms between two reports of a key's uses by other regions. A recorded last use can lag as much. */
 const HEARD_MS = 15_000;
 
 type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type Learned = KeyName & Pick<VerifiedKey, "home">;
 
 /**
- * The owners of this region's keys, which never change, so the isolate knows which wallet to call. Permanent
- * revocations are remembered too and cost no call.
+ * The isolate's cache of key owners, which never change, so it knows which wallet to call. Also caches
+ * permanent revocations.
  */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();
-  /** The owners of revoked keys, for their error responses. */
   readonly #died = new Map<string, Omit<Caller, "shown">>();
   readonly #dead = new Set<string>();
   /** Time of the last reported use by another region (Unix ms). */
@@ -236,25 +231,22 @@ export class KnownCallers {
     return this.#callers.get(name) ?? this.#died.get(name);
   }
 
-  /** Returns the owner if a use by another region was reported recently. */
   heardLately(key: KeyName, nowMs: number): Caller | undefined {
     const sinceMs = nowMs - (this.#heard.get(nameOf(key)) ?? -Infinity);
     return sinceMs >= 0 && sinceMs < HEARD_MS ? this.get(key) : undefined;
   }
 
-  /** Remembers an owner that a key object returned to another region's request. */
   hear(key: Learned, said: Key, nowMs: number): Caller {
     const caller = this.learn(key, said);
     const name = nameOf(key);
-    this.#heard.delete(name); // the most recent goes last
+    this.#heard.delete(name);
     evictOldest(this.#heard, KEYS_MAX);
     this.#heard.set(name, nowMs);
     return caller;
   }
 
   /**
-   * Records a rejection. A revoked key is looked up again before its next use, a permanently revoked one
-   * never.
+   * Records a rejection. A permanently revoked key is never looked up again; others are at their next use.
    */
   refused({ hash, shown }: KeyName, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
@@ -278,7 +270,7 @@ export class KnownCallers {
 
   learn({ hash, home, shown }: Learned, said: Key): Caller {
     const { keyId, orgId, memberId, scope } = said;
-    // during a rollout an older object may respond differently, which isn't remembered
+    // During a rollout, an older object may return another shape, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);

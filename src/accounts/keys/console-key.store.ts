@@ -5,14 +5,13 @@ import type { Region } from "../../shared/regions.ts";
 
 const RPM_LIMIT = 60;
 
-/** The key through which a person's member acts in the console. */
 export type ConsoleKey = {
   readonly keyId: string;
   readonly keyHash: string;
   readonly prefix: string;
 };
 
-/** Creates one and discards its text, so nobody has it. */
+/** Creates a console key and discards its text, so nobody can use it outside the console. */
 export async function mintConsoleKey(mint: {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -25,7 +24,7 @@ export async function mintConsoleKey(mint: {
 
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
-/** Returns a batch statement after the member: inserts the console key unless there is one. */
+/** Returns a batch statement that inserts the member's console key if missing. Put it after the member's. */
 export function insertConsoleKey(
   db: D1Database,
   key: ConsoleKey,
@@ -52,7 +51,7 @@ export function insertConsoleKey(
     );
 }
 
-/** Makes a member's console key if logging out everywhere has revoked the last one. */
+/** Creates a member's console key if the last one was revoked by logging out everywhere. */
 export async function ensureConsoleKey(
   { db, ...mint }: Parameters<typeof mintConsoleKey>[0] & { readonly db: D1Database },
   memberId: string,
@@ -65,7 +64,6 @@ type LiveConsoleKey = Pick<ConsoleKey, "keyId" | "keyHash"> & {
   readonly memberId: string;
 };
 
-/** Returns the live console keys of all members that a person is. */
 export async function consoleKeysOf(
   db: D1Database,
   personId: string,

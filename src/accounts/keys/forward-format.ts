@@ -3,13 +3,10 @@ import type { RequestCredential } from "../../shared/caller.ts";
 import { credentialFromJson, presentedFields, presentedToJson } from "./session-token.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 
-/**
- * A request that another region forwards home. `body` is base64, null without one, and unchanged, so home
- * rejects what it would reject.
- */
+/** A request that another region forwards home, unchanged. `body` is base64, or null without one. */
 export type ForwardedRequest = {
   readonly method: string;
-  /** As in the URL, undecoded. `query` includes its question mark, or is "". */
+  /** The encoded path of the URL. `query` includes its question mark, or is "". */
   readonly path: string;
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -59,13 +56,11 @@ const answerSchema = z.object({
   body: z.string(),
 });
 
-/** Returns the body of `forward` without its version. */
 export function forwardBody(request: ForwardedRequest): object {
   const { called, ...rest } = request;
   return { ...rest, caller_key_hash: called.keyHash, ...presentedToJson(called) };
 }
 
-/** Parses a forwarded request, or returns null. */
 export function readForwardBody(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -76,7 +71,6 @@ export function readForwardBody(body: unknown): ForwardedRequest | null {
     : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: taken };
 }
 
-/** Parses home's response, or returns null. */
 export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;

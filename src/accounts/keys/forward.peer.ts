@@ -26,9 +26,8 @@ type Surface = {
 };
 
 /**
- * POST /internal/v1/forward, in the key's home region: handles a request as if sent here, without taking a
- * slot of the key. A write whose ID was seen in the last minute is a network duplicate: 409 to the other
- * region, 503 to its client.
+ * Handles POST /internal/v1/forward at a key's home: runs the request without taking a slot. Returns 409 for
+ * a write whose ID was seen in the last minute, which is a network duplicate.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
@@ -60,7 +59,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   });
 }
 
-/** Returns the key unless its session is over, which only the wallet knows. */
+/** Returns the key unless its session has ended, which only the wallet knows. */
 async function ofLiveSession(
   c: Context<AppEnv>,
   key: Key,
@@ -79,10 +78,7 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
   return failureResponse(failure, c.var.requestId);
 }
 
-/**
- * Returns null for a path that resolves elsewhere, such as `/v1/../admin/v1`, or isn't forwarded. Uses the
- * router's path.
- */
+/** Returns null for a path that isn't forwarded, or resolves elsewhere, such as `/v1/../admin/v1`. */
 function requestOf(
   c: Context<AppEnv>,
   forwarded: ForwardedRequest,
@@ -96,7 +92,7 @@ function requestOf(
   return isAnsweredAtHome(routed) ? request : null;
 }
 
-/** Returns null for an invalid request: bad base64, a GET with body, or a forbidden method. */
+/** Returns the request, or null for invalid base64, a GET with a body, or a forbidden method. */
 function made(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
   try {
     const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };

@@ -20,8 +20,8 @@ type NamedCaller = {
 };
 
 /**
- * Inserts a key and its Idempotency-Key in one batch. Adds to `insertKey`'s failures: `idempotency_replay`
- * within 24 hours, `idempotency_mismatch` for another body. Throws when D1 fails.
+ * Inserts a key and its Idempotency-Key in one batch. Fails like `insertKey`, with `idempotency_replay`
+ * within 24 hours, or with `idempotency_mismatch`. Throws when D1 fails.
  */
 export async function insertKeyOnce(
   db: D1Database,
@@ -31,7 +31,7 @@ export async function insertKeyOnce(
   try {
     if (await insertBoth(db, key, caller)) return success(key);
   } catch (error) {
-    // The Idempotency-Key is taken, or D1 failed.
+    // The Idempotency-Key exists, or D1 failed.
     const earlier = await findEarlier(db, key, caller);
     if (earlier === null) throw error;
     return repeated(db, key, { earlier, body: caller.idempotency.body });
@@ -80,7 +80,9 @@ function findEarlier(
     .first<Earlier>();
 }
 
-/** Returns the failure of a repeat. A batch whose response was lost finds its own key and isn't one. */
+/**
+ * Returns the failure of a repeat, or null. If only the first response was lost, the batch finds its own key.
+ */
 async function repeated(
   db: D1Database,
   key: StoredKey,
@@ -94,7 +96,7 @@ async function repeated(
 
 const SWEPT_ROWS_MAX = 5000;
 
-/** Deletes a batch of rows older than 24 hours. Returns the number. */
+/** Deletes a batch of rows older than 24 hours. Returns the number of deleted rows. */
 export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
   const { meta } = await db
     .prepare(

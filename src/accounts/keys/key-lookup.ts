@@ -14,21 +14,20 @@ import type { Region } from "../../shared/regions.ts";
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
 
 /**
- * The source of a key: this region's database, or home for a global key. Null means no such key. Both throw
- * when unavailable, with `HomeUnreachable` for home.
+ * The source of a key's data: this region's database, or home for a global key. Its calls return null for an
+ * unknown key. Throws if unavailable, with `HomeUnreachable` for home.
  */
 export type KeyLookup = {
-  /** Whether uses are recorded there. Home records them itself. */
+  /** Whether the source is this region's database. Home records uses itself. */
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
-  /** Records a use in our database and returns the key's current state. */
   touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
 };
 
-/** The home region gave no valid response in time. */
+/** The error of a home region that gave no valid response in time. */
 export class HomeUnreachable extends Error {}
 
-/** Returns the source of keys of a home region; null or this region's name is here. */
+/** Returns the source of a home region's keys. Null or this region's name means the local database. */
 export function keyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
@@ -45,7 +44,7 @@ export function keyLookup(env: Env, home: Region | null): KeyLookup {
   );
 }
 
-/** Ms that a key's first use waits for home, including one retry. */
+/** Maximum ms that a key's first use waits for home, including one retry. */
 const LOOKUP_BUDGET_MS = 2000;
 
 const text = z.string().check(z.minLength(1), z.maxLength(100));

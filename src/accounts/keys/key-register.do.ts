@@ -35,29 +35,28 @@ import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Ms between two writes of `last_used_at` and refreshes of the record. */
+/** Minimum ms between two writes of `last_used_at`, and between refreshes of the key's data. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
-/** Ms between retries to store a revocation. */
+/** Ms between retries to write a revocation to the database. */
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * A key in one region, named by the key's hash: its owner, its status and, away from home, the exact log of
- * its last minute. At home, the wallet admits. Each admission is stored before the response, so evictions and
- * restarts never admit more. An unknown key stores nothing. See `RegisterCalls`.
+ * A key in one region, named by its hash: its data, its status and, away from home, an exact log of its last
+ * minute. Each admission is stored before the response, so restarts never admit more. Unknown keys store
+ * nothing.
  */
 export class KeyRegister extends DurableObject<Env> {
-  /** Null: read storage, at start and after errors. */
+  /** Null if storage must be read first, as at start and after an error. */
   #memory: RegisterMemory | null = null;
-  /** The lookup in progress, shared by concurrent first uses. */
+  /** The key lookup in progress, which concurrent first uses share. */
   #learning: Promise<void> | null = null;
-  /** Number of limit changes. Earlier database reads are outdated. */
+  /** The number of limit changes. It reveals database reads that began before a change. */
   #limitsSet = 0;
-  /** The source of the key. Every call names it. */
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
-  /** The newest use seen (Unix ms). */
+  /** Time of the newest known use (Unix ms). */
   #usedAt = 0;
 
   admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
@@ -86,7 +85,7 @@ export class KeyRegister extends DurableObject<Env> {
     try {
       const { key, revokedAt } = this.#remember();
       if (key === null && revokedAt === null) await this.#learn();
-      // No await from here on: reads, decision and writes belong to one transaction.
+      // No await from here on: reads, decision and writes form one transaction.
       return decide();
     } catch (error) {
       this.#memory = null;
@@ -112,7 +111,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Stores unsaved uses and revocations. Catches all errors, because a throw would use up the platform's six
+   * Writes pending uses and revocations to the database. Never throws, which would use up the platform's six
    * retries.
    */
   override async alarm(): Promise<void> {
@@ -208,7 +207,7 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** Counts future admissions as made now after the clock jumped back. */
+  /** Moves admissions in the future to now, after the clock stepped back. */
   #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     storeClamp(this.ctx.storage.sql, clockMs);
@@ -216,7 +215,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
 
-  /** Looks up the key once for all callers and stores it, unless it was revoked meanwhile. */
+  /** Looks up the key once for all waiting callers, and stores it unless it was revoked meanwhile. */
   #learn(): Promise<void> {
     this.#learning ??= this.#readBook().finally(() => {
       this.#learning = null;
@@ -234,15 +233,15 @@ export class KeyRegister extends DurableObject<Env> {
       this.revoke(found.revokedAt);
       return;
     }
-    // Nor may it restore a limit that was changed meanwhile.
+    // A read must not undo a limit change either.
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
-    // Home records uses itself, so it is asked again in a minute.
+    // Home records uses itself, so its next lookup is due in a minute.
     storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
   }
 
-  /** Once a minute of use, records the use after the response and refreshes the key. */
+  /** Records a use after the response and refreshes the key, at most once a minute. */
   #touchWhenDue(usedAt: number): void {
     const { key } = this.#remember();
     if (key === null || usedAt - key.touchedAt < TOUCH_INTERVAL_MS) return;
@@ -250,7 +249,6 @@ export class KeyRegister extends DurableObject<Env> {
     this.ctx.waitUntil(this.#touch(usedAt));
   }
 
-  /** Schedules the recording of a use within the current minute. */
   #oweUntilDue(usedAt: number): void {
     const { key, owedUse } = this.#remember();
     this.#usedAt = Math.max(this.#usedAt, usedAt);
@@ -258,7 +256,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  /** Schedules recording a use in `delayMs`. Away from home, home records uses. */
+  /** Schedules the recording of a use in `delayMs`. Does nothing away from home, which records uses. */
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
@@ -274,7 +272,7 @@ export class KeyRegister extends DurableObject<Env> {
     await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
   }
 
-  /** Stored before the attempt, so that slow databases or evictions cause no second one. */
+  /** Stores the attempt first, so a slow database or an eviction doesn't cause a second one. */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });
   }
@@ -291,14 +289,14 @@ export class KeyRegister extends DurableObject<Env> {
         this.#amend({ rpmLimit, terms, secrets });
       }
     } catch (error) {
-      // If the database fails, admissions continue with the known record.
+      // If the database fails, admissions continue with the stored key.
       this.#memory = null;
       logWarning("key_use_not_noted", { reason: reasonOf(error) });
       this.#owe(usedAt, TOUCH_INTERVAL_MS);
     }
   }
 
-  /** Marks a use as recorded. A later one waits for its alarm. */
+  /** Marks a use as recorded. A later use waits for its alarm. */
   #paid(usedAt: number): void {
     const { owedUse } = this.#remember();
     if (owedUse === null || Math.max(owedUse.used_at, this.#usedAt) > usedAt) return;

@@ -38,8 +38,8 @@ import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * GET /v1/keys: active keys and the newest 100 revoked ones, newest first. A `member` sees its own.
- * `next_after` pages older revoked keys with `?revoked=true&limit&after`.
+ * Handles GET /v1/keys: returns active keys and the newest 100 revoked ones. A `member` sees only their own.
+ * `?revoked=true&limit&after` pages through all revoked keys.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const asked = keysQuery(c.req.url);
@@ -50,7 +50,7 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
   return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
-/** A page position as in `next_after`: Unix ms, a dot, the ID. */
+/** A page position, as in `next_after`: Unix ms, a dot, the key's ID. */
 const place = z.pipe(
   once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response")),
   z.transform((text): ListCursor => {
@@ -59,7 +59,6 @@ const place = z.pipe(
   }),
 );
 
-/** The filter of keys: active ones with the newest revoked, or pages of revoked ones. */
 export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
   limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),
@@ -67,7 +66,6 @@ export const keysParameters = z.object({
 });
 type KeysQuery = z.infer<typeof keysParameters>;
 
-/** Parses `revoked`, `limit` and `after`; 400 with `param`. */
 export function keysQuery(url: string): Result<KeysQuery> {
   const fields = parseQuery(keysParameters, url);
   return fields.ok ? success(fields.value) : fields;
@@ -75,7 +73,6 @@ export function keysQuery(url: string): Result<KeysQuery> {
 
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
 
-/** Lists keys from the database. Throws when D1 fails. */
 export async function listedKeys(
   db: D1Database,
   owner: KeyOwner,
@@ -90,15 +87,13 @@ export async function listedKeys(
   return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
-/** Returns the JSON of a list of keys. */
 export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey) => object): View {
   return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }
 
 /**
- * POST /v1/keys: 201 with the record and, only here, the key. It belongs to the caller's member. A caller
- * revoked meanwhile gets 401. An Idempotency-Key works once a day: a repeat is 409 and names the key, another
- * body is 422.
+ * Handles POST /v1/keys: returns 201 with the record and, only here, the key. Within a day, a repeated
+ * Idempotency-Key gets 409 and the key's ID, or 422 with another body.
  */
 export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { config, member, admitted } = c.var;
@@ -126,9 +121,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
 }
 
-/**
- * The roles that may raise the limits of a key by its owner's role. Lower roles may have the key's secret.
- */
+/** The roles that may raise a key's limits, by its owner's role. A lower role could be using the key. */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],
@@ -137,8 +130,8 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * PATCH /v1/keys/{id}: changes a key from the response on. Owners and admins change any key, others their
- * own. Keys of a higher role, and others' own, can only be tightened (403 `role_required`).
+ * Handles PATCH /v1/keys/{id}: changes a key immediately. Owners and admins change any key, others their own.
+ * Raising limits can need a higher role (403 `role_required`).
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
@@ -164,8 +157,8 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
 }
 
 /**
- * GET /v1/key and /v1/auth/key: the calling key, the rest of its limits and their resets. `data` repeats them in
- * OpenRouter's shape.
+ * Handles GET /v1/key and /v1/auth/key: returns the key and its remaining limits. `data` has OpenRouter's
+ * format.
  */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
@@ -175,7 +168,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   if (booked.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
   const session = shown?.session ?? null;
-  const withSpend = session === null; // a session doesn't learn its key's spend
+  const withSpend = session === null; // a session doesn't see its key's spend
   const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
   if (!standing.ok) return standing;
   const { name, memberId, rpmLimit } = booked.value;
@@ -193,9 +186,9 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * POST /v1/keys/{id}/rotate: 201 with the record and, only here, the new secret. Others end after
- * `overlap_seconds`. Members rotate their own keys, and limited keys themselves. Requires an Idempotency-Key;
- * a repeat within a day returns the same secret.
+ * Handles POST /v1/keys/{id}/rotate: returns 201 with the record and, only here, the new secret. Earlier
+ * secrets end after `overlap_seconds`. Requires an Idempotency-Key; a repeat within a day returns the same
+ * secret.
  */
 export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const { admitted, config, member } = c.var;
@@ -229,9 +222,8 @@ async function rotationOf(c: AppContext): Promise<Result<RotationRequest>> {
 }
 
 /**
- * DELETE /v1/keys/{id}: returns the record with `revoked: true`. A key may revoke itself. Unknown keys and
- * those of others are 404. If the database fails, another key of the member can still revoke used keys; the
- * database is updated later.
+ * Handles DELETE /v1/keys/{id}: revokes a key; a key can revoke itself. If the database fails, used keys of
+ * the caller's member can still be revoked.
  */
 export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
@@ -248,7 +240,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
-/** Revokes a key of the caller's member that the wallet knows. Returns `failure` for others. */
+/** Revokes a known key of the caller's member. Otherwise returns `failure`. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await readObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));

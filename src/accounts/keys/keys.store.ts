@@ -11,11 +11,9 @@ import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
-/** Maximum active keys per organization. */
 export const ACTIVE_KEYS_MAX = 1000;
-/** Maximum new keys per organization in 24 hours. Each leaves a permanent row. */
+/** Maximum new keys per organization in 24 hours, because each leaves a permanent row. */
 const NEW_KEYS_MAX = 10_000;
-/** Maximum revoked keys in a list. */
 export const LISTED_REVOKED = 100;
 
 const TERM_VALUES = [...TERM_COLUMNS, "more"];
@@ -25,7 +23,7 @@ const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_sp
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
-/** Returns the key with this hash, active or revoked, or null. Every function here throws when D1 fails. */
+/** Returns an active or revoked key by hash, or null. Functions here throw when D1 fails. */
 export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
@@ -35,9 +33,9 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * Returns a statement that inserts a key only if its member is active, the calling key and secret are active
- * (null for operators), and the organization has fewer than 1,000 active keys and 10,000 new ones in 24
- * hours. One statement, so concurrent calls can't exceed a limit.
+ * Returns a statement that inserts a key if its member, the calling key and its secret are active (null for
+ * operators), and the organization is below its limits. A single statement, so concurrent calls can't exceed
+ * them.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -73,13 +71,12 @@ export function insertKeyStatement(
     );
 }
 
-/** Returns the SQL condition that a secret is active at a time, also for a key never rotated. */
+/** Returns a SQL condition: the secret is active, even of a key that was never rotated. */
 export function hasNotRetired(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
 }
 
-/** Returns a statement for the same batch: the terms of an inserted key. */
 export function insertTermsStatements(
   db: D1Database,
   key: StoredKey,
@@ -95,7 +92,6 @@ export function insertTermsStatements(
   ];
 }
 
-/** Returns a statement for the same batch: the event of an inserted key. */
 export function keyCreatedStatement(
   db: D1Database,
   key: StoredKey,
@@ -116,14 +112,13 @@ export function keyCreatedStatement(
 
 type Asking = { readonly callerSecret?: string | null; readonly actor?: Actor };
 
-/** Returns the caller: a key by ID; null for operators. */
 function askerOf(callerKeyId: string | null): Actor {
   return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
 }
 
 /**
- * Inserts a key with its terms, both or neither. Fails with `conflict` at a limit, `not_found` without an
- * active member, or `invalid_api_key` for an ended caller.
+ * Inserts a key and its terms in one batch. Fails with `conflict` at a limit, `not_found` without an active
+ * member, or `invalid_api_key`.
  */
 export async function insertKey(
   db: D1Database,
@@ -140,7 +135,6 @@ export async function insertKey(
   return insertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
-/** Returns the failure of an insert that created no key. */
 export async function insertFailure(
   db: D1Database,
   key: StoredKey,
@@ -168,7 +162,6 @@ export async function insertFailure(
   });
 }
 
-/** The owner of keys: an organization or one of its members. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
 /** Returns active keys and the newest 100 revoked ones, newest first. */
@@ -183,10 +176,8 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
   return results.map(keyFromRow);
 }
 
-/** A position in the list of revoked keys. */
 export type ListCursor = Pick<StoredKey, "createdAt" | "keyId">;
 
-/** Returns at most `limit` revoked keys after a position, newest first. */
 export async function listRevokedKeys(
   db: D1Database,
   owner: KeyOwner,
@@ -200,7 +191,7 @@ export async function listRevokedKeys(
   return results.map(keyFromRow);
 }
 
-/** Parameters: ?1 and ?2 the owner, ?3 the limit, ?4 and ?5 the position. Reads one page only. */
+/** Returns the query of a page of revoked keys. Parameters: ?1 and ?2 owner, ?3 limit, ?4 and ?5 position. */
 function revokedOf({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
@@ -208,7 +199,7 @@ function revokedOf({ memberId }: KeyOwner): string {
     AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
 }
 
-/** Returns the owner's key with this ID, active or revoked, or null. Console keys only on request. */
+/** Returns an owner's active or revoked key by ID, or null. Includes console keys only on request. */
 export async function findKey(
   db: D1Database,
   id: string,
@@ -224,7 +215,6 @@ export async function findKey(
   return row === null ? null : keyFromRow(row);
 }
 
-/** Returns the role of an active member, or null. */
 export function findRole(db: D1Database, memberId: string): Promise<Role | null> {
   return db
     .prepare("SELECT role FROM members WHERE id = ? AND removed_at IS NULL")
@@ -234,10 +224,7 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
-/**
- * Updates a key that is still as `before`, or returns null. The change time only grows, so no two changes
- * look alike.
- */
+/** Updates a key that still equals `before`, else returns null. The change time always increases. */
 export async function changeKey(
   db: D1Database,
   before: StoredKey,
@@ -280,7 +267,7 @@ export async function changeKey(
   return { ...before, ...change, changedAt: isStored ? changedAt : null };
 }
 
-/** Returns the events for the end of the batch, whose statements all change a row or none does. */
+/** Returns the event statements of a change. All statements of the batch change a row, or none does. */
 function changeEvents(
   db: D1Database,
   before: StoredKey,
@@ -297,7 +284,7 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Revokes a key of this organization, keeping the first time. Returns false if it doesn't exist. */
+/** Revokes a key of this organization, keeping an earlier time. Returns false for an unknown key. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,
@@ -312,7 +299,6 @@ export async function revokeKey(
   return row !== null;
 }
 
-/** Revokes a key by its hash. */
 export async function revokeKeyByHash(
   db: D1Database,
   hash: string,
@@ -324,7 +310,7 @@ export async function revokeKeyByHash(
     .run();
 }
 
-/** Moves `last_used_at` forward. Returns null if the key doesn't exist. */
+/** Moves `last_used_at` forward. Returns null for an unknown key. */
 export async function touchKey(
   db: D1Database,
   hash: string,
@@ -336,7 +322,7 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** Returns members by key ID for active keys and the newest others, at most 10,000. Throws when D1 fails. */
+/** Returns member IDs by key ID for at most 10,000 keys: active ones, then the newest others. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,
@@ -351,7 +337,6 @@ export async function membersByKey(
   return Object.fromEntries(results.map(({ id, member_id }) => [id, member_id]));
 }
 
-/** Returns the IDs of a member's newest 10,000 keys. Throws when D1 fails. */
 export async function memberKeyIds(
   db: D1Database,
   { orgId, memberId }: { readonly orgId: string; readonly memberId: string },

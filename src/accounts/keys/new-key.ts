@@ -18,23 +18,19 @@ const keyNameSchema = label(100);
 
 const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
 
-/** The optional fields of a new key; null is absent. */
 export const newKeyChoices = {
   rpm_limit: z.nullish(rpmLimitSchema),
   scope: z.nullish(z.enum(["regional", "global"])),
 };
 
-/** The body of calls that create a key. */
 export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices, ...termFields });
 
-/** The changeable fields of a key. */
 export const keyChangeSchema = z.object({
   name: z.optional(keyNameSchema),
   rpm_limit: z.optional(rpmLimitSchema),
   ...termFields,
 });
 
-/** The home, signing secrets and time (Unix ms) of a new key. */
 type Mint = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -45,8 +41,8 @@ type Mint = {
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
 /**
- * Creates a member's key, by default with 60 requests a minute in its own region. 400 with `param` for
- * invalid terms.
+ * Creates a member's key, by default with 60 requests a minute, in its own region. Fails with 400 and
+ * `param`.
  */
 export async function mintKeyOf(
   mint: Mint,

@@ -7,7 +7,6 @@ import type { Session } from "../../shared/session.ts";
 
 const RESETS = { day: "daily", week: "weekly", month: "monthly" } as const;
 
-/** The caller's key, and its session if a session calls. */
 type Calling = {
   readonly label: string;
   readonly rpmLimit: number;
@@ -17,12 +16,11 @@ type Calling = {
   readonly session: Session | null;
 };
 
-/** OpenRouter's names of data regions, where they differ from ours. */
 const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
 
 /**
- * Returns `data` of GET /v1/key as OpenRouter's clients read it, in dollars. They hide the whole panel if a
- * field is missing, so fields without a meaning here have their neutral value.
+ * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. Its clients hide the panel if a field is
+ * missing, so fields that don't apply have neutral values.
  */
 export function ownKeyData(standing: KeyStatus, calling: Calling) {
   const { label, rpmLimit, memberId, orgId, region, session } = calling;
@@ -52,7 +50,6 @@ export function ownKeyData(standing: KeyStatus, calling: Calling) {
   };
 }
 
-/** OpenRouter's fields about keys of the customer's own providers. */
 const NO_OWN_PROVIDERS = {
   byok_usage: 0,
   byok_usage_daily: 0,
@@ -61,7 +58,6 @@ const NO_OWN_PROVIDERS = {
   include_byok_in_limit: false,
 };
 
-/** Returns the spend of a key, or of a session, which lives for a day at most. */
 function spendOf(standing: KeyStatus, session: Session | null): NonNullable<KeyStatus["spend"]> {
   const total = standing.session?.spentMicro ?? micros(0);
   const own = { total, day: total, week: total, month: total };
@@ -74,7 +70,6 @@ type Budget = {
   readonly period: KeyTerms["budgetPeriod"];
 };
 
-/** Returns the session's budget if a session calls, else the key's. */
 function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session | null): Budget {
   if (session === null) {
     const { budgetMicro: limitMicro, budgetPeriod: period } = terms;

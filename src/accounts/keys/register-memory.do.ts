@@ -24,30 +24,27 @@ const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT
   CREATE TABLE forwarded_writes (
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
-/** Created by the first write, so lookups of unknown keys store nothing. */
+/** The tables of a key object, created by the first write, so lookups of unknown keys store nothing. */
 export const REGISTER_TABLES: Tables = {
   name: "register",
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
-/** A key as its object stores it. */
 export type RegisteredKey = Key & {
-  /** Time its last use was recorded (Unix ms); 0 before. */
+  /** Time of the last recorded use (Unix ms), or 0. */
   readonly touchedAt: number;
 };
 
-/** The object's storage in memory. */
 export type RegisterMemory = {
   readonly window: RateWindow;
   readonly key: RegisteredKey | null;
-  /** Unix ms; null for an active key. */
+  /** Revocation time (Unix ms); null while active. */
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
-  /** Known ended secrets by hash, and their end (Unix ms). */
+  /** End times (Unix ms) of known retired secrets, by hash. */
   readonly retired: ReadonlyMap<string, number>;
 };
 
-/** Returns everything stored. */
 export function readMemory(storage: DurableObjectStorage): RegisterMemory {
   const { sql } = storage;
   if (!openTables(storage, REGISTER_TABLES)) {
@@ -72,7 +69,6 @@ export function readMemory(storage: DurableObjectStorage): RegisterMemory {
 
 const RETIRED_MAX = 10;
 
-/** Ends a secret at `retiresAt`, or earlier if known. */
 export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number): void {
   sql.exec(
     `INSERT INTO retired (hash, retires_at) VALUES (?, ?)
@@ -91,7 +87,7 @@ function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
   return new Map(rows.toArray().map(({ hash, retires_at: at }) => [hash, at]));
 }
 
-/** Writes exactly one row. The output gate holds the response until it is durable. */
+/** Writes exactly one row. The output gate delays the response until it is durable. */
 export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   const { rowsWritten } = sql.exec(
     `INSERT INTO admissions (slot, at) VALUES (?, ?)
@@ -102,7 +98,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Moves future admissions to now. */
+/** Moves stored admissions in the future to now. */
 export function storeClamp(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -149,7 +145,7 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-/** Stores changed columns. Returns false if there are none. */
+/** Stores changed columns. Returns false if nothing changed. */
 export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);
@@ -170,7 +166,7 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
   };
 }
 
-/** An unrecorded use (Unix ms) with the key's hash, which an alarm doesn't provide. */
+/** An unrecorded use (Unix ms) with the key's hash, because an alarm doesn't know its object's name. */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
 function owedUse(sql: SqlStorage): OwedUse | null {
@@ -185,12 +181,12 @@ export function markUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
-/** Marks the revocation as missing in the database, with the key's hash for the alarm. */
+/** Marks a revocation as not yet in the database. Stores the key's hash for the alarm. */
 export function markRevocationUnsaved(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
-/** Returns the key's hash while its revocation is missing in the database, or null. */
+/** Returns the key's hash if its revocation isn't in the database yet, or null. */
 export function unsavedRevocation(sql: SqlStorage): string | null {
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }
@@ -199,10 +195,10 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** Ms within which a network duplicate arrives. */
+/** Ms within which a network duplicate can arrive. */
 const REMEMBERED_MS = 60_000;
 
-/** Reports whether an ID was seen in the last minute, and records it. At most two rows. */
+/** Reports whether a write's ID was seen in the last minute, and stores it. Keeps at most two rows. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(

@@ -14,7 +14,6 @@ import type { Region } from "../../shared/regions.ts";
 
 const ATTEMPTS = 2;
 
-/** The dependencies of key calls. */
 export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "consoles"> & {
   readonly db: D1Database;
   readonly region: Region;
@@ -28,23 +27,22 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Revokes a key everywhere. No request with it is admitted afterwards. Every step runs on every call, so a
- * retry completes a partial revocation; the first time stays. Returns `storage_unavailable` or `overloaded`
- * if an object fails: retry, the key may already be revoked.
+ * Revokes a key in all regions. Runs every step on each call, so a retry completes a partial revocation; the
+ * first time stays. After `storage_unavailable` or `overloaded`, the key may already be revoked: retry.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,
   key: Key,
 ): Promise<Result<Key>> {
   const revokedAt = key.revokedAt ?? services.now;
-  // 1. Tombstones at home, in the key object and the wallet: the next request is rejected.
+  // 1. Tombstones in the key object and wallet: the next request is rejected.
   const buried = await bury(services, key, revokedAt);
   if (!buried.ok) return buried;
-  // 2. A durable notice to every other region, which asks here for each request until it arrives.
+  // 2. Durable notices to the other regions, which ask home for each request until they have it.
   const item = { keyHash: key.keyHash, revokedAt: buried.value };
   const told = await notifyPeers(services, key.scope, [item]);
   if (!told.ok) return told;
-  // 3. The database, for lists and for key objects without a record.
+  // 3. The database, for lists and for key objects without stored data.
   const gone = { ...key, revokedAt: buried.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
   const booked = await queryDatabase(
@@ -64,8 +62,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Writes the tombstone in the key object, then in the wallet, whatever the first returns: a wallet lookup
- * before it is overruled by the wallet's tombstone, and a later one finds the key revoked.
+ * Writes the tombstone in the key object, then always in the wallet. The wallet's own tombstone overrules an
+ * earlier lookup, and a later lookup finds the key revoked.
  */
 async function bury(
   { register, wallet, actor }: KeyServices,
@@ -86,7 +84,6 @@ async function bury(
   return inRegister.unanswered ? refuse(inRegister.failure) : inRegister.result;
 }
 
-/** Stores notices durably for the other regions where the key works. */
 export async function notifyPeers(
   { peers, outbox }: Pick<KeyServices, "peers" | "outbox">,
   scope: Scope,
@@ -103,7 +100,7 @@ export async function notifyPeers(
   );
   for (const told of await Promise.all(tellings)) {
     if (told.unanswered) return refuse(told.failure);
-    if (!told.result.ok) return told.result; // overloaded: it rejected the notice
+    if (!told.result.ok) return told.result; // overloaded: the outbox rejected the notice
   }
   return success(null);
 }

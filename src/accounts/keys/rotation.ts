@@ -22,19 +22,15 @@ import type { NewSecret, SecretRow } from "./secrets.store.ts";
 const OVERLAP_MAX_S = 30 * 86_400;
 const ROUNDS_MAX = 5;
 
-/**
- * The body of a rotation: how long earlier secrets stay active (0 ends them), and whether earlier sessions
- * end.
- */
+/** The body of a rotation. `overlap_seconds` of 0 ends earlier secrets immediately. */
 export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
   end_sessions: z.optional(z.boolean()),
 });
 
-/** A parsed rotation: overlap, sessions and idempotency. */
 export type RotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
-/** Parses a rotation. Without an Idempotency-Key, a lost response would lose the secret, so it is 400. */
+/** Parses a rotation. Requires an Idempotency-Key, because a lost response would lose the secret. */
 export async function parseRotation({
   header,
   body,
@@ -56,7 +52,7 @@ export async function parseRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A rotation: its key, the caller that must be active (null: an operator), and what stays active. */
+/** A rotation with its key and caller. The caller must be active; null is an operator. */
 type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];
@@ -65,14 +61,13 @@ type Rotating = {
   readonly idempotency: Idempotency;
 };
 
-/** The key with its new secret. Others end by `retiresAt` (Unix ms). */
+/** A key with its new secret. The other secrets end by `retiresAt` (Unix ms). */
 export type Rotation = {
   readonly booked: StoredKey;
   readonly key: string;
   readonly retiresAt: number;
 };
 
-/** Returns the JSON of a rotation: the record and, only here, the secret. */
 export function rotationView(
   { key, retiresAt }: Rotation,
   record: object,
@@ -81,16 +76,15 @@ export function rotationView(
 }
 
 /**
- * Adds a secret to a key: in the database, the key object and wallet, then other regions. Ended secrets are
- * rejected from the response on. Every step runs on every call, so a retry completes a partial rotation.
- * Fails with `not_found`, `conflict`, `idempotency_mismatch`, `invalid_api_key` or our own faults. Throws
- * when D1 fails.
+ * Adds a secret to a key in the database, key object and wallet, then in other regions. Ended secrets are
+ * rejected immediately. A retry completes a partial rotation. Fails with `not_found`, `conflict`,
+ * `idempotency_mismatch`, `invalid_api_key` or a storage failure. Throws when D1 fails.
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
   rotating: Rotating,
 ): Promise<Result<Rotation>> {
-  // 1. The database: the secrets and their ends.
+  // 1. The database: all secrets and their end times.
   const made = await secretOfBook(services, rotating);
   if (!made.ok) return made;
   const booked = await rotating.find();
@@ -101,7 +95,7 @@ export async function rotateKeyEverywhere(
   if (!told.ok) return told;
   const closed = await endConsoles(services, booked, rotating);
   if (!closed.ok) return closed;
-  // 3. Other regions, durably. Until notified, they ask home for every request.
+  // 3. Durable notices to other regions, which ask home for each request until they have it.
   const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
@@ -137,7 +131,7 @@ async function secretOfBook(
 ): Promise<Result<MadeSecret>> {
   const { db, keySecrets, now } = services;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    /* oxlint-disable no-await-in-loop -- decided anew after a rotation that came in between */
+    /* oxlint-disable no-await-in-loop -- retried after a concurrent rotation */
     const booked = await find();
     if (booked === null || booked.revokedAt !== null) return noSuchKey();
     const secrets = await listSecrets(db, booked.keyId);

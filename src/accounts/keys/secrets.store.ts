@@ -8,7 +8,7 @@ import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
-/** Maximum new secrets per key in 24 hours. Each leaves a row for that time. */
+/** Maximum new secrets per key in 24 hours, because each leaves a row for that long. */
 export const ROTATIONS_MAX = 100;
 
 /** A row of `key_secrets`. Times are Unix ms. */
@@ -22,7 +22,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest first; none if never rotated. */
+/** Returns a key's secrets, newest first; empty if it was never rotated. */
 export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -31,7 +31,6 @@ export async function listSecrets(db: D1Database, keyId: string): Promise<readon
   return results;
 }
 
-/** A secret to insert, and the caller. */
 export type NewSecret = {
   readonly of: Pick<StoredKey, "keyId" | "orgId">;
   readonly actor: Actor;
@@ -40,17 +39,17 @@ export type NewSecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The key and secret that must be active; null for an operator. */
+  /** The calling key and secret, which must be active; null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** Time at which others end, unless earlier. */
+  /** Time (Unix ms) at which the other secrets end, unless they end earlier. */
   readonly retiresAt: number;
   readonly endsSessions: boolean;
 };
 
 /**
- * Inserts a key's newest secret. Returns false if the number is taken, the key or caller has ended, or the
- * maximum is reached. Throws when D1 fails.
+ * Inserts a key's newest secret. Returns false if the number is taken, the key or caller is revoked, or at
+ * the maximum. Throws when D1 fails.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;
@@ -60,7 +59,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // once, because it may be gone
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // inserted once: the row may have been deleted since
     )
     .bind(of.keyId);
   const next = db
@@ -111,7 +110,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
   return (inserted?.results.length ?? 0) > 0;
 }
 
-/** Returns a batch statement after the secret: the rotation's event, with the ID that the wallet uses. */
+/** Returns a batch statement for the event of a rotation. The wallet uses the same event ID. */
 function secretMade(db: D1Database, made: NewSecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = made;
   return eventIfChanged(db, {
@@ -125,7 +124,6 @@ function secretMade(db: D1Database, made: NewSecret) {
   });
 }
 
-/** Reports whether the caller's key and secret are active. */
 export async function isActiveCaller(
   db: D1Database,
   caller: NewSecret["caller"],

@@ -8,26 +8,26 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 const SESSIONS_MAX = 500;
 
 /**
- * The last minute of sessions away from home, in memory, so a session takes no more slots of its key than its
- * own limit. Home counts all regions.
+ * Sessions' last minutes away from home, in memory. They keep a session within its own limit, so it doesn't
+ * use its key's slots. Home counts all regions.
  */
 export class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();
 
-  /** Returns null if a request fits at `clockMs` (Unix ms) or the session has no limit. */
+  /** Returns the failure if a request exceeds the session's limit at `clockMs` (Unix ms), or null. */
   refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;
     const window = this.#windows.get(session.id);
     if (window === undefined) return null;
-    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) window.clamp(clockMs); // the clock jumped back
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) window.clamp(clockMs);
     const decision = window.decide(limit, clockMs);
     if (decision.admitted) return null;
     const { retryAfterMs } = decision;
     return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
   }
 
-  /** Counts a request and returns the rest; null without a limit. */
+  /** Counts a request. Returns the rest of the limit, or null without one. */
   take(session: PacedSession | undefined, clockMs: number): RateState | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;

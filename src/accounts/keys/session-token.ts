@@ -15,11 +15,11 @@ import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN = "svc_st_";
-/** Maximum characters of a token, which bounds its models and origins. */
+/** Maximum characters of a token, which limits its models and origins. */
 export const SESSION_TOKEN_MAX = 4096;
 const SESSION_ID = "ses_";
 const OWNER_CHARACTERS = 8;
-/** 32 bytes in base64url. */
+/** Characters of 32 bytes in base64url. */
 const MAC_CHARACTERS = 43;
 const TOKEN = new RegExp(
   `^${SESSION_TOKEN}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
@@ -38,7 +38,6 @@ const wire = z.object({
   models: texts,
   policy: z.optional(policySchema),
   rpm: z.nullable(at),
-  /** Further budgets as one text; absent without any. */
   budgets: z.optional(z.string()),
   origins: texts,
   hold: z.exactOptional(z.literal(true)),
@@ -46,7 +45,6 @@ const wire = z.object({
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
 const sessionWire = wire;
 
-/** Returns a session as encoded in tokens and peer messages. */
 function sessionToWire(session: Session): z.infer<typeof wire> {
   const { id, madeAt, cut, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
   return {
@@ -84,7 +82,6 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
   };
 }
 
-/** The key and terms of a new session. */
 export type SessionMint = {
   readonly home: Region;
   readonly scope: Scope;
@@ -95,8 +92,8 @@ export type SessionMint = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storage. Its token contains its terms and a full HMAC-SHA-256 by the first
- * secret, because nothing else protects its budget.
+ * Creates a session without storage. Its token has the terms and a full HMAC-SHA-256, because nothing else
+ * protects its budget.
  */
 export async function mintSession(
   { home, scope, keyHash, orgId, secrets }: SessionMint,
@@ -114,7 +111,7 @@ export async function mintSession(
   return { session, token: untagged + (await macOf(secret, untagged)) };
 }
 
-/** Returns the session and key of our token without I/O, or null. */
+/** Returns the session and key of a valid token without I/O, or null. */
 export async function verifySession(
   token: string,
   secrets: readonly KeySecret[],
@@ -129,19 +126,19 @@ export async function verifySession(
   if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
   const said = payload.safeParse(JSON.parse(decoder.decode(bytes)));
-  if (!said.success) return null; // of another version
+  if (!said.success) return null; // a token of another version
   const scope = global === undefined ? "regional" : "global";
   return { hash: said.data.key, home, scope, shown: { session: sessionFromWire(said.data) } };
 }
 
-/** Returns a session ID's time (Unix ms), or null. */
+/** Returns the creation time in a session's ID (Unix ms), or null. */
 export function sessionMintedAt(id: string): number | null {
   const length = SESSION_ID.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
   return mintedAt(id.slice(0, length), SESSION_ID);
 }
 
-/** Reports whether a session ID belongs to this organization or key, used or not. */
+/** Reports whether a session's ID belongs to this organization or key, even if the session was never used. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },

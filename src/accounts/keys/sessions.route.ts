@@ -36,7 +36,6 @@ import type {
 
 const ORIGINS_MAX = 20;
 
-/** The body of a new session; null is absent. */
 export const newSessionSchema = z.object({
   end_user: termFields.end_user,
   budget_dollars: termFields.budget_dollars,
@@ -68,8 +67,8 @@ function isOrigin(text: string): boolean {
 }
 
 /**
- * POST /v1/sessions: 201 with the record and, only here, its token. Nothing is stored before its first use.
- * 400 with `param` for more than the key has; 403 `key_is_limited` for a session.
+ * Handles POST /v1/sessions: returns 201 with the record and, only here, the token. Stores nothing. Fails
+ * with 400 for limits above the key's, or 403 `key_is_limited` for a session.
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { caller } = c.var.admitted;
@@ -97,8 +96,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * A session without models copies its key's, so it can list them. If the token would be too long it has none,
- * and the key's still apply.
+ * Creates a session. By default it copies its key's allowed models, so it can list them. If that makes the
+ * token too long, it has no list; the key's still applies.
  */
 async function mintFor(
   mint: SessionMint,
@@ -179,19 +178,16 @@ function widerModels(
   return other < 0 ? null : invalid(`${param} must be one of the key's allowed models.`, param);
 }
 
-/** The filter of sessions. */
 export const sessionsParameters = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
-/** Parses `limit` and `after`; 400 with `param`. */
 export function sessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
   const fields = parseQuery(sessionsParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
 
-/** Returns the JSON of a page of sessions. */
 export function sessionsView({ sessions, nextAfter }: SessionPage): View {
   return {
     sessions: sessions.map(sessionView),
@@ -200,8 +196,8 @@ export function sessionsView({ sessions, nextAfter }: SessionPage): View {
 }
 
 /**
- * GET /v1/sessions: active used sessions with spend, in order of minting. A `member` sees its keys' sessions,
- * a limited key its own. `next_after` continues.
+ * Handles GET /v1/sessions: returns active, used sessions, oldest first. A `member` sees those of their keys,
+ * a limited key its own.
  */
 export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
@@ -214,7 +210,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/** DELETE /v1/sessions/{id}: ends a session, used or not, everywhere from the response on. */
+/** Handles DELETE /v1/sessions/{id}: ends a session, used or not, in all regions from the response on. */
 export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
@@ -230,7 +226,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 
-/** Returns the ending for a wallet, or `not_found` for an ID that can't be active. */
+/** Returns the request to end a session, or `not_found` for an ID that can't be active. */
 export async function sessionEnding(
   id: string,
   by: Pick<SessionEnding, "owner" | "actor"> & {
@@ -249,7 +245,6 @@ export async function sessionEnding(
   return success({ id, expiresAt, owner, isOwn, actor });
 }
 
-/** Maximum clock difference in ms. */
 const SPARE_MS = 60_000;
 
 function ownerOf(c: AppContext): SessionQuery["owner"] {
@@ -282,7 +277,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
   };
 }
 
-/** Returns the JSON of the calling session with the rest of its own budget, without its key's. */
+/** Returns the JSON of the calling session. It includes its own budget, but not its key's. */
 export function ownSessionView(c: AppContext, session: Session, standing: KeyStatus): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const spend = standing.session ?? nothing;

@@ -11,7 +11,7 @@ import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A key in its home region's database. Times are Unix ms. */
+/** A key in the database of its home region. Times are Unix ms. */
 export type StoredKey = Key & {
   readonly keyHash: string;
   readonly name: string;
@@ -19,12 +19,11 @@ export type StoredKey = Key & {
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
-  /** Last change of its terms; null if it never had any. */
+  /** Time of the last change of its terms; null if it never had any. */
   readonly changedAt: number | null;
   readonly spend: KeySpend;
 };
 
-/** A key row with terms, secrets and spend, as `keys.store.ts` selects it. */
 export type KeyRow = KeyTermsRow & {
   readonly id: string;
   readonly hash: string;
@@ -95,7 +94,6 @@ type KeyRecord = {
   readonly revoked: boolean;
 } & Partial<TermsRecord>;
 
-/** Read-only fields of a record. */
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",
@@ -108,7 +106,7 @@ export const KEY_READ_ONLY: readonly string[] = [
   "member_id",
 ];
 
-/** Returns the JSON of a key. A database only has keys of its own region, so `home` is this region. */
+/** Returns the JSON of a key. Its home is this region, because the database has no other keys. */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
   const { terms, spend } = key;
   const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));

@@ -15,18 +15,19 @@ import type { Micros } from "../../shared/money.ts";
 import { isNarrower } from "../../shared/policy.ts";
 
 /**
- * The model names sold here. `entryOf` normalizes an entry of allowed models: aliases and `author/*` stay,
- * model names become IDs, unknown names null. An alias can change, so IDs and authors don't match it.
+ * The model names sold here. `entryOf` normalizes an entry of a model list: names become IDs, aliases and
+ * `author/*` stay, and unknown names are null. IDs and authors don't match an alias, because aliases can
+ * change.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;
   readonly isAlias: (name: string) => boolean;
 };
 
-/** The context of term checks: time (Unix ms) and model names. */
+/** The time (Unix ms) and model names for checking terms. */
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
-/** Returns `before` with `fields`. 400 with `param` if invalid. */
+/** Returns `before` changed by `fields`. Fails with 400 and `param`. */
 export function changedTerms(
   before: KeyTerms,
   fields: TermFields,
@@ -35,7 +36,7 @@ export function changedTerms(
   const models = allowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
   const read = readTerms(before, { ...fields, allowed_models: models.value });
-  // removing a budget removes its period
+  // a period needs a budget
   const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
@@ -50,7 +51,7 @@ export function changedTerms(
   return success(terms);
 }
 
-/** Returns the normalized list without duplicates. 400 with `param` for an unknown name. */
+/** Returns the list in normal form without duplicates. Fails with 400 and `param` for an unknown name. */
 export function allowedModels<T extends null | undefined>(
   given: readonly string[] | T,
   { entryOf }: Pick<ModelNames, "entryOf">,
@@ -66,7 +67,6 @@ export function allowedModels<T extends null | undefined>(
   return success(entries);
 }
 
-/** The terms of a new key. */
 export function newTerms(fields: TermFields, context: TermsContext): Result<KeyTerms> {
   return changedTerms(NO_TERMS, fields, context);
 }
@@ -75,7 +75,6 @@ function orNull<T, R>(value: T | null, read: (value: T) => R | null): R | null {
   return value === null ? null : read(value);
 }
 
-/** Reports whether `after` allows nothing that `before` didn't. */
 export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
   return TERM_NAMES.every((name) => IS_NO_WIDER[name](before, after, names));
 }
@@ -83,7 +82,7 @@ export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames):
 const atMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
-/** How each limit compares: whether `after` allows no more than `before`. */
+/** For each limit, reports whether `after` allows no more than `before`. */
 const IS_NO_WIDER: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {
@@ -109,7 +108,6 @@ function hasFewerModels(
   return given !== null && given.every((entry) => isWithin(known, entry, names));
 }
 
-/** Reports whether a list covers an entry of another. */
 export function isWithin(
   known: readonly string[],
   entry: string,
@@ -119,7 +117,7 @@ export function isWithin(
   return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
-/** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
+/** Returns what remains of each limit, and when it resets. The spend is newer than the database's. */
 export function keyStatusView(
   { terms, requests, tokens, budget, budgets }: KeyStatus,
   scope: "key" | "session" = "key",
@@ -141,7 +139,7 @@ export function keyStatusView(
   };
 }
 
-/** Returns the budgets in the order in which they are checked, and the one with the least dollars left. */
+/** Returns the budgets in the order in which they are checked, and the one with the fewest dollars left. */
 function budgetsOfStatus(
   { budgetMicro, budgetPeriod }: KeyTerms,
   {
@@ -182,7 +180,6 @@ function minuteView({ limit, remaining, resetMs }: RateState): object {
   return { limit, remaining, reset_ms: resetMs };
 }
 
-/** Returns the terms and the spend in a key's record, or nothing without terms. */
 export function termsView(terms: KeyTerms, spent: Micros) {
   const { budget_dollars, budget_period, ...rest } = keyTermsView(terms);
   const spent_dollars = terms.budgetMicro === null ? null : dollarsOf(spent);

@@ -12,30 +12,26 @@ import type { Region } from "../../shared/regions.ts";
 
 type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
-/**
- * Requests made internally, for other regions and console sessions. Keyed by identity, so clients can't be in
- * here.
- */
+/** Callers of internal requests. Keyed by object identity, so a client's request can't be in it. */
 const callers = new WeakMap<Request, Vouched>();
 
-/** Marks a request as admitted. */
 export function vouchFor(request: Request, admitted: Admitted): void {
   callers.set(request, { admitted });
 }
 
-/** Gives a request a key, as if it had been sent. */
+/** Gives an internal request a verified key, as if the client had sent it. */
 export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-/** Returns the internal caller, or undefined for a request from outside. */
+/** Returns the caller of an internal request, or undefined for a client's request. */
 export function vouchedCaller(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 
 /**
- * Returns another region's global key at home. Unknown, revoked and regional keys are `invalid_api_key`. A
- * repeated `writeId` is `conflict`. Without a secret, only the hash is checked.
+ * Returns a global key for another region. Fails with `invalid_api_key` for any other key, or `conflict` for
+ * a repeated `writeId`. Without a secret, checks only the hash.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],
@@ -57,7 +53,6 @@ export async function identifyGlobalKey(
   return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
 }
 
-/** Admits a key without counting, because the other region counted it. */
 export function admittedAs(key: Key, called: RequestCredential, home: Region): Admitted {
   const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
   return {

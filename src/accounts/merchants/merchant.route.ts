@@ -17,12 +17,11 @@ import { merchantBody, readMerchantAnswer } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
 import { findMerchantName, MERCHANT_SECRET } from "./merchants.store.ts";
 
-/** The path of a merchant's action on a hold, after `/v1/holds/{id}`. */
 export type MerchantAction = "read" | "capture" | "release";
 
 /**
- * Returns the handler of a merchant's action, for requests whose bearer token is a merchant's secret. Others
- * continue as requests of a key.
+ * Returns the handler of a merchant's action. Requests without a merchant's secret continue with their API
+ * key.
  */
 export function merchantRoute(kind: MerchantAction) {
   return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
@@ -62,7 +61,7 @@ async function actionOf(
   return success(kind === "release" ? { kind } : null);
 }
 
-/** Forwards an action to the hold's home. Repeats are harmless, because a hold ends once. */
+/** Forwards an action to the hold's home region. Repeats are harmless, because a hold ends only once. */
 async function actAway(
   c: AppContext,
   home: Region,

@@ -1,12 +1,11 @@
 import { sha256Hex } from "../../shared/hash.ts";
 import { randomBase62 } from "../../shared/id.ts";
 
-/** Prefix of a merchant's secret. */
 export const MERCHANT_SECRET = "svc_mer_";
 const SECRET_CHARACTERS = 43;
 const SECRET = new RegExp(`^${MERCHANT_SECRET}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 
-/** A service of the operator that captures holds. Times are Unix ms. */
+/** An operator's service that captures holds. Times are Unix ms. */
 export type Merchant = {
   readonly name: string;
   readonly createdAt: number;
@@ -23,12 +22,11 @@ type MerchantRow = {
 
 const COLUMNS = "name, created_at, rotated_at, created_by";
 
-/** Returns a new secret. Only its hash is stored. */
+/** Returns a new secret, of which only the hash is stored. */
 export function mintMerchantSecret(): string {
   return MERCHANT_SECRET + randomBase62(SECRET_CHARACTERS);
 }
 
-/** Inserts a merchant. Returns null if the name is taken. */
 export async function insertMerchant(
   db: D1Database,
   made: {
@@ -55,7 +53,7 @@ export async function listMerchants(db: D1Database): Promise<readonly Merchant[]
   return results.map(merchantOf);
 }
 
-/** Replaces a merchant's secret, which ends the one before. Returns null for an unknown name. */
+/** Replaces a merchant's secret. The old one ends immediately. Returns null for an unknown name. */
 export async function rotateMerchant(
   db: D1Database,
   rotated: { readonly name: string; readonly secret: string; readonly at: number },
@@ -69,19 +67,16 @@ export async function rotateMerchant(
   return row === null ? null : merchantOf(row);
 }
 
-/** Deletes a merchant. Returns false for an unknown name. */
 export async function deleteMerchant(db: D1Database, name: string): Promise<boolean> {
   const { meta } = await db.prepare("DELETE FROM merchants WHERE name = ?").bind(name).run();
   return meta.changes > 0;
 }
 
-/** Reports whether this region has the merchant. */
 export async function isMerchant(db: D1Database, name: string): Promise<boolean> {
   const row = await db.prepare("SELECT 1 FROM merchants WHERE name = ?").bind(name).first();
   return row !== null;
 }
 
-/** Returns the name of the merchant with this secret, or null. */
 export async function findMerchantName(db: D1Database, secret: string): Promise<string | null> {
   if (!SECRET.test(secret)) return null;
   return db

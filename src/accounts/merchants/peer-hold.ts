@@ -5,12 +5,11 @@ import type { Result } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
 import { PAYS } from "../../shared/placed-hold.ts";
 
-/** A merchant's action on a hold at its home. The sending region checked the secret. */
 export type MerchantRequest = {
   readonly merchant: string;
   readonly orgId: string;
   readonly id: string;
-  /** Null reads the hold. */
+  /** The action; null only reads the hold. */
   readonly action: Exclude<HoldAction, { kind: "extend" }> | null;
 };
 
@@ -29,12 +28,10 @@ const requestSchema = z.object({
   ),
 });
 
-/** Returns the body of `holds`, without its version. */
 export function merchantBody({ orgId, ...rest }: MerchantRequest): object {
   return { ...rest, org_id: orgId };
 }
 
-/** Reads a peer's body. Returns null if it is invalid. */
 export function readMerchantBody(body: unknown): MerchantRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -62,12 +59,10 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-/** Returns the JSON of home's answer. */
 export function merchantAnswer(result: Result<PlacedHold>): object {
   return result.ok ? { ok: true, hold: result.value } : { ok: false, failure: result.failure };
 }
 
-/** Reads home's answer. Returns null if it is invalid. */
 export function readMerchantAnswer(body: unknown): Result<PlacedHold> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;

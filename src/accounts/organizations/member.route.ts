@@ -8,14 +8,17 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { findMember } from "./members.store.ts";
 
 /**
- * Reads the caller's member and role from the database and sets `member`. A revoked key is 401, writes of a
- * suspended organization are 403, and a failing database is 503.
+ * Reads the caller's member from the database and sets `member`. Fails with 401 for a revoked key, 403 for a
+ * write of a suspended organization, or 503.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
-/** Like `requireMember`, for endpoints that work without the database. Sets `memberUnread` on failure. */
+/**
+ * Does the same as `requireMember` for endpoints that work without the database. Sets `memberUnread` on
+ * failure.
+ */
 export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
@@ -48,7 +51,7 @@ async function withMember(
   return undefined;
 }
 
-/** Rejects members without one of these roles. Register after `requireMember`. */
+/** Rejects other roles. Register it after `requireMember`. */
 export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
@@ -57,7 +60,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/** Rejects other organizations' IDs with the same 404 as unknown ones, before any role check. */
+/** Rejects another organization's ID with the 404 of an unknown ID. Runs before role checks. */
 export async function requireOwnOrganization(
   c: Context<AppEnv>,
   next: Next,
@@ -69,7 +72,7 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
-/** Asks the wallet to take the event after a successful change. */
+/** Lets the wallet read the new event after a successful change. */
 export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   if (isRead(c.req.method) || !c.res.ok) return;

@@ -21,12 +21,11 @@ export const memberLimitsSchema = z.object({
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 });
 
-/** GET /v1/members/{id}: a member with its limits. */
 export function readMemberRoute(c: AppContext): Promise<Answer> {
   return withLimits(c, (wallet, { id }) => wallet.memberLimits(id));
 }
 
-/** PATCH /v1/members/{id} { policy?, budgets? }: applies to all its keys from the response on. */
+/** Handles PATCH /v1/members/{id} { policy?, budgets? }: changes the limits for all of a member's keys. */
 export async function patchMemberRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, memberLimitsSchema, [...MEMBER_READ_ONLY, "email", "role"]);
   if (!fields.ok) return fields;

@@ -9,7 +9,6 @@ import type { StoredMember } from "./organization.ts";
 
 const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
-/** A member by ID and organization. */
 export type MemberName = { readonly id: string; readonly orgId: string };
 
 type MemberChange = {
@@ -17,19 +16,22 @@ type MemberChange = {
   readonly role?: Role | undefined;
 };
 
-/** A key of a removed member, revoked in the database but not yet in its object. */
+/** A removed member's key, revoked in the database but not yet in its object. */
 export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly keyHash: string;
   readonly revokedAt: number;
 };
 
-/** The other members of the organization ?2 than ?1. */
+/** SQL: the members of the organization ?2 except ?1. */
 const OTHERS = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
-/** Condition: the organization has another owner than ?1. */
+/** SQL condition: the organization has an owner besides ?1. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
-/** Condition: the acting member `by` is active and may grant the member's role; null for an operator. */
+/**
+ * Returns a SQL condition: the acting member `by` is active and may change the member's role. Null is an
+ * operator.
+ */
 const mayAct = (
   by: string,
   role: string,
@@ -37,13 +39,16 @@ const mayAct = (
   WHERE asking.id = ${by} AND asking.org_id = ?2 AND asking.removed_at IS NULL
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
-/** Condition: member ?1 of ?2 may get the address ?3 and the role ?4 from ?5; null keeps the value. */
+/**
+ * SQL condition: member ?1 of organization ?2 may get the address ?3 and the role ?4 from ?5. Null keeps a
+ * value.
+ */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
-/** Returns the member of an active key, or null. Throws when D1 fails. */
+/** Returns the member of an active key, or null. Functions here throw when D1 fails. */
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(
@@ -58,7 +63,6 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
   return { id: row.id, role: row.role, suspended: row.status === "suspended" };
 }
 
-/** Returns an active member of an organization, or null. */
 export function findMemberById(
   db: D1Database,
   { id, orgId }: MemberName,
@@ -81,7 +85,7 @@ export async function listMembers(db: D1Database, orgId: string): Promise<readon
   return results;
 }
 
-/** Adds a member. Returns `conflict` if a member has the address, ignoring case. */
+/** Adds a member. Fails with `conflict` if the address is taken, ignoring case. */
 export async function insertMember(
   db: D1Database,
   member: StoredMember,
@@ -109,7 +113,6 @@ export function insertMemberStatement(
     .bind(id, orgId, email, role, createdAt);
 }
 
-/** Returns a batch statement after the member: its event. */
 export function memberCreatedStatement(
   db: D1Database,
   { id, orgId, role, createdAt }: StoredMember,
@@ -121,12 +124,12 @@ export function memberCreatedStatement(
     type: "member.created",
     actor,
     subject: id,
-    data: { role }, // no address, because the log outlives it
+    data: { role }, // without the address, because events outlive the member
     createdAt,
   });
 }
 
-/** The actor of a member change and the time (Unix ms). `memberId` is absent for an operator. */
+/** The actor of a member change, and the time (Unix ms). `memberId` is absent for an operator. */
 export type MemberChangeActor = {
   readonly actor: Actor;
   readonly nowMs: number;
@@ -134,8 +137,8 @@ export type MemberChangeActor = {
 };
 
 /**
- * Applies a change, all or nothing, and ends invitations that the new role can't give. Fails with
- * `not_found`, or `conflict` for a taken address or, as `last_owner`, without a remaining owner.
+ * Applies a change in one batch, and ends invitations that the new role can't grant. Fails with `not_found`,
+ * or `conflict` for a taken address or as `last_owner`.
  */
 export async function updateMember(
   db: D1Database,
@@ -154,7 +157,7 @@ export async function updateMember(
         where: MAY_CHANGE.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
         values: [member.id, member.orgId, email, role, by],
         columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
-        hidden: ["email"], // the log outlives it
+        hidden: ["email"], // without the address, because events outlive the member
       },
     ),
     db
@@ -164,7 +167,7 @@ export async function updateMember(
       )
       .bind(member.id, member.orgId, email, role, by),
     ...(role === null ? [] : invitationsEnded(db, member, nowMs)),
-    // Reads what prevented the change.
+    // Reads the reason if nothing changed.
     db
       .prepare(
         `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken,
@@ -185,7 +188,6 @@ function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Re
 
 type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 
-/** A removed member and the keys to revoke in their objects. */
 export type RemovedMember = {
   readonly keys: readonly EndedKey[];
   readonly personId: string | null;
@@ -199,9 +201,8 @@ type RemovedRow = EndedKey & {
 };
 
 /**
- * Removes a member, revokes its keys and ends its invitations in one batch. Returns the keys to revoke in
- * their objects; a repeat returns the same. Everyone may leave. Fails with `not_found`, `role_required` or
- * `conflict` as `last_owner`.
+ * Removes a member, revokes their keys and ends their invitations in one batch. A repeat returns the same
+ * keys. Fails with `not_found`, `role_required`, or `conflict` as `last_owner`.
  */
 export async function removeMember(
   db: D1Database,
@@ -254,7 +255,7 @@ export async function removeMember(
   return success({ keys: ended?.results ?? [], personId: row.personId, email: row.email });
 }
 
-/** Returns a batch statement that ends invitations the member can no longer give, with events. */
+/** Returns batch statements that end invitations the member can no longer grant, with events. */
 function invitationsEnded(
   db: D1Database,
   member: MemberName,

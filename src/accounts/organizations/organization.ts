@@ -6,13 +6,13 @@ import type { Region } from "../../shared/regions.ts";
 
 const SLUG = /^[a-z0-9-]{3,32}$/;
 
-/** A slug that an organization can choose: 3 to 32 of a-z, 0-9 and hyphens, and not reserved. */
+/** A slug that an organization can choose: 3 to 32 lowercase letters, digits and hyphens, not reserved. */
 export const slugSchema = z.string().check(
   z.regex(SLUG, "must be 3 to 32 lowercase letters, digits and hyphens"),
   z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),
 );
 
-/** Reports whether a text has the form of a slug, also of a reserved one. */
+/** Reports whether a text has the form of a slug, even a reserved one. */
 export function isSlug(text: string): boolean {
   return SLUG.test(text);
 }
@@ -22,23 +22,20 @@ const RESERVED = new Set(
     " ",
   ),
 );
-/** The start of the slug of a closed organization. */
 export const CLOSED_SLUG = "closed-";
 
-/** Reports whether no organization can choose a slug. */
 export function isReservedSlug(slug: string): boolean {
   return RESERVED.has(slug) || slug.startsWith(CLOSED_SLUG);
 }
 
-/** A display name. */
 export const nameSchema = label(200);
 
-/** zod's pattern with the labels of RFC 1035: none ends in a hyphen or exceeds 63. */
+/** zod's email pattern with the label rules of RFC 1035: at most 63 characters, no final hyphen. */
 const EMAIL =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 const NO_EMAIL = "must be an email address";
 
-/** ASCII only, so the database can compare ignoring case. At most 64 before the @ (RFC 5321). */
+/** ASCII only, so the database can ignore case. At most 64 characters before the @ (RFC 5321). */
 export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
   z.maxLength(254),
   z.refine((text) => text.indexOf("@") <= 64, NO_EMAIL),
@@ -46,13 +43,11 @@ export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
 
 export const roleSchema = z.enum(["owner", "admin", "billing", "member"]);
 
-/** The fields that an owner can change. */
 export const organizationChangeSchema = z.object({
   name: z.optional(nameSchema),
   slug: z.optional(slugSchema),
 });
 
-/** Read-only fields of organizations and members. */
 export const ORGANIZATION_READ_ONLY: readonly string[] = [
   "id",
   "region",
@@ -72,19 +67,18 @@ export type StoredOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
-  /** Its price list; null for the region's. */
+  /** The price list; null for the region's prices. */
   readonly priceList: string | null;
   readonly createdAt: number;
 };
 
-/** Changes to an organization. Absent fields stay. */
+/** Changes to an organization. Absent fields keep their value. */
 export type OrganizationChange = {
   readonly [K in "name" | "slug" | "status" | "rpmLimit" | "priceList"]?:
     | StoredOrganization[K]
     | undefined;
 };
 
-/** A member in the database. */
 export type StoredMember = {
   readonly id: string;
   readonly orgId: string;

@@ -12,7 +12,6 @@ import {
 } from "./organization.ts";
 import { findOrganization, updateOrganization } from "./organizations.store.ts";
 
-/** GET /v1/orgs/{id}: the caller's organization, for any member. */
 export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const found = await queryDatabase(
@@ -27,7 +26,7 @@ export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
   return success(organizationRecord(found.value));
 }
 
-/** PATCH /v1/orgs/{id}: an owner changes `name` and `slug`. 409 for a taken slug. */
+/** Handles PATCH /v1/orgs/{id}: an owner changes `name` and `slug`. Fails with 409 for a taken slug. */
 export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
   if (!fields.ok) return fields;

@@ -14,13 +14,12 @@ export type NewOrganization = {
   readonly actor: Actor;
 };
 
-/** The columns of a `StoredOrganization`. */
 export const ORGANIZATION_COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
   rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
- * Creates the organization, its owner and a zero balance in one batch. Fails with `conflict` for a taken
- * slug, decided by the constraint. Throws when D1 fails; it is then unknown whether it exists.
+ * Creates an organization, its owner and a zero balance in one batch. Fails with `conflict` for a taken slug.
+ * If D1 throws, the organization may exist.
  */
 export async function createOrganization(
   db: D1Database,
@@ -36,7 +35,7 @@ export async function createOrganization(
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
            VALUES (?, ?, 0, 0, ?)
-           ON CONFLICT (org_id) DO NOTHING`, // a slow batch may find what the wallet published itself
+           ON CONFLICT (org_id) DO NOTHING`, // if the batch was slow, the wallet may have published already
         )
         .bind(organization.id, epoch, organization.createdAt),
       ...also,
@@ -50,7 +49,7 @@ export async function createOrganization(
 
 /**
  * Applies a change in one statement and returns the row. Fails with `conflict` for a taken slug,
- * `invalid_api_key` for an ended caller, or `not_found` for an operator.
+ * `invalid_api_key`, or `not_found` for an operator.
  */
 export async function updateOrganization(
   db: D1Database,
@@ -71,7 +70,7 @@ export async function updateOrganization(
   }
 }
 
-/** The actor of a change, a key that must be active or an operator (null), and the time (Unix ms). */
+/** The actor of a change and the time (Unix ms). A calling key must be active; null is an operator. */
 type ChangedBy = {
   readonly keyId: string | null;
   readonly actor: Actor;
@@ -106,7 +105,7 @@ async function updated(
           rpm_limit: "iif(?13, ?14, rpm_limit)",
           price_list: "iif(?16, ?17, price_list)",
         },
-        // Its name may be a person's.
+        // An organization's name may be a person's name.
         hidden: ["name", "slug"],
         hiddenWhere: `(is_personal = 1 OR EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = organizations.id))`,
       },
@@ -129,12 +128,10 @@ function mayChange(first: number): string {
      WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
 }
 
-/** Returns the organization's ID by slug, or null. */
 export function findIdOfSlug(db: D1Database, slug: string): Promise<string | null> {
   return db.prepare("SELECT id FROM organizations WHERE slug = ?").bind(slug).first<string>("id");
 }
 
-/** Returns the organization, or null. */
 export function findOrganization(db: D1Database, id: string): Promise<StoredOrganization | null> {
   return db
     .prepare(`SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE id = ?`)
@@ -173,7 +170,7 @@ function organizationCreated(
     type: "organization.created",
     actor,
     subject: id,
-    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // the name may be a person's, and the log outlives it
+    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // without the name, which may be a person's, because events outlive it
     createdAt: row.createdAt,
   });
 }
@@ -183,7 +180,7 @@ function slugTaken(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** SQLite's message is D1's only sign of the violated constraint. */
+/** Reports whether a slug is taken. D1 names the violated constraint only in SQLite's message. */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")
@@ -193,7 +190,7 @@ function isSlugTaken(error: unknown): boolean {
 /** The newest migration that this release needs. */
 export const NEWEST_MIGRATION = "0029_rules.sql";
 
-/** Whether the database answers, and whether it has this release's migrations. */
+/** Whether the database responds, and whether it has this release's migrations. */
 export type DatabaseState = "ready" | "behind" | "away";
 
 export async function databaseState(db: D1Database): Promise<DatabaseState> {

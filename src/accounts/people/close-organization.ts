@@ -14,12 +14,11 @@ import { endKeys, endSessionsOfMember } from "./removal.ts";
 
 const AT_ONCE = 6;
 
-/** Giving up the balance must be explicit. */
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
 /**
- * DELETE /organization { give_up_balance }: an owner closes it permanently. 409 while it has credits that
- * aren't given up.
+ * Handles DELETE /organization { give_up_balance }: an owner closes it permanently. Fails with 409 if credits
+ * remain that aren't given up.
  */
 export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
@@ -35,7 +34,7 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
-/** Returns `has_balance` for credits that aren't given up. */
+/** Returns `has_balance` if the organization has credits and the caller doesn't give them up. */
 export async function checkBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -52,8 +51,8 @@ export async function checkBalanceGivenUp(
 }
 
 /**
- * Closes an organization: nothing is admitted or charged from the response on, and names and addresses are
- * erased. Its ledger stays. A 503 leaves it partial; a retry completes it.
+ * Closes an organization. Nothing is admitted or charged afterwards. Erases names and addresses; the ledger
+ * stays. After a 503, a retry completes the work.
  */
 export async function endOrganization(
   services: ClosingServices,
@@ -82,7 +81,7 @@ export async function endOrganization(
   const out = await mapConcurrently(AT_ONCE, closed.persons, ({ personId, memberId }) =>
     endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
-  // Its webhooks and their deliveries are deleted.
+  // Webhooks and their deliveries are deleted.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);
   if (configured.unanswered) return refuse(configured.failure);
@@ -92,7 +91,6 @@ export async function endOrganization(
   );
 }
 
-/** GET /organization/export: the organization's database rows as JSON. */
 export async function getOrganizationExport(call: MemberCall): Promise<Answer> {
   return success(await exportOrganization(call.db, call.as.orgId));
 }

@@ -34,14 +34,13 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-/** Hosts whose identity provider gives an account to everyone, below any path. */
+/** Hosts whose identity provider gives anyone an account, on any path. */
 const PUBLIC_HOSTS =
   /^(?:accounts\.google|appleid\.apple|github|gitlab|bitbucket|id\.atlassian|api\.login\.yahoo|login\.yahoo|(?:www\.)?linkedin|id\.twitch|(?:[\w-]+\.)?slack|discord|(?:www\.)?facebook|access\.line|(?:www\.)?paypal)\.(?:com|org|me|tv)$/;
-/** The paths of Microsoft's issuer that any account can use. Other paths are tenants of companies. */
+/** The paths of Microsoft's issuers that accept any account. Other paths are tenants of companies. */
 const MICROSOFT_PUBLIC =
   /^\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/;
 
-/** Reports whether everyone can get an account at this issuer. */
 function isPublicIssuer(address: string): boolean {
   const url = URL.parse(address);
   if (url === null) return false;
@@ -52,7 +51,7 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
-/** Returns why an address can't be a company's issuer, or null. With the sandbox, this machine is allowed. */
+/** Returns why an address can't be a company's issuer, or null. The sandbox allows localhost. */
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
   const url = publicAddress(address);
   if (typeof url !== "string") return null;
@@ -61,7 +60,7 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
   return isInsecure && isOwn ? null : url;
 }
 
-/** GET /company/issuer: the settings and our callback URL. The secret is never shown. */
+/** Handles GET /company/issuer: returns the settings and our callback URL, never the secret. */
 export async function getIssuer(call: MemberCall): Promise<Answer> {
   return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
 }
@@ -83,8 +82,8 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
 }
 
 /**
- * POST /company/issuer { issuer, client_id, client_secret }: stores a draft, which an owner must connect
- * first. 409 `no_proven_domain`, 503 `issuer_unreachable`.
+ * Handles POST /company/issuer { issuer, client_id, client_secret }: stores a draft, which an owner's login
+ * activates. Fails with `no_proven_domain` (409) or `issuer_unreachable` (503).
  */
 export async function postIssuer(call: MemberCall): Promise<Answer> {
   const fields = parseFields(newIssuerBody, [], call.body);
@@ -116,8 +115,8 @@ function noDomain(): Answer {
 }
 
 /**
- * POST /company/issuer/require { required }: requires the issuer for the organization. 409 `not_by_company`
- * unless the caller used it, so nobody locks themselves out.
+ * Handles POST /company/issuer/require { required }. Fails with `not_by_company` (409) unless the caller
+ * logged in with the issuer, so nobody locks themselves out.
  */
 export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   const fields = parseFields(requireIssuerBody, [], call.body);
@@ -133,7 +132,6 @@ export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   return getIssuer(call);
 }
 
-/** DELETE /company/issuer: any login works again. */
 export async function deleteIssuer(call: MemberCall): Promise<Answer> {
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   if (!(await removeIssuer(call.db, call.as.orgId, by))) return noIssuer();
@@ -163,7 +161,7 @@ export async function mailSettings(
   }
 }
 
-/** Returns the issuer as an entry of LOGIN_ISSUERS, with the organization's ID. */
+/** Returns the issuer in the form of a LOGIN_ISSUERS entry, with the organization's ID. */
 export function issuerEntryOf({
   orgId,
   issuer,
@@ -172,7 +170,7 @@ export function issuerEntryOf({
   return { id: orgId, kind: "oidc", issuer, client_id: clientId, secret: "", reauth: false };
 }
 
-/** Returns the client secret, or null if its KEY_SECRETS entry is gone. */
+/** Returns the decrypted client secret, or null if its KEY_SECRETS entry was removed. */
 export function clientSecretOf(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
@@ -180,22 +178,22 @@ export function clientSecretOf(
   return unseal(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
 }
 
-/** Reseals secrets under the first KEY_SECRETS entry. Called by the hourly cron. */
+/** Encrypts old secrets under the first KEY_SECRETS entry. Called by the hourly cron. */
 export async function resealIssuers(
   db: D1Database,
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
   for (const row of await listOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
-    // oxlint-disable-next-line no-await-in-loop -- few, and rarely
+    // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
     const anew = await resealed(row.clientSecret, what, keySecrets);
-    // oxlint-disable-next-line no-await-in-loop -- the same
+    // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
     if (anew !== null) await storeResealed(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }
 }
 
-/** Returns the addresses that the issuer can confirm: those of proven domains. */
+/** Returns the addresses that the issuer can verify: those at proven domains. */
 export async function provenBy(
   db: D1Database,
   orgId: string,

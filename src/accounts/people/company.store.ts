@@ -22,10 +22,13 @@ export type CompanyDomain = {
 const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
-/** Ms after which a missing record ends joining and lets another organization prove the domain. */
+/** Ms after which a missing record ends joining by the domain, and other organizations can prove it. */
 const GONE_MS = 7 * DAY_MS;
 
-/** Returns the organization's domain row, creating it if needed, or null at ten. Throws when D1 fails. */
+/**
+ * Returns the organization's domain row, creating it if needed; null above ten. Functions here throw when D1
+ * fails.
+ */
 export async function insertDomain(
   db: D1Database,
   {
@@ -83,7 +86,10 @@ function domainEvent(
   });
 }
 
-/** Marks a domain as proven, or returns `taken` unless the other organization lost it for a week. */
+/**
+ * Marks a domain as proven. Returns `taken` if another organization has it, unless its record was missing for
+ * a week.
+ */
 export async function proveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -109,7 +115,7 @@ export async function proveDomain(
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
 
-/** Records an operator's approval. Returns false for a domain that isn't proven. */
+/** Records an operator's approval. Returns false if the domain isn't proven. */
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -127,7 +133,7 @@ export async function approveDomain(
   return (approved?.results.length ?? 0) > 0;
 }
 
-/** Removes a domain. Members who joined by it stay. */
+/** Removes a domain. Members who joined through it stay. */
 export async function removeDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -142,11 +148,13 @@ export async function removeDomain(
   return (removed?.results.length ?? 0) > 0;
 }
 
-/** Condition: the domain allows joining at time `?n`. `approved` is 1 if an operator must approve. */
+/**
+ * Returns a SQL condition: the domain allows joining at time `?n`. `approved` is 1 if operators must approve
+ * domains.
+ */
 const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
   AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
 
-/** Returns the company domain if people can currently join by it, else null. */
 export function findJoinableDomain(
   db: D1Database,
   domain: string,
@@ -159,8 +167,8 @@ export function findJoinableDomain(
 }
 
 /**
- * Adds a person by company domain, all or nothing: the domain allows joining, the organization is an active
- * team, the person was never a member, and the address is free. Returns false otherwise.
+ * Adds a person through a company domain, in one batch. Returns false if the domain doesn't allow joining,
+ * the organization isn't an active team, the person was ever a member, or the address is taken.
  */
 export async function joinCompany(
   db: D1Database,
@@ -205,7 +213,7 @@ export async function joinCompany(
   return (joined?.results.length ?? 0) > 0;
 }
 
-/** Returns a batch of domains not checked for a day. */
+/** Returns a batch of domains whose last check is a day old. */
 export async function listDomainsToCheck(
   db: D1Database,
   nowMs: number,
@@ -220,7 +228,7 @@ export async function listDomainsToCheck(
   return results;
 }
 
-/** Records a check. Returns true if the record is newly missing, which is an event. */
+/** Records a check. Returns true if the record is missing for the first time, which creates an event. */
 export async function recordDomainCheck(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,

@@ -31,13 +31,12 @@ const AT_ONCE = 6;
 
 export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
 
-/** GET /company/domains. */
 export async function getDomains(call: MemberCall): Promise<Answer> {
   const domains = await listDomains(call.db, call.as.orgId);
   return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
 }
 
-/** POST /company/domains { domain }: 201 with the TXT record to set. */
+/** Handles POST /company/domains { domain }: returns 201 with the required TXT record. */
 export async function postDomain(call: MemberCall): Promise<Answer> {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
@@ -67,7 +66,10 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-/** POST /company/domains/{domain}/prove: looks up the record at two resolvers. 409 `domain_not_proven`. */
+/**
+ * Handles POST /company/domains/{domain}/prove: looks up the record at two resolvers. Fails with
+ * `domain_not_proven` (409).
+ */
 export async function postProof(call: MemberCall): Promise<Answer> {
   const { db, as, now: nowMs } = call;
   const own = await ownDomain(call);
@@ -91,7 +93,6 @@ export async function postProof(call: MemberCall): Promise<Answer> {
   return getDomains(call);
 }
 
-/** DELETE /company/domains/{domain}. */
 export async function deleteDomain(call: MemberCall): Promise<Answer> {
   const own = await ownDomain(call);
   if (!own.ok) return own;
@@ -103,7 +104,6 @@ export async function deleteDomain(call: MemberCall): Promise<Answer> {
   return success({ id: domain, deleted: true });
 }
 
-/** Emails the owners about a domain, if mail is on. */
 export async function notifyOwners(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
@@ -123,7 +123,6 @@ async function ownDomain({ db, as, params }: MemberCall): Promise<Result<Company
     : success(found);
 }
 
-/** Returns the JSON of a domain. */
 export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDomains"]) {
   const { domain, nonce, provenAt, approvedAt, failedSince, tenant } = row;
   const isOpen =
@@ -140,7 +139,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the organization that a person can join by the issuer's claims, or null. */
+/** Returns the organization that a person can join by their verified addresses, or null. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,
@@ -156,23 +155,20 @@ export async function findCompanyToJoin(
   return isGoogles || isEntras ? found : null;
 }
 
-/** Returns a domain that currently allows joining, or null. */
 export async function findOwnJoinableDomain(
   { db, now: nowMs, companyDomains: mode }: PeopleServices,
   orgId: string,
 ): Promise<CompanyDomain | null> {
   if (mode === "off") return null;
   for (const { domain } of await listDomains(db, orgId)) {
-    // oxlint-disable-next-line no-await-in-loop -- ten at most
+    // oxlint-disable-next-line no-await-in-loop -- at most ten
     const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
     if (found?.orgId === orgId) return found;
   }
   return null;
 }
 
-/**
- * Adds the person to their company's organization, or finds them there. Returns null if they may not join.
- */
+/** Adds a person to their company's organization, or finds them there. Returns null if they can't join. */
 export async function joinOrganization(
   services: PeopleServices,
   company: CompanyDomain,
@@ -188,10 +184,7 @@ export async function joinOrganization(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
-/**
- * Checks each proven domain once a day and notifies owners of a missing record. Unresponsive resolvers change
- * nothing. Called by the hourly cron.
- */
+/** Checks each proven domain daily, and notifies owners of a missing record. Called by the hourly cron. */
 export async function checkDomains(
   db: D1Database,
   nowMs: number,

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 
-/** Both must see the record, which makes spoofing harder. */
+/** Two resolvers, because both must be spoofed. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
@@ -15,7 +15,7 @@ const FREE_MAIL = new Set(
    hotmail.co.uk yahoo.co.uk orange.fr wanadoo.fr free.fr laposte.net libero.it`.split(/\s+/),
 );
 
-/** Returns a normalized company domain, or why it is invalid. */
+/** Returns a company domain in normal form, or the reason why it is invalid. */
 export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {
@@ -26,7 +26,6 @@ export function parseCompanyDomain(
   return FREE_MAIL.has(domain) ? { problem: "is a public email provider" } : { domain };
 }
 
-/** Returns the TXT record that proves a domain. */
 export function proofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }

@@ -4,7 +4,6 @@ import { eventIfChanged } from "../../shared/events.store.ts";
 import { CLOSED_SLUG } from "../organizations/organization.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
 
-/** The parts of a closed organization whose objects must be updated. */
 type Closed = {
   readonly keys: readonly EndedKey[];
   readonly persons: readonly { readonly memberId: string; readonly personId: string }[];
@@ -15,8 +14,7 @@ const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 /**
  * Closes an organization: ends members, keys, invitations and webhooks, and erases names and addresses.
- * `memberId` must be an owner; null for an operator. Repeats return the same. Returns null if not allowed.
- * The ledger stays.
+ * `memberId` must be an owner; null is an operator. A repeat returns the same. Returns null if not allowed.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -98,7 +96,6 @@ function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1Prepa
   ];
 }
 
-/** Reports whether an organization was closed. */
 export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare("SELECT 1 FROM closed_organizations WHERE org_id = ?")
@@ -108,8 +105,8 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
 }
 
 /**
- * Erases a person without memberships: name, addresses and identities. IDs stay. Returns false while they are
- * a member.
+ * Erases the name, addresses and identities of a person without memberships. IDs stay. Returns false for a
+ * member.
  */
 export async function erasePerson(
   db: D1Database,
@@ -166,7 +163,7 @@ const TABLES: Readonly<Record<string, string>> = {
   alerts: "SELECT * FROM alerts WHERE org_id = ?1",
 };
 
-/** Returns all tables at one moment, at most 10,000 rows each. */
+/** Returns an organization's rows of all tables at one moment, at most 10,000 per table. */
 export async function exportOrganization(
   db: D1Database,
   orgId: string,
@@ -180,7 +177,7 @@ export async function exportOrganization(
 
 const EXPORT_EVERY_MS = 600_000;
 
-/** Takes the person's export of these ten minutes. Returns 0, or the ms until the next one. */
+/** Takes the person's export slot, one per ten minutes. Returns 0, or the ms until the next. */
 export async function takeExport(db: D1Database, personId: string, nowMs: number): Promise<number> {
   const [taken, found] = await db.batch<{ exportedAt: number | null }>([
     db
@@ -197,7 +194,7 @@ export async function takeExport(db: D1Database, personId: string, nowMs: number
 
 type Rows = readonly unknown[];
 
-/** Returns the rows about a person. `places` lists current and former memberships. */
+/** Returns all rows about a person. `places` are their current and former memberships. */
 export async function exportPerson(
   db: D1Database,
   personId: string,

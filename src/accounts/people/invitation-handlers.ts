@@ -31,9 +31,11 @@ const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /** The address that must be confirmed; absent for a member's own, or if anyone with the link can join. */
+  /**
+   * The address that the person must have verified. Absent for a member, or if anyone with the link can join.
+   */
   email: z.nullish(emailSchema),
-  /** The existing member who gets a login; absent for a new one. */
+  /** The existing member who gets a login; absent for a new member. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
 export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
@@ -43,8 +45,7 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
 };
 
 /**
- * POST /invitations: 201 with the link. An open one for the same address or member is extended and keeps its
- * link.
+ * Handles POST /invitations: returns 201 with the link. Extends an open one for the same address or member.
  */
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -57,13 +58,11 @@ export async function postInvitation(call: MemberCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/** Returns the refusal of another member in a personal organization. */
 export function personalOrganization(): Refusal {
   const message = "This is a personal organization. Turn it into a team first.";
   return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
 }
 
-/** Emails the link. Returns false without mail or address. */
 export function sendInvitation(
   { mail, region }: Pick<PeopleServices, "mail" | "region">,
   { email, role, expires_at: until, link }: MadeInvitation,
@@ -76,7 +75,6 @@ export function sendInvitation(
 
 type MadeInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
 
-/** Creates an invitation by a member, or by an operator (null). */
 export async function createInvitation(
   services: Inviting,
   orgId: string,
@@ -109,14 +107,14 @@ export async function createInvitation(
   return success({ ...invitationRecord(made.value), link });
 }
 
-/** Returns the failure of an address that may not be combined with the rest, or null. */
+/** Returns the failure of an address that doesn't fit the other fields, or null. */
 function refuseAddress({
   role,
   email,
   memberId,
 }: Pick<Invitation, "role" | "email" | "memberId">): Refusal | null {
   if (email !== null && memberId !== null) {
-    // Another address would get the member's keys.
+    // Another address would get access to the member's keys.
     const message =
       "'email' can't be combined with 'member_id'. The member's own address is invited.";
     return refuse({ kind: "invalid_request", message, param: "email" });
@@ -126,7 +124,6 @@ function refuseAddress({
   return refuse({ kind: "invalid_request", message, param: "email" });
 }
 
-/** GET /invitations: open ones. */
 export async function getInvitations(call: MemberCall): Promise<Answer> {
   const rows = await listInvitations(call.db, call.as.orgId, call.now);
   const invitations = rows.map((row) =>
@@ -135,7 +132,6 @@ export async function getInvitations(call: MemberCall): Promise<Answer> {
   return success({ invitations });
 }
 
-/** DELETE /invitations/{id}: the link is invalid from the response on. */
 export async function deleteInvitation(call: MemberCall): Promise<Answer> {
   const id = call.params["id"] ?? "";
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
@@ -145,7 +141,6 @@ export async function deleteInvitation(call: MemberCall): Promise<Answer> {
 
 const NONE = "No such invitation.";
 
-/** POST /invitation/preview { token }, for anyone with the link. */
 export async function previewInvitation(services: PeopleServices, body: unknown): Promise<Answer> {
   const found = await heldBy(services, body);
   if (!found.ok) return found;
@@ -162,7 +157,7 @@ export async function previewInvitation(services: PeopleServices, body: unknown)
   });
 }
 
-/** POST /invitation/accept { token }, for a person with its address. */
+/** Handles POST /invitation/accept { token } for a person with a matching address. */
 export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(invitationTokenBody, [], call.body);
   if (!fields.ok) return fields;
@@ -175,7 +170,7 @@ export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   return acting.ok ? success({ organization_id: orgId, member_id: memberId }) : acting;
 }
 
-/** Makes a person the invited member. An existing member is returned unchanged. */
+/** Adds the person as the invited member. Returns an existing membership unchanged. */
 export async function joinByInvitation(
   services: PeopleServices,
   asked: {
@@ -209,7 +204,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** Returns the invitation of a valid token, also an ended one. Others are 404 without I/O. */
+/** Returns the invitation of a valid token, even an ended one. Rejects others with 404 without I/O. */
 async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
   const fields = parseFields(invitationTokenBody, [], body);
   if (!fields.ok) return fields;

@@ -10,20 +10,19 @@ export type Invitation = {
   readonly id: string;
   readonly orgId: string;
   readonly role: Role;
-  /** The required confirmed address; null for anyone with the link. */
+  /** The verified address needed to accept; null if anyone with the link can accept. */
   readonly email: string | null;
-  /** The member who gets a login; null for a new one. */
+  /** The member who gets a login; null for a new member. */
   readonly memberId: string | null;
-  /** A member's ID; null for an operator. */
+  /** The inviting member's ID; null for an operator. */
   readonly invitedBy: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
 };
 
-/** `svc_iv_<region>_`, the secret's ID, the rest of the invitation's ID and the tag in base64url. */
+/** `svc_iv_<region>_`, the secret's ID, the rest of the invitation's ID, and the tag in base64url. */
 const TOKEN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
-/** Returns the token of an invitation's link. */
 export async function invitationToken(
   id: string,
   region: Region,
@@ -35,7 +34,7 @@ export async function invitationToken(
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
-/** Returns the ID in a valid token of this region, or null, without I/O. */
+/** Returns the ID in this region's valid token, or null. Needs no I/O. */
 export async function readInvitationToken(
   token: string,
   region: Region,
@@ -53,7 +52,7 @@ async function tagOf(secret: KeySecret, region: Region, id: string): Promise<str
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Returns an address for others: `a…@example.com`. */
+/** Returns a masked address for display to others: `a…@example.com`. */
 export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

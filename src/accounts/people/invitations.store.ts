@@ -17,7 +17,7 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
   created_at AS createdAt, expires_at AS expiresAt`;
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
-/** Condition: the member `?n` is active and may grant `role`; null for an operator. */
+/** Returns a SQL condition: the member `?n` is active and may grant `role`. Null is an operator. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
@@ -32,8 +32,8 @@ function addressFor(member: string, email: string): string {
 }
 
 /**
- * Creates an invitation, or extends an open one. Rejected if the inviter can't grant the role, or at 50 open
- * or 20 per inviter and hour. `not_found` for an unknown member, `conflict` for one with a login.
+ * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, at 50 open ones or
+ * 20 per inviter and hour, with `not_found` for an unknown member, or `conflict` for one with a login.
  */
 export async function insertInvitation(
   db: D1Database,
@@ -101,7 +101,6 @@ function conflict(message: string, code: string): Refusal {
   return refuse({ kind: "conflict", message, param: null, code });
 }
 
-/** An invitation with its displayed details. */
 export type InvitationDetails = Invitation & {
   readonly organization: string;
   readonly isSuspended: 0 | 1;
@@ -120,12 +119,11 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN member_people ON member_people.member_id = invited_by
   LEFT JOIN people ON people.id = member_people.person_id`;
 
-/** Returns an invitation, also an ended one, or null. */
+/** Returns an invitation, even an ended one, or null. */
 export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
   return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }
 
-/** Returns open invitations, newest first. */
 export async function listInvitations(
   db: D1Database,
   orgId: string,
@@ -141,7 +139,7 @@ export async function listInvitations(
   return results;
 }
 
-/** Ends an open invitation. Returns false otherwise. */
+/** Ends an open invitation. Returns false if none is open. */
 export async function endInvitation(
   db: D1Database,
   { id, orgId }: Pick<Invitation, "id" | "orgId">,
@@ -166,7 +164,7 @@ export async function endInvitation(
   return (ended?.results.length ?? 0) > 0;
 }
 
-/** The accepting person, their confirmed addresses, and IDs for a new member and console key. */
+/** The accepting person, their verified addresses, and the IDs of a new member and console key. */
 type Accepting = {
   readonly person: Person;
   readonly proven: readonly string[];
@@ -182,9 +180,8 @@ const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members 
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
- * Accepts, all or nothing: the invitation is open and still allowed, its organization active, the address
- * confirmed, and the person no member, also not when it was created. Returns the member's ID, or null. Of
- * concurrent clicks, one succeeds.
+ * Accepts an invitation in one batch and returns the member's ID. Returns null unless it is open and allowed,
+ * the organization is active, the address is verified, and the person is no member and wasn't removed since.
  */
 export async function acceptInvitation(
   db: D1Database,
@@ -236,7 +233,6 @@ export async function acceptInvitation(
   return accepted?.results[0]?.memberId ?? null;
 }
 
-/** Reports whether the person was removed after the invitation was created. */
 export async function wasRemovedSince(
   db: D1Database,
   invitationId: string,

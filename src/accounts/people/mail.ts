@@ -2,17 +2,15 @@ import type { Mailing } from "../../shared/config/config.ts";
 import { logWarning } from "../../shared/log.ts";
 import { plainName } from "../../shared/plain-name.ts";
 
-/** A plain-text email with one link. */
 export type Mail = {
   readonly to: string;
   readonly subject: string;
   readonly lines: readonly string[];
 };
 
-/** Sends after the response. Failures are logged, not retried. */
+/** Sends an email after the response. Logs failures and doesn't retry. */
 export type SendMail = (mail: Mail) => void;
 
-/** Returns the mail function, or null without a mail binding. */
 export function mailSender(
   mailing: Mailing | null,
   waitUntil: (work: Promise<unknown>) => void,
@@ -45,7 +43,6 @@ type Invited = {
   readonly until: string;
 };
 
-/** Returns the invitation email. */
 export function invitationMail(invited: Invited): Mail {
   const { email, organization, inviter, role, region, link, until } = invited;
   const name = plainName(organization);
@@ -64,7 +61,6 @@ export function invitationMail(invited: Invited): Mail {
   };
 }
 
-/** Returns the email to a removed member. */
 export function removalMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {
@@ -77,7 +73,6 @@ export function removalMail(to: string, organization: string): Mail {
   };
 }
 
-/** Returns the email about a login from a new browser. */
 export function newBrowserMail(
   to: string,
   at: {
@@ -100,7 +95,6 @@ export function newBrowserMail(
   };
 }
 
-/** Returns the email about a changed login method. */
 export function loginMethodsMail(to: string, what: "added" | "taken away", origin: string): Mail {
   return {
     to,
@@ -121,7 +115,6 @@ const DOMAIN_NEWS = {
   lost: "has lost its TXT record. After a week, new people can't join with it. Existing members stay.",
 } as const;
 
-/** Returns the email about a domain. */
 export function domainMail(
   to: string,
   of: {
@@ -138,7 +131,6 @@ export function domainMail(
   };
 }
 
-/** Returns the email about a changed company login. */
 export function settingsMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {

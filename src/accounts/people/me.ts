@@ -35,7 +35,6 @@ import { hasPersonalOrganization, convertToTeam, canCreateAnother } from "./sign
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
-/** GET /me: the person, logins, memberships and sessions. */
 export async function getMe(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   return view.ok ? success(view.value) : view;
@@ -88,7 +87,7 @@ function sessionRecord(one: SessionSummary, own: string): View {
   };
 }
 
-/** GET /me/export: the person's data in this region as JSON, including log entries, once in ten minutes. */
+/** Handles GET /me/export: returns the person's data in this region, with events, once in ten minutes. */
 export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
@@ -102,7 +101,6 @@ export async function getMyExport(call: PeopleCall): Promise<Answer> {
   return events.ok ? success({ ...view.value, ...tables, events: events.value }) : events;
 }
 
-/** DELETE /me/sessions/{id}. */
 export async function deleteMySession(call: PeopleCall): Promise<Answer> {
   const id = call.params["id"] ?? "";
   const ended = await call.sessions.close(id);
@@ -110,15 +108,15 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
 }
 
 /**
- * `POST /me/log-out`: ends every session, this browser's too, and revokes the person's console keys, so that session
- * tokens made in the console end with them. The next login makes a new key.
+ * Handles `POST /me/log-out`: ends all sessions, and revokes the person's console keys, which ends session
+ * tokens created in the console.
  */
 export async function postLogOut(call: PeopleCall): Promise<Answer> {
   await endSessionsOf(call.db, call.person.id, call.now + 1);
   for (const key of await consoleKeysOf(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
     const actor = memberActor(key.memberId);
-    // oxlint-disable-next-line no-await-in-loop -- a failure stops it, and a repeat ends the rest
+    // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop, and a retry does the rest
     const revoked = await revokeKeyEverywhere({ ...call, actor }, ending);
     if (!revoked.ok) return revoked;
     call.takeEvents(key.orgId);
@@ -132,7 +130,10 @@ export const identityBody = z.object({
   subject: z.string().check(z.maxLength(255)),
 });
 
-/** POST /me/unlink { issuer, subject }: ends all sessions. 409 for the only identity. */
+/**
+ * Handles POST /me/unlink { issuer, subject }: unlinks an identity and ends all sessions. Fails with 409 for
+ * the only identity.
+ */
 export async function postUnlink(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(identityBody, [], call.body);
   if (!fields.ok) return fields;
@@ -144,7 +145,7 @@ export async function postUnlink(call: PeopleCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "issuer" });
 }
 
-/** Emails the person about changed login methods, if their address is confirmed. */
+/** Emails a person with a verified address about changed login methods. */
 export function notifyLoginMethods(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,
@@ -155,7 +156,6 @@ export function notifyLoginMethods(
 
 export const actAsBody = z.object({ organization_id: z.string().check(z.maxLength(100)) });
 
-/** POST /me/act { organization_id }: switches the session's organization. */
 export async function postAct(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(actAsBody, [], call.body);
   if (!fields.ok) return fields;
@@ -176,7 +176,10 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
 
 export const newOrganizationBody = z.object({ name: nameSchema });
 
-/** POST /organizations { name }: creates an organization here. The first is the personal one. */
+/**
+ * Handles POST /organizations { name }: creates an organization in this region. A person's first one is
+ * personal.
+ */
 export async function postOrganization(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(newOrganizationBody, [], call.body);
   if (!fields.ok) return fields;
@@ -214,15 +217,15 @@ async function makeOwn(
   }
 }
 
-/** POST /organization/team: turns a personal organization into a team permanently. */
 export async function postTeam(call: MemberCall): Promise<Answer> {
   await convertToTeam(call.db, call.as.orgId);
   return success({ id: call.as.orgId, is_personal: false });
 }
 
 /**
- * DELETE /me { give_up_balance }: leaves every organization, closes those without other members, then erases
- * the person. 409 first for `last_owner` or `has_balance`. A 503 leaves it partial; a retry completes it.
+ * Handles DELETE /me { give_up_balance }: leaves all organizations, closes those without other members, and
+ * erases the person. Fails with 409 for `last_owner` or `has_balance`. After a 503, a retry completes the
+ * work.
  */
 export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
@@ -253,7 +256,7 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   for (const { orgId, memberId, others } of own) {
     const actor = memberActor(memberId);
     const member = { id: memberId, orgId };
-    // oxlint-disable-next-line no-await-in-loop -- a refusal stops it
+    // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop
     const done = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
       : endOrganization(call, orgId, { actor, memberId, givesUp, isAlone: true }));
@@ -271,7 +274,7 @@ const ASKED_MAX = 50;
 
 type Of = { readonly memberId: string; readonly orgId: string };
 
-/** Asks each organization once for all of the person's memberships there. */
+/** Returns the events of all memberships, with one series of calls per organization. */
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],
@@ -283,7 +286,7 @@ async function ownEvents(
     let after: string | null = null;
     for (let page = 0; page < PAGES_MAX; page++) {
       const query = { type: null, from: null, to: null, limit: PAGE, after, memberIds };
-      // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
+      // oxlint-disable-next-line no-await-in-loop -- one page at a time limits memory
       const answer = await wallet(orgId).events(query);
       if (!answer.ok) return answer;
       const { events, nextAfter } = answer.value;

@@ -24,7 +24,7 @@ import { randomBase62 } from "../../shared/id.ts";
 
 const LONGEST = 32;
 
-/** Returns a name as a slug: 3 to 32 of a-z, 0-9 and hyphens, none at the edges; null if empty. */
+/** Returns a name as a slug, or null if it is too short or reserved. */
 function slugOf(name: string): string | null {
   const folded = name
     .normalize("NFKD")
@@ -56,17 +56,15 @@ type NewOrganization = {
   readonly name: string;
   readonly isPersonal: boolean;
   readonly isSuspended: boolean;
-  /** `Promotion.identity` of a first credit; null for none. */
+  /** `Promotion.identity` of a sign-up credit; null for none. */
   readonly promoted: string | null;
 };
 
-/** The created owner. */
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * Creates a person's organization: the wallet first, then all rows in one batch under the first free slug.
- * Failures discard the wallet unless the organization may exist. Throws when D1 fails or the identity is
- * taken.
+ * Creates a person's organization: first the wallet, then all rows in one batch. A failure discards the
+ * wallet unless the organization may exist. Throws when D1 fails or the identity is taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -97,7 +95,7 @@ export async function createOrganizationWithWallet(
   try {
     for (const slug of slugsOf(wanted.name)) {
       const whole = { organization: { ...organization, slug }, owner, epoch, also, actor };
-      // oxlint-disable-next-line no-await-in-loop -- the next slug when this one is taken
+      // oxlint-disable-next-line no-await-in-loop -- tries the next slug if this one is taken
       booking = await createOrganization(db, whole);
       if (booking.ok) break;
     }
@@ -138,7 +136,7 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
     });
 }
 
-/** Credits the sign-up promotion once, by its reference. */
+/** Credits the sign-up promotion. Its reference makes repeats harmless. */
 export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const owed: Promotion | null = await findOwedPromotion(db, orgId);

@@ -15,12 +15,12 @@ export const notificationsBody = z.object({
   types: z.array(z.enum(NOTIFIED_TYPES)).check(z.maxLength(NOTIFIED_TYPES.length)),
 });
 
-/** GET /notifications: the emails of the person in this organization. */
+/** Handles GET /notifications: returns the email types that the person gets for this organization. */
 export async function getNotifications(call: MemberCall): Promise<Answer> {
   return success(notificationsView(call, await readPreferences(call.db, call.as)));
 }
 
-/** PATCH /notifications { types }: replaces the choice. Types that the role can't receive are rejected. */
+/** Handles PATCH /notifications { types }. Rejects types that the role can't receive. */
 export async function patchNotifications(call: MemberCall): Promise<Answer> {
   const fields = parseFields(notificationsBody, [], call.body);
   if (!fields.ok) return fields;

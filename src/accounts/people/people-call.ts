@@ -15,14 +15,14 @@ type SignUpRules = {
   readonly creditsADayMicro: number;
 };
 
-/** The dependencies of people calls. `now` is the request's time (Unix ms). */
+/** The dependencies of calls by people. `now` is the request's time (Unix ms). */
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
-    /** Has the wallet take events from the database after the response. */
+    /** Lets the wallet read new events from the database after the response. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Null if links are shown but not sent. */
+    /** Null if mail is off, so links are only displayed. */
     readonly mail: SendMail | null;
     readonly isSandbox: boolean;
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
@@ -30,7 +30,6 @@ export type PeopleServices = KeyServices &
     readonly origin: string;
   };
 
-/** A session as shown to its person. */
 export type SessionSummary = {
   readonly id: string;
   readonly browser: string;
@@ -41,34 +40,26 @@ export type SessionSummary = {
   readonly expiresAt: number;
 };
 
-/** The caller's sessions. */
 export type OwnSessions = {
   readonly id: string;
   list(): Promise<Result<readonly SessionSummary[]>>;
-  /** Null for all. */
   close(id: string | null): Promise<Result<null>>;
-  /** Switches to another member; null for none. */
   act(as: { readonly memberId: string; readonly orgId: string } | null): Promise<Result<null>>;
 };
 
-/** A call by a person, who may act as a member. */
+/** A call by a person. `as` is their current member, if any. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
-    /**
-     * '' for the operator's issuers; otherwise the organization whose issuer was used, which limits the
-     * session to it.
-     */
+    /** The organization whose issuer was used, to which the session is limited; '' for an operator issuer. */
     readonly realm: string;
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;
     readonly body: unknown;
   };
 
-/** A call by a member. */
 export type MemberCall = PeopleCall & { readonly as: NonNullable<ActingPerson["as"]> };
 
-/** Returns the actor for events. */
 export function memberActor(memberId: string): Actor {
   return { kind: "member", id: memberId };
 }

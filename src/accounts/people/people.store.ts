@@ -11,12 +11,12 @@ const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS or
 const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
-/** An issuer's current display data. */
+/** The display data that an issuer returned last. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
 /**
- * Returns the person of an identity and updates their display data, or null. Every function here throws when
- * D1 fails.
+ * Returns the person of an identity after updating their display data, or null. Functions here throw when D1
+ * fails.
  */
 export async function findAndRefreshPerson(
   db: D1Database,
@@ -41,7 +41,6 @@ export async function findAndRefreshPerson(
   return found?.results[0] ?? null;
 }
 
-/** Returns the person's ID, or null. */
 export function findPersonId(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -54,10 +53,7 @@ export function findPersonId(
     .first<string>("id");
 }
 
-/**
- * Inserts a person without an organization, before accepting an invitation. Returns false if the identity is
- * taken.
- */
+/** Inserts a person who will accept an invitation. Returns false if the identity is taken. */
 export async function insertLonePerson(
   db: D1Database,
   person: Person,
@@ -82,7 +78,7 @@ export function isIdentityTaken(error: unknown): boolean {
   );
 }
 
-/** Deletes such a person if they joined nothing. */
+/** Deletes a person inserted for an invitation, unless they joined. */
 export async function deleteLonePerson(db: D1Database, personId: string): Promise<void> {
   const isLone = "NOT EXISTS (SELECT 1 FROM member_people WHERE person_id = ?1)";
   await db.batch([
@@ -91,7 +87,7 @@ export async function deleteLonePerson(db: D1Database, personId: string): Promis
   ]);
 }
 
-/** Returns batch statements for a person and their identity, which fail if it is taken. */
+/** Returns batch statements for a person and their identity. They fail if the identity is taken. */
 export function insertPerson(
   db: D1Database,
   person: Person,
@@ -123,7 +119,7 @@ function insertIdentity(
     .bind(realm, issuer, subject, personId, nowMs);
 }
 
-/** Links an identity to a person. Returns false if it is another person's. */
+/** Links an identity to a person. Returns false if it belongs to another person. */
 export async function linkIdentity(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -148,7 +144,7 @@ export async function linkIdentity(
   return found?.results[0]?.personId === personId;
 }
 
-/** Unlinks an identity. Returns false for the last one or another person's. */
+/** Unlinks an identity. Returns false for the person's last one or another person's. */
 export async function unlinkIdentity(
   db: D1Database,
   { issuer, subject }: Pick<Identity, "issuer" | "subject">,
@@ -181,7 +177,6 @@ export async function listIdentities(
   return results;
 }
 
-/** Returns a batch statement that links the member to the person. */
 export function insertMemberPerson(
   db: D1Database,
   of: { readonly memberId: string; readonly personId: string; readonly cameBy: string },
@@ -197,7 +192,6 @@ export function insertMemberPerson(
 
 const LISTED_MAX = 200;
 
-/** Returns a person's memberships, the last used first. */
 export async function membershipsOf(
   db: D1Database,
   personId: string,
@@ -212,7 +206,6 @@ export async function membershipsOf(
   return results;
 }
 
-/** Records that the person acts as this member. */
 export async function recordActing(db: D1Database, memberId: string, nowMs: number): Promise<void> {
   await db
     .prepare("UPDATE member_people SET seen_at = ? WHERE member_id = ?")
@@ -220,7 +213,7 @@ export async function recordActing(db: D1Database, memberId: string, nowMs: numb
     .run();
 }
 
-/** A person and their current member; `as` is null without an organization. */
+/** A person and their current member. `as` is null without an organization. */
 export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
@@ -240,7 +233,7 @@ type ActingRow = Person & {
   readonly keyHash: string | null;
 };
 
-/** Returns the session's person and member in one statement, or null if either has ended. */
+/** Returns a session's person and member in one query, or null if either has ended. */
 export async function findActingPerson(
   db: D1Database,
   session: {
@@ -287,8 +280,8 @@ export async function findActingPerson(
 }
 
 /**
- * Reports whether a session's realm may act here: a company session only in its organization, others unless
- * it requires its issuer.
+ * Reports whether a session may act in the organization. A company issuer's session may act only in its own;
+ * other sessions can't if the organization requires its issuer.
  */
 function isOpenTo(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,
@@ -298,7 +291,6 @@ function isOpenTo(
   return row.orgId === realm && row.hasRealm === 1;
 }
 
-/** Ends all earlier sessions of a person. */
 export async function endSessionsOf(
   db: D1Database,
   personId: string,

@@ -10,14 +10,13 @@ export type Person = {
   readonly sessionsFrom: number;
 };
 
-/** An identity of a person at an issuer. `realm` is '' for the operator's issuers. */
+/** A person's identity at an issuer. `realm` is '' for an operator issuer. */
 export type Identity = {
   readonly realm: string;
   readonly issuer: string;
   readonly subject: string;
 };
 
-/** A membership of a person. */
 export type Membership = {
   readonly memberId: string;
   readonly role: Role;
@@ -29,7 +28,7 @@ export type Membership = {
   readonly isCompanys: 0 | 1;
 };
 
-/** Returns a member's placeholder address if the issuer gave none. */
+/** Returns the member's verified address, or a placeholder. */
 export function addressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email

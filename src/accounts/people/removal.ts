@@ -11,14 +11,15 @@ import type { EndedKey, MemberName, RemovedMember } from "../organizations/membe
 const AT_ONCE = 6;
 
 /**
- * The object of a person's sessions in one realm. A company's own provider can open sessions at will, so they never
- * evict or slow the person's sessions of other organizations. The empty realm belongs to the operator's providers.
+ * Returns the object name for a person's sessions in one realm. Separate objects keep a company's issuer,
+ * which can open any number of sessions, from evicting those of other organizations. Operator issuers have
+ * the empty realm.
  */
 export function personAccount(personId: string, realm = ""): string {
   return consoleAccount(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
 }
 
-/** Ends the sessions that act as a member, of the operator's providers and of the company's own. */
+/** Ends all sessions of a member, opened through operator issuers or the company's own. */
 export async function endSessionsOfMember(
   { consoles }: Pick<KeyServices, "consoles">,
   personId: string,
@@ -33,9 +34,9 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member: the database, then the object and wallet of each active key, then sessions. Nothing of
- * the member is admitted from the response on; running requests finish and are charged. `by` is null for an
- * operator. A 503 leaves objects to update; a retry completes it.
+ * Removes a member from the database, then from key objects and wallet, then ends their sessions. Nothing is
+ * admitted afterwards; running requests finish and are charged. A null `by` is an operator. After a 503, a
+ * retry completes the work.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,
@@ -52,7 +53,7 @@ export async function removeMemberEverywhere(
   return left.ok ? success({ email }) : left;
 }
 
-/** Revokes all keys even if one fails, then returns the first failure. */
+/** Revokes all keys, continuing after failures. Returns the first failure. */
 export async function endKeys(
   services: KeyServices,
   keys: readonly EndedKey[],

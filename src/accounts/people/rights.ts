@@ -7,12 +7,11 @@ const GIVES: Readonly<Record<Role, readonly Role[]>> = {
   member: [],
 };
 
-/** Reports whether the role `by` may grant `role`. */
 export function canGrantRole(by: Role, role: Role): boolean {
   return GIVES[by].includes(role);
 }
 
-/** Returns the rule as a SQL condition on two columns, because an earlier check may be outdated. */
+/** Returns the same rule as a SQL condition on two columns, because an earlier check may be outdated. */
 export function grantsRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;
 }

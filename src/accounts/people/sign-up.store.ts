@@ -2,18 +2,18 @@ import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
-/** So that one account can't use up the hour's slots by signing up and deleting itself. */
+/** Maximum sign-ups per identity and day, so that one account can't use up the hour's slots. */
 const A_DAY_AN_IDENTITY = 3;
 
 type SignUpPlace = {
   readonly id: string;
   readonly address: string;
-  /** Null for another organization of a person. */
+  /** The identity that signs up; null for a person's further organization. */
   readonly identity: string | null;
   readonly nowMs: number;
 };
 
-/** Takes one of the hour's sign-up slots. Returns false if none. Deletes old ones. */
+/** Takes one of the hour's sign-up slots and deletes old ones. Returns false if none is left. */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpPlace,
@@ -34,7 +34,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** Returns the salt for permanently stored identities, storing `fresh` if there is none. */
+/** Returns the salt of stored identity hashes, creating it from `fresh` once. */
 export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
@@ -47,14 +47,17 @@ export async function promotionSalt(db: D1Database, fresh: string): Promise<stri
   return found?.results[0]?.after ?? fresh;
 }
 
-/** A sign-up credit. `identity` is an HMAC, so each identity gets it once. */
+/** A sign-up credit. `identity` is an HMAC, which ensures one credit per identity. */
 export type Promotion = {
   readonly identity: string;
   readonly orgId: string;
   readonly amountMicro: number;
 };
 
-/** Returns a batch statement for the credit, unless the identity had one or the day's budget is used. */
+/**
+ * Returns a batch statement for the credit. Inserts nothing if the identity had one or the day's budget is
+ * spent.
+ */
 export function insertPromotion(
   db: D1Database,
   { identity, orgId, amountMicro }: Promotion,
@@ -71,7 +74,7 @@ export function insertPromotion(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
-/** Returns the credit that the wallet hasn't confirmed, or null. */
+/** Returns a credit that the wallet hasn't confirmed yet, or null. */
 export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
   return db
     .prepare(
@@ -93,7 +96,7 @@ export async function recordPromotionCredited(
     .run();
 }
 
-/** Returns a batch statement for the personal organization, which fails if there is one. */
+/** Returns a batch statement for the personal organization. It fails if the person has one. */
 export function insertPersonalOrganization(
   db: D1Database,
   personId: string,
@@ -104,7 +107,6 @@ export function insertPersonalOrganization(
     .bind(personId, orgId);
 }
 
-/** Reports whether a person has or had a personal organization. */
 export async function hasPersonalOrganization(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare("SELECT 1 FROM personal_organizations WHERE person_id = ?")
@@ -113,7 +115,7 @@ export async function hasPersonalOrganization(db: D1Database, personId: string):
   return row !== null;
 }
 
-/** Turns a personal organization into a team. Returns false if it isn't personal. */
+/** Converts a personal organization into a team. Returns false if it is none. */
 export async function convertToTeam(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare(
@@ -126,7 +128,6 @@ export async function convertToTeam(db: D1Database, orgId: string): Promise<bool
 
 const OWNED_MAX = 20;
 
-/** Reports whether a person may create another. */
 export async function canCreateAnother(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare(

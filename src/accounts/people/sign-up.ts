@@ -12,13 +12,13 @@ import { isIdentityTaken } from "./people.store.ts";
 import type { Identity, Person } from "./person.ts";
 import { promotionSalt, takeSignUpSlot } from "./sign-up.store.ts";
 
-/** Minimum account age in ms for the sign-up credit. */
+/** Minimum age in ms of an account that gets the sign-up credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
 type SigningUp = {
   readonly identity: Identity;
   readonly name: string;
-  /** Null if none is confirmed, which prevents sign-up. */
+  /** The verified address; null prevents sign-up. */
   readonly email: string | null;
   /** Creation time of the account (Unix ms); null if unknown. */
   readonly madeAt: number | null;
@@ -26,9 +26,9 @@ type SigningUp = {
 };
 
 /**
- * Creates a person, their personal organization, its wallet and perhaps a credit. `login_refused`: sign-up is
- * off (`unknown`), no confirmed address, or too many sign-ups. Returns null if the identity exists, which
- * then logs in. Throws when D1 fails.
+ * Creates a person, their personal organization, its wallet and possibly a credit. Fails with `login_refused`
+ * if sign-up is off, no address is verified, or there were too many. Returns null if the identity exists.
+ * Throws when D1 fails.
  */
 export async function signUp(
   services: PeopleServices,
@@ -68,7 +68,7 @@ export async function signUp(
   }
 }
 
-/** Takes a slot of the hour and of the address's day. */
+/** Takes a sign-up slot. It also counts for an address or person, and for an identity. */
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
@@ -92,7 +92,9 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
   }
 }
 
-/** Returns a salted hash that outlives the person. KEY_SECRETS rotate, so the salt is in the database. */
+/**
+ * Returns a salted hash that outlives the person. The salt is in the database, because KEY_SECRETS rotate.
+ */
 async function promotionTag(db: D1Database, words: string): Promise<string> {
   return (
     await hmacSha256(await hmacKey(await promotionSalt(db, randomBase62(43))), words)
@@ -109,7 +111,7 @@ async function tagOf(
   return (await sign(await hmacOf(secret), `sign-up ${region} ${label}`, text)).toHex();
 }
 
-/** Returns an IPv4 address or an IPv6 /64. */
+/** Returns an IPv4 address, or the /64 network of an IPv6 address. */
 function network(address: string): string {
   if (!address.includes(":")) return address;
   const [head = "", tail] = address.split("::");

@@ -1,12 +1,12 @@
 import type { Role } from "../../shared/caller.ts";
 
-/** A member as shown to the team. Times are Unix ms. */
+/** A member for display to the team. Times are Unix ms. */
 type TeamMember = {
   readonly id: string;
   readonly email: string;
   readonly role: Role;
   readonly createdAt: number;
-  /** The person's name; null for a member with API keys only. */
+  /** The person's name; null for a member with only API keys. */
   readonly name: string | null;
   readonly personId: string | null;
   readonly seenAt: number | null;
@@ -35,7 +35,6 @@ export async function listTeam(db: D1Database, orgId: string): Promise<readonly 
   return results;
 }
 
-/** Returns the owners' confirmed addresses and the organization's name. */
 export async function ownersOf(
   db: D1Database,
   orgId: string,

@@ -12,7 +12,7 @@ import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
 import { listTeam } from "./team.store.ts";
 
-/** GET /members: the team. Addresses are shown to those who may invite, and one's own. */
+/** Handles GET /members: returns the team. Callers who can't invite see only their own address. */
 export async function getTeam(call: MemberCall): Promise<Answer> {
   const rows = await listTeam(call.db, call.as.orgId);
   const seesAll = canGrantRole(call.as.role, "member");
@@ -31,7 +31,7 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
 
 export const roleChangeBody = z.object({ role: roleSchema });
 
-/** PATCH /members/{id} { role }: applies to the member's next request. */
+/** Handles PATCH /members/{id} { role }: changes a role from the member's next request on. */
 export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
@@ -44,7 +44,7 @@ export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** DELETE /members/{id}: removes a member everywhere from the response on. Everyone may leave. */
+/** Handles DELETE /members/{id}: removes a member from the response on. Anyone can leave. */
 export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };
