@@ -3,46 +3,43 @@ import { timestamp } from "./clock.ts";
 import { sha256 } from "./hash.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 
-/** The kinds of owners that budgets belong to. */
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** The units that a budget counts: micro-credits of charges, prompt and output tokens, or requests. */
+/** The units of budgets: charged micro-credits, prompt and output tokens, or requests. */
 export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 
-/** Maximum entries in one owner's list, and in a session's. */
+/** Maximum budgets of an owner, then of a session. */
 export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
-/** One budget of an organization, member, key, session or end user. */
 export type Budget = {
-  /** Derived from unit, window and models, so an entry keeps its ID while these stay. */
+  /** Derived from unit, window and models, so it changes only with them. */
   readonly id: string;
   readonly unit: BudgetUnit;
   /** Micro-credits, tokens or requests. */
   readonly amount: number;
-  /** `1m` to `1440m` (any so many minutes), `day`, `week`, `month` (UTC) or `total`. */
+  /** `1m` to `1440m` (any such period), `day`, `week`, `month` (UTC), or `total`. */
   readonly window: string;
-  /** Model IDs and `author/*` that it counts; null counts all models. */
+  /** The counted model IDs and `author/*`; null counts all. */
   readonly models: readonly string[] | null;
-  /** What happens at the limit: requests are rejected until there is room. */
+  /** What happens at the limit: requests are rejected while it is reached. */
   readonly onExceeded: "reject";
-  /** Fraction of the amount at which an event is emitted; null for none. */
+  /** Fraction of the amount that triggers an event; null for none. */
   readonly alertAt: number | null;
 };
 
-/** The owner of budgets. The subject is its ID, or "" for the organization. An end user's is internal. */
+/** The owner of budgets. `subject` is its ID, or "" for the organization. An end user has an internal ID. */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 
-/** A budget and its counts now, in its unit. Times are Unix ms. */
+/** A budget and its current counts, in its unit. Times are Unix ms. */
 export type BudgetStatus = {
   readonly scope: BudgetScope;
   readonly budget: Budget;
   readonly used: number;
-  /** Reserved by running requests. */
   readonly held: number;
-  /** When the window has more room; null for a total budget, and for an unused rolling window. */
+  /** When more of the budget becomes available; null for a total budget and an unused rolling window. */
   readonly resetsAt: number | null;
   readonly countingSince: number;
 };
@@ -57,7 +54,6 @@ const AMOUNT = `must be from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 const count = z.int().check(z.minimum(0), z.maximum(COUNT_MAX));
 const entry = z
   .strictObject({
-    /** Returned with each entry, and ignored in bodies. */
     id: z.optional(z.string()),
     limit_dollars: z.optional(
       z.number(AMOUNT).check(z.refine((dollars) => microsOfDollars(dollars) !== null, AMOUNT)),
@@ -81,7 +77,6 @@ const entry = z
   );
 type BudgetFields = z.infer<typeof entry>;
 
-/** The schema of a list of budgets in a request body, with at most `most` entries. */
 export function budgetsSchema(most: number): z.ZodMiniType<readonly BudgetFields[]> {
   return z.array(entry).check(
     z.maxLength(most),
@@ -92,12 +87,10 @@ export function budgetsSchema(most: number): z.ZodMiniType<readonly BudgetFields
   );
 }
 
-/** Returns the budgets of a checked list. */
 export function readBudgets(list: readonly BudgetFields[]): readonly Budget[] {
   return list.map(budgetOf);
 }
 
-/** Returns budgets with their counts as responses contain them. */
 export function budgetStatusView({ scope, budget, ...status }: BudgetStatus) {
   const { used, held, resetsAt, countingSince } = status;
   const left = Math.max(0, budget.amount - used - held);
@@ -115,7 +108,6 @@ export function budgetStatusView({ scope, budget, ...status }: BudgetStatus) {
 }
 export type BudgetStatusView = ReturnType<typeof budgetStatusView>;
 
-/** Returns budgets as responses contain them. */
 export function budgetsView(budgets: readonly Budget[]): BudgetView[] {
   return budgets.map(budgetView);
 }
@@ -166,7 +158,7 @@ function isWindow(window: string): boolean {
   return WINDOW.test(window) && (minutesOf(window) ?? 1) <= MINUTES_MAX;
 }
 
-/** Returns the minutes of a rolling window, or null for a calendar window or `total`. */
+/** Returns the minutes of a rolling window; null for others. */
 export function minutesOf(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }
@@ -177,7 +169,6 @@ export function countsModel({ models }: Pick<Budget, "models">, model: string | 
   return models.includes(model) || models.includes(`${model.slice(0, model.indexOf("/"))}/*`);
 }
 
-/** Reports whether `after` allows nothing that `before` didn't. */
 export function areTighter(before: readonly Budget[], after: readonly Budget[]): boolean {
   return before.every((old) =>
     after.some(

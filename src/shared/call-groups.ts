@@ -1,31 +1,30 @@
 import { elapsedMs } from "./clock.ts";
 import type { After } from "./timers.ts";
 
-/** Maximum parts per call. It bounds the object's transaction and the loss of one failure. */
+/** Maximum parts per call. It limits the object's transaction, and how many parts one failure affects. */
 export const PARTS_MAX = 32;
 const WAITING_MAX = 256;
-/** Ms after which a part without a response gives up. */
+/** Ms after which a part without a response fails. */
 export const PATIENCE_MS = 800;
-/** Ms after which a slow call stops blocking the next one. */
+/** Ms after which a slow call no longer blocks others. */
 const STALL_MS = 100;
 /**
- * Concurrent calls to an object before parts wait. Waiting costs timers, which exceed a call's cost at low
- * load.
+ * Maximum concurrent calls to an object; further parts wait. At low load, the timers for waiting cost more
+ * than a call.
  */
 export const SIDE_BY_SIDE = 4;
-/** A waiting part polls after a quarter of its waiting time, within these bounds (ms). */
+/** The bounds (ms) of the polling interval, which is a quarter of the time waited so far. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
 /**
- * The result of one part: its response, or the failure of the whole call. `apart`: call it alone, nothing was
- * done.
+ * The result of one part: a response, or the failure of the whole call. After `apart`, nothing was done and
+ * the part needs its own call.
  */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "apart" }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** One part: how to call it alone and in a group, from its own request. */
 type Ask<Part, Answer> = {
   readonly part: Part;
   readonly alone: () => Promise<Answer>;
@@ -33,11 +32,10 @@ type Ask<Part, Answer> = {
   readonly after: After;
 };
 
-/** A call's failure as text, because an error object belongs to its request. */
+/** A failed call. Its error is text, because another request can't use an error object. */
 type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** `carry`: no call is running, so this part makes the call for its group. */
+/** `carry` means that this part must make the next call for its group. */
 type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
-/** A running call and its start (isolate clock, ms). */
 type Call = { readonly sinceMs: number };
 
 type Waiter<Part, Answer> = {
@@ -56,11 +54,10 @@ type Lane<Part, Answer> = Busy & {
 };
 
 /**
- * Groups the calls of one isolate to objects of one class. While `SIDE_BY_SIDE` calls to an object run,
- * further parts wait and go together in the next call, in order. Waiting requests poll with their own timers:
- * a promise resolved by another request can continue in that request's context and fail, and never settles if
- * the request was canceled (workerd#2719). A part without a response in time throws, and its caller retries
- * with the same ID.
+ * Groups an isolate's calls to objects of one class. While `SIDE_BY_SIDE` calls to an object run, further
+ * parts wait for the next one. Each waiting request polls with its own timer, because a promise resolved by
+ * another request can continue in that request's context and fail, or never settle if that was canceled
+ * (workerd#2719). A part without a response in time throws, and its caller retries with the same ID.
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
@@ -158,7 +155,7 @@ async function askTogether<Part, Answer>(
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
 /**
- * Reports whether another call may start. Slow calls don't count, because a canceled request's call never
+ * Reports whether another call may start. Slow calls are ignored, because a canceled request's call never
  * ends.
  */
 function isFree({ most, underWay }: Busy): boolean {
@@ -175,8 +172,8 @@ function begun({ underWay }: Busy): Call {
 }
 
 /**
- * Returns the parts that have waited longest, including the carrier, in order of arrival. Parts of canceled
- * requests are dropped after the maximum wait.
+ * Returns the longest-waiting parts in order, always with the carrier. Removes parts of canceled requests,
+ * which exceeded the maximum wait.
  */
 function takeGroup<Part, Answer>(
   lane: Lane<Part, Answer>,

@@ -7,8 +7,8 @@ import type { ChargeLine, Price, Usage } from "./usage.ts";
 const TOKENS_PER_PRICE = 1_000_000;
 
 /**
- * Returns a request's cost: the exact sum of tokens and units times their prices, rounded up once to whole
- * micro-credits. `output` includes reasoning. A total beyond safe integers is a bug.
+ * Returns a request's cost: the exact sum of counts times prices, rounded up once to micro-credits. Throws if
+ * it isn't a safe integer.
  */
 export function costOf(price: Price, usage: Usage): Micros {
   const terms = chargeLines(price, usage);
@@ -17,7 +17,7 @@ export function costOf(price: Price, usage: Usage): Micros {
     assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
     sum += tokens * perMillion;
   }
-  // Doubles up to 2^53 are exact, and a larger sum can't round below it.
+  // Doubles are exact up to 2^53, and a larger sum can't round to below it.
   if (!Number.isSafeInteger(sum)) return exactCost(terms);
   const rest = sum % TOKENS_PER_PRICE;
   return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));
@@ -32,7 +32,6 @@ function exactCost(terms: readonly ChargeLine[]): Micros {
   return micros(Number((sum + perPrice - 1n) / perPrice));
 }
 
-/** Reports whether a number is whole, not negative and exact. */
 export function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }

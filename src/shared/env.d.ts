@@ -1,4 +1,4 @@
-/** Vars and secrets that a deployment may leave out; `config.ts` says what each means. */
+/** The optional variables and secrets. `config.ts` describes them. */
 interface __BaseEnv_Env {
   SANDBOX?: string;
   CLOCK_OFFSET_MS?: string;

@@ -2,7 +2,6 @@ import { mintId } from "./id.ts";
 import { sha256 } from "./hash.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** Event types, by the name used in filters. */
 export const EVENT_TYPES = [
   "balance.credited",
   "balance.charged",
@@ -47,36 +46,32 @@ export const EVENT_TYPES = [
   "webhook.disabled",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
-/** The webhook type of the usage stream. It isn't in the log of events, because the ledger has its rows. */
+/** The webhook type of the usage stream. Not an event type, because the ledger has the rows. */
 export const USAGE_SETTLED = "usage.settled";
-/** The types that a webhook can select. */
 export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
 export type WebhookType = (typeof WEBHOOK_TYPES)[number];
 
-/** Partitions of the log: operators, and others by subject. */
 export const EVENT_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
 ];
 
-/** Returns an event's partition. Each partition has its own share of the log. */
 export function partitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
-/** The actor: a key, session or member by ID, an operator by name, or the system. */
+/** The actor of an event: a key, session or member by ID, an operator by name, or the system. */
 export type Actor =
   | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-/** An event's data: a small JSON object, amounts in micro-credits. */
+/** The data of an event: a small JSON object with amounts in micro-credits. */
 export type EventData = { readonly [name: string]: unknown };
 
-/** An event before it is stored. */
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The ID of the subject: a key's, an end user's external ID, or the organization's. */
+  /** The ID of a key or organization, or the external ID of an end user. */
   readonly subject: string;
   readonly data: EventData;
 };
@@ -84,7 +79,6 @@ export type NewEvent = {
 /** A stored event. `createdAt` is Unix ms. */
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
-/** An event's row in the log and the database. */
 export type StoredEvent = {
   id: string;
   type: EventType;
@@ -114,17 +108,16 @@ const VALUES_DEPTH = 3;
 
 const DERIVED_CHARACTERS = 24;
 
-/** Returns an ID for an event that can occur repeatedly. */
 export function mintEventId(nowMs: number): string {
   return mintId(EVENT_ID, nowMs);
 }
 
-/** Returns the ID of an event that occurs once for these words. */
+/** Returns the event ID derived from these words, so the event is recorded once. */
 export function derivedEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/** Returns the data to store. Long values of too-long data are removed and listed in `left_out`. */
+/** Returns the data to store. If it is too long, removes long values and lists them in `left_out`. */
 export function truncateData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];
@@ -146,7 +139,7 @@ function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   return undefined;
 }
 
-/** Returns the changed fields as `{ changes: { name: { from, to } } }`, or null. */
+/** Returns changed fields as `{ changes: { name: { from, to } } }`, or null. */
 export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {

@@ -8,30 +8,24 @@ type BookEvent = NewEvent & {
   readonly id?: string;
 };
 
-/**
- * Returns a statement for a batch, right after a change: it inserts the event only if that statement changed
- * a row, so both or neither are stored.
- */
+/** Returns a batch statement that inserts the event if the statement just before it changed a row. */
 export function eventIfChanged(db: D1Database, event: BookEvent): D1PreparedStatement {
   return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
-/** The rows that an update will change. `where` can use ?9 and later for `values`. */
+/** The rows that an update will change. `where` can use the parameters from ?9 on for `values`. */
 type Changing = {
   readonly table: string;
   readonly where: string;
   readonly values: readonly (string | number | null)[];
-  /** New values by column; null keeps the old value. */
+  /** New values by column. Null keeps the old value. */
   readonly columns: Readonly<Record<string, string>>;
   readonly hidden?: readonly string[];
-  /** Rows with hidden values; absent for all. */
+  /** Rows whose values are hidden; absent for all. */
   readonly hiddenWhere?: string;
 };
 
-/**
- * Returns a statement for a batch, right before an update with the same conditions: it inserts the event if
- * the update changes anything.
- */
+/** Returns a batch statement that inserts the event if the update right after it changes anything. */
 export function eventOfChange(
   db: D1Database,
   event: Omit<BookEvent, "data">,

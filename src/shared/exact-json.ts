@@ -1,13 +1,12 @@
 /**
- * JSON that is forwarded keeps its digits and its key order. JavaScript has numbers of 53 bits and puts integer keys
- * first, so `parseJson` records what an object or array would lose, and `JSON.stringify` writes it from there.
- * Objects without losses are ordinary ones, which is nearly all of them.
+ * Keeps numbers and key order of forwarded JSON. JavaScript rounds numbers to 53 bits and puts integer keys
+ * first. `parseJson` records such differences, and `JSON.stringify` restores them.
  */
 
 type Losses = {
   /** The source text of numbers that JavaScript writes differently, by key or index. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
-  /** The keys in their original order; null where JavaScript keeps the order. */
+  /** The original order of the keys; null if JavaScript keeps it. */
   readonly order: readonly string[] | null;
 };
 
@@ -28,25 +27,27 @@ const E_SMALL = 101;
 const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
-/** Returns what `JSON.parse` returns, but `JSON.stringify` writes it with the digits and key order of `text`. */
+/**
+ * Parses JSON like `JSON.parse`, but `JSON.stringify` writes the result with the numbers and key order of
+ * `text`.
+ */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   return losesSomething(text) ? new Reader(text).read() : value;
 }
 
-/** Records for an edited copy what the original would lose, and returns the copy. */
+/** Gives an edited copy the recorded differences of the original, and returns it. */
 export function keepExact<T extends object>(original: object, copy: T): T {
   const losses = LOSSES.get(original);
   return losses === undefined ? copy : marked(copy, losses);
 }
 
 function marked<T extends object>(value: T, losses: Losses): T {
-  if (Object.hasOwn(value, "toJSON")) return value; // a key of this name is only read as JSON
+  if (Object.hasOwn(value, "toJSON")) return value; // an own property `toJSON` would be overwritten
   LOSSES.set(value, losses);
   return Object.defineProperty(value, "toJSON", { value: writable, configurable: true });
 }
 
-/** The method `toJSON` of a marked value: a copy that `JSON.stringify` writes as it was read. */
 function writable(this: object): unknown {
   const losses = LOSSES.get(this);
   if (losses === undefined) return this;
@@ -62,7 +63,6 @@ function writable(this: object): unknown {
   return new Proxy(copy, { ownKeys: () => keys });
 }
 
-/** The number as it was written, unless somebody changed it. */
 function exact(value: unknown, source: string | undefined): unknown {
   if (source === undefined || !Object.is(value, Number(source))) return value;
   return JSON.rawJSON?.(source) ?? value;
@@ -70,12 +70,12 @@ function exact(value: unknown, source: string | undefined): unknown {
 
 declare global {
   interface JSON {
-    /** Part of ECMAScript 2026; Node 20 lacks it. */
+    /** Part of ECMAScript 2026, missing in Node 20. */
     rawJSON?(text: string): object;
   }
 }
 
-/** Reports whether JavaScript writes a number or orders keys of a valid JSON text differently. */
+/** Reports whether parsing and serializing a JSON text would change a number's text or the key order. */
 function losesSomething(text: string): boolean {
   let depth = 0;
   let loses = false;
@@ -115,7 +115,7 @@ function isPlainNumber(text: string, start: number, end: number): boolean {
   return String(Number(source)) === source && source !== "-0";
 }
 
-/** Reports at a small price whether a short number is plain; false says nothing. */
+/** Reports cheaply whether a short number keeps its text. If false, it may still do so. */
 function isPlainDecimal(text: string, start: number, end: number): boolean {
   let point = -1;
   for (let at = text.charCodeAt(start) === MINUS ? start + 1 : start; at < end; at++) {
@@ -142,14 +142,16 @@ function isNumberSign(code: number): boolean {
   return code === POINT || code === MINUS || code === PLUS || code === E_SMALL || code === E_BIG;
 }
 
-/** The index of the quote that ends the string opened at `open`, or of the text's end. */
 export function stringEnd(text: string, open: number): number {
   let at = text.indexOf('"', open + 1);
   while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
   return at === -1 ? text.length : at;
 }
 
-/** An odd run of backslashes before it escapes a character. Runs of two quotes never overlap: linear. */
+/**
+ * Reports whether an odd run of backslashes precedes a character. Takes linear time, because runs don't
+ * overlap.
+ */
 function isEscaped(text: string, at: number): boolean {
   let first = at;
   while (text.charCodeAt(first - 1) === BACKSLASH) first--;
@@ -184,10 +186,10 @@ class Reader {
     this.#at++;
     while (this.#next() !== BRACE_CLOSE) {
       const key = this.#string();
-      this.#next(); // the colon
+      this.#next(); // skips the colon
       this.#at++;
       const source = this.#lossyNumber();
-      if (source === null) numbers.delete(key); // the last of two equal keys counts
+      if (source === null) numbers.delete(key); // the last of equal keys wins
       else numbers.set(key, source);
       entries.push([key, source === null ? this.read() : Number(source)]);
       isOrdered &&= !INDEX.test(key);
@@ -213,7 +215,7 @@ class Reader {
     return numbers.size === 0 ? items : marked(items, { numbers, order: null });
   }
 
-  /** The source of the number that stands here, if JavaScript writes it differently; else null and nothing is read. */
+  /** Returns the source of the next number if JavaScript writes it differently. Otherwise reads nothing. */
   #lossyNumber(): string | null {
     const code = this.#next();
     if (!isNumberStart(code)) return null;
@@ -242,7 +244,6 @@ class Reader {
     if (this.#text.charAt(this.#at) !== "" && this.#next() === COMMA) this.#at++;
   }
 
-  /** The code of the next character that is no white space. */
   #next(): number {
     while (this.#text.charCodeAt(this.#at) <= SPACE) this.#at++;
     return this.#text.charCodeAt(this.#at);

@@ -2,13 +2,13 @@ import { utf8Bytes } from "./tokens.ts";
 
 const EXTERNAL_ID_BYTES_MAX = 256;
 
-/** Control characters (C0, DEL, C1) and the line separators that log viewers split on. */
-// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+/** Control characters (C0, DEL, C1), and line separators at which log viewers split. */
+// oxlint-disable-next-line no-control-regex -- it must match control characters
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
- * Returns the problem of an external_id, or null: 1 to 256 UTF-8 bytes, no control characters, not "." or
- * "..", which URLs can't contain. It is stored as sent, without Unicode normalization.
+ * Returns the problem of an external_id, or null. It has 1 to 256 UTF-8 bytes without control characters, and
+ * isn't "." or "..", which URLs can't contain.
  */
 export function externalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { attemptSchema } from "./generation.ts";
 import type { FailedAttempt } from "./generation.ts";
 
-/** The error that a client received, in our words, never text of a prompt or output. */
+/** The error that a client received, in our words. Never contains prompt or output text. */
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
@@ -11,27 +11,26 @@ export type ReportedError = {
   readonly param: string | null;
 };
 
-/** A paid request that got an error response, whatever happened to its hold. Times are ms. */
+/** A paid request with an error response, with or without a hold. Times are ms. */
 export type FailedRequest = {
   readonly id: string;
   /** Arrival time (Unix ms). */
   readonly at: number;
   readonly keyId: string;
   readonly externalId: string | null;
-  /** The requested model and the resolved ID; null if the body named no possible model. */
+  /** The model in the request and its ID. Null if the body had no valid model. */
   readonly askedModel: string | null;
   readonly model: string | null;
   readonly door: string;
   /** Null if the body couldn't be parsed. */
   readonly streamed: boolean | null;
   readonly durationMs: number;
-  /** Ms until the client disconnected; null if it stayed. */
+  /** Ms until the client disconnected; null if it didn't. */
   readonly clientLeftMs: number | null;
   readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
 };
 
-/** The failures of a key with one code in an hour. */
 export type FailureCount = {
   /** Start of the hour (Unix ms). */
   readonly hour: number;
@@ -43,19 +42,16 @@ export type FailureCount = {
   readonly lastId: string;
 };
 
-/** Failures that an isolate reports to a wallet: the newest requests and total counts. */
 export type FailedBatch = {
   readonly requests: readonly FailedRequest[];
   readonly counts: readonly FailureCount[];
 };
 
-/** Maximum characters of a stored message. */
 export const ERROR_MESSAGE_MAX = 500;
-/** Maximum requests per batch, including a peer's. */
 export const BATCH_REQUESTS_MAX = 100;
 export const BATCH_COUNTS_MAX = 1000;
 
-/** Hours that start from `fromMs` to before `beforeMs` (Unix ms), optionally of some keys. */
+/** A query for the hours that start from `fromMs` to before `beforeMs` (Unix ms), optionally of some keys. */
 export type FailureQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -63,21 +59,19 @@ export type FailureQuery = {
 };
 export type FailureReport = { readonly counts: readonly FailureCount[] };
 
-/** A dimension that only stored failures have. */
 export type FailureDimension = "model" | "provider" | "user";
-/** A query for stored failures, optionally matching `only`. */
 export type KeptFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
-/** Failures of one model, provider (the last called) or end user; `group` null for none. */
+/** The failures of one model, provider (the last one called) or end user. A null `group` is none. */
 export type FailureGroup = {
   readonly group: string | null;
   count: number;
   lastAt: number;
   lastId: string;
 };
-/** `completeFrom`: of earlier failures (Unix ms), not every request is stored. */
+/** A report of stored failures. Failures before `completeFrom` (Unix ms) may be missing. */
 export type KeptFailureReport = {
   readonly groups: readonly FailureGroup[];
   readonly completeFrom: number;
@@ -116,7 +110,6 @@ const countSchema: z.ZodMiniType<FailureCount> = z.object({
   lastId: id,
 });
 
-/** A batch from another region. */
 export const failedBatchSchema: z.ZodMiniType<FailedBatch> = z.object({
   requests: z.array(requestSchema).check(z.maxLength(BATCH_REQUESTS_MAX)),
   counts: z.array(countSchema).check(z.maxLength(BATCH_COUNTS_MAX)),

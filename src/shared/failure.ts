@@ -9,14 +9,13 @@ import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
 import type { PolicyField, PolicyScope } from "./policy.ts";
 
 /**
- * Everything that can go wrong and is not a bug, as plain values that cross a Durable Object call.
- * `http/failure-mapping.ts` maps each kind to the wire, exhaustively.
+ * Every failure that isn't a bug, as values that can cross a Durable Object call. `http/failure-mapping.ts`
+ * maps each kind to a response.
  */
 export type Failure = Kinds & { readonly charged?: Charged };
 
-/** The charge of a failed request. A retry is charged again. */
+/** The charge of a failed request. A retry would be charged again. */
 export type Charged = {
-  /** Above 0. */
   readonly costMicro: Micros;
   readonly generationId: string;
 };
@@ -27,12 +26,12 @@ type Kinds =
       readonly message: string;
       readonly param: string | null;
       readonly code?: string;
-      /** The provider found it too large: 413. */
+      /** Whether the provider rejected the request as too large (413). */
       readonly isTooLarge?: true;
     }
   /**
-   * `expiredAt` (Unix ms): our key has expired. `isForGood`: it can't become valid again. `twoHeaders`: two
-   * headers carried keys, and one is wrong or they contradict each other.
+   * `expiredAt` (Unix ms): the key has expired. `isForGood`: the key can't become valid again. `twoHeaders`:
+   * both headers have keys, and one is wrong or they differ.
    */
   | {
       readonly kind: "invalid_api_key";
@@ -41,8 +40,8 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * The balance and its holds. `session`: the session's payer, its key's budget or the balance, is too low,
-   * and the amounts are those of the session's budget, 0 without one.
+   * The balance and its holds. With `session`, the session's budget, its key's budget or the balance is too
+   * low, and the amounts are the session budget's, or 0 without one.
    */
   | ({
       readonly kind: "balance_too_low";
@@ -50,7 +49,7 @@ type Kinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Payments were reversed and this amount is unpaid. A session isn't told the amount. */
+  /** Payments were reversed, and this debt is unpaid. The amount is null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
   /** `leftMicro` includes holds. `resetsAt` is Unix ms; null for a total budget. */
   | ({
@@ -76,9 +75,9 @@ type Kinds =
       readonly onlyHolds: boolean;
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
-  /** `owner`: only this party may do so. Without it, the key or session lacks `may_hold`. */
+  /** `owner` is the only party that may do this. Without it, the key or session lacks `may_hold`. */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
-  /** The policy of this scope allows none of the model's routes. */
+  /** This scope's policy allows none of the model's routes. */
   | {
       readonly kind: "route_not_allowed";
       readonly model: string;
@@ -100,7 +99,7 @@ type Kinds =
       readonly param: string | null;
       readonly code?: string;
     }
-  /** The Idempotency-Key's request was charged as this one and never runs again. */
+  /** A request with this Idempotency-Key was already charged and never runs again. */
   | {
       readonly kind: "idempotency_replay";
       readonly made: "generation" | "key";
@@ -110,10 +109,9 @@ type Kinds =
   | { readonly kind: "idempotency_mismatch" }
   | { readonly kind: "body_too_large"; readonly bytesMax: number }
   | { readonly kind: "unsupported_media_type"; readonly message: string }
-  /** There is no console session, or it has ended. */
   | { readonly kind: "no_console_session" }
   /**
-   * The login failed: expired, used, denied, invalid, unknown account, unconfirmed email, another person's
+   * The login failed: expired, used, denied, invalid, unknown account, unverified email, another person's
    * identity, or too many sign-ups.
    */
   | {
@@ -127,13 +125,12 @@ type Kinds =
         | "other_person"
         | "too_many";
     }
-  /** A lasting change needs a login from the last ten minutes. */
   | { readonly kind: "login_too_old" }
   | { readonly kind: "issuer_unreachable" }
-  /** The browser's page is of another site, or its origin is unknown. */
+  /** The calling page is on another site, or its origin is unknown. */
   | { readonly kind: "origin_not_allowed" }
   | { readonly kind: "read_only" }
-  /** `scope` names the limit: key, session, organization, console session, login, webhook test or export. */
+  /** `scope` names the exceeded limit. */
   | {
       readonly kind: "rate_limited";
       readonly scope:
@@ -146,10 +143,10 @@ type Kinds =
         | "export";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** The key's organization, which every response to a known key names. */
+      /** The key's organization, which every response to a known key includes. */
       readonly orgId?: string;
     }
-  /** The key's token limit. `remaining` is less than `required`. */
+  /** The key's token limit. `remaining` is lower than `required`. */
   | {
       readonly kind: "tokens_limited";
       readonly limit: number;
@@ -157,7 +154,7 @@ type Kinds =
       readonly required: number;
       readonly retryAfterMs: number;
     }
-  /** The request exceeds the key's tokens per minute. `prompt` counts the tokens before any output. */
+  /** The request needs more than the key's tokens per minute. `prompt` is its prompt's tokens. */
   | {
       readonly kind: "tokens_over_limit";
       readonly limit: number;
@@ -173,16 +170,14 @@ type Kinds =
       readonly resetsAt: number;
     } & Shortage)
   | { readonly kind: "too_many_end_users" }
-  /** Only the operator adds credits. */
   | { readonly kind: "payments_off" }
-  /** The purchase exceeds the limits: `dollars` in total, checkouts or declines. */
+  /** A purchase limit is reached: dollars in a period, checkouts or declines. */
   | {
       readonly kind: "purchase_limit";
       readonly why: "day" | "card_day" | "first_week" | "checkouts" | "declines";
       readonly limit: number;
       readonly retryAfterMs: number;
     }
-  /** The saved card is being charged for another purchase. */
   | { readonly kind: "purchase_in_progress"; readonly purchaseId: string }
   | { readonly kind: "internal" }
   | { readonly kind: "upstream_error" }
@@ -190,22 +185,21 @@ type Kinds =
   | { readonly kind: "home_region_unreachable" }
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
-  /** The price lists are too old to sell by and can't be read. */
   | { readonly kind: "prices_unavailable" }
-  /** The hold used another price list than the organization's (null: it has none). */
+  /** The hold used a different price list than the organization's (null: none). */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
-  /** A policy applies and the hold named no routes. */
+  /** A policy applies, but the hold has no routes. */
   | { readonly kind: "candidates_required" }
   | { readonly kind: "misconfigured" };
 
-/** The minimum a request needs and the current holds. `onlyHolds`: only holds are in the way. */
+/** The required minimum and the current holds. `onlyHolds`: it would fit without the holds. */
 type Shortage = {
   readonly requiredMicro: Micros;
   readonly heldMicro: Micros;
   readonly onlyHolds: boolean;
 };
 
-/** A value or a failure. Failures are returned, bugs are thrown. */
+/** A value or a failure. Bugs are thrown instead. */
 export type Result<T> = Success<T> | Refusal;
 export type Success<T> = { readonly ok: true; readonly value: T };
 export type Refusal = { readonly ok: false; readonly failure: Failure };
@@ -218,18 +212,17 @@ export function refuse(failure: Failure): Refusal {
   return { ok: false, failure };
 }
 
-/** Returns the inner result. */
 export function flattenResult<T>(result: Result<Result<T>>): Result<T> {
   return result.ok ? result.value : result;
 }
 
-/** Returns a 400 with the offending field. */
+/** Returns an `invalid_request` (400) with the field in `param`. */
 export function invalid(message: string, param: string | null = null): Refusal {
   return refuse({ kind: "invalid_request", message, param });
 }
 
 type Kind = Failure["kind"];
-/** The schema of each failure that another region returns; null if it never returns it. */
+/** The schemas of failures from another region. Null for those that it never returns. */
 type Shapes = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };
@@ -346,7 +339,6 @@ const SHAPES = {
   misconfigured: null,
 } as const satisfies Shapes;
 
-/** A rejection from another region of a hold, key or stored response. */
 export const peerRefusal: z.ZodMiniType<Failure> = z.union(
   Object.values(SHAPES).filter((shape) => shape !== null),
 );

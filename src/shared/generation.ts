@@ -12,7 +12,7 @@ import type { WarmRoute } from "./warm-route.ts";
 
 /**
  * A failed attempt at a provider: the route (provider:upstream ID) and our reason. `status` is the
- * provider's, unless it concerns only us. Times are ms since the request arrived.
+ * provider's, if any. Times are ms since the request arrived.
  */
 export type FailedAttempt = {
   readonly route: string;
@@ -23,8 +23,8 @@ export type FailedAttempt = {
 };
 
 /**
- * The stored facts of a paid request besides its money, never prompt or output. Its owner isn't included,
- * because it can wait in other regions and logs. Times are ms.
+ * The stored facts of a paid request besides its money, never its prompt or output. Omits the owner, because
+ * it can be queued in other regions and logged. Times are ms.
  */
 export type Generation = {
   readonly model: string;
@@ -35,8 +35,8 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * Since when the price was in force (Unix ms; null: as configured) and its price list (null: none). Absent
-   * in older records.
+   * The price's start (Unix ms; null if from the configuration) and price list (null for none). Absent in
+   * older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
   /** The provider's list price; absent if unknown. Never shown to customers. */
@@ -46,15 +46,13 @@ export type Generation = {
   readonly estimated: boolean;
   readonly finishReason: string | null;
   readonly failed?: readonly FailedAttempt[];
-  /** The request's tags; absent for none. */
   readonly tags?: Tags;
-  /** Set if another route than the first one served. The wallet remembers it apart from the request. */
+  /** Set if another route than the first one served the request. The wallet stores it separately. */
   readonly warm?: WarmRoute;
-  /** Set for the capture of a placed hold, which called no model. */
+  /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
 };
 
-/** A failed attempt from another region. */
 export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
   why: z.string(),
@@ -80,14 +78,10 @@ const ran = {
   warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(purposeSchema),
 };
-/**
- * A generation from another region, whose signature says where it ran. Fields without effect on money are not
- * rejected.
- */
+/** The schema of a generation from another region. Fields that don't affect money can have any value. */
 export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
 
 const word = z.string().check(z.minLength(1), z.maxLength(256));
-/** A generation as logged, validated field by field when an operator posts it. */
 export const generationSchema: z.ZodMiniType<Generation> = z.object({
   ...ran,
   model: word,
@@ -95,7 +89,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
-  // not bounded by 0: a clock may step back during a request, and its charge is still due
+  // may be negative: the clock may step back during a request, which must still be charged
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(word),
@@ -103,10 +97,10 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 });
 
 const REQUEST_ID = "req_";
-/** The prefix of an endpoint's response IDs, such as `chatcmpl-`. */
+/** The prefix of response IDs, such as `chatcmpl-`. */
 const ANSWER_ID = /^[a-z]{3,10}[-_]/;
 
-/** Returns the request of a request ID, response ID or hold ID, or null if neither is well-formed. */
+/** Returns the request ID for a request, response or hold ID; null if malformed. */
 export function requestIdOf(named: string): string | null {
   const placed = readHoldName(named);
   if (placed !== null) return placed.id;

@@ -1,13 +1,13 @@
 import { BASE62 } from "./id.ts";
 
-/** Returns the 32-bit FNV-1a hash of a text's UTF-16 units. Not for secrets. */
+/** Returns the 32-bit FNV-1a hash of UTF-16 units. Not for secrets. */
 export function fnv1a(text: string, seed = 0): number {
   let hash = 0x811c9dc5 ^ seed;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;
 }
 
-/** Returns 32 well-mixed bits: `fnv1a`, then MurmurHash3's finalizer. Not for secrets. */
+/** Returns a well-mixed 32-bit hash: `fnv1a`, then MurmurHash3's finalizer. Not for secrets. */
 export function hash32(text: string, seed = 0): number {
   let hash = fnv1a(text, seed);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -15,7 +15,6 @@ export function hash32(text: string, seed = 0): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Returns `length` base62 characters derived from the text, for reproducible IDs. */
 export function hashedBase62(text: string, length: number): string {
   let out = "";
   for (let i = 0; i < length; i++) out += BASE62.charAt(hash32(text, i + 1) % 62);
@@ -24,7 +23,6 @@ export function hashedBase62(text: string, length: number): string {
 
 const encoder = new TextEncoder();
 
-/** Returns the SHA-256 of bytes or UTF-8 text in hex. */
 export async function sha256Hex(of: string | Uint8Array): Promise<string> {
   const bytes = typeof of === "string" ? encoder.encode(of) : of;
   return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
@@ -37,8 +35,8 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the SHA-256 (FIPS 180-4) of a short UTF-8 text in hex, synchronously. Only for transactions that
- * can't await the platform's function.
+ * Returns the SHA-256 (FIPS 180-4) of a short text in hex, synchronously. Only for transactions, which can't
+ * await.
  */
 export function sha256(text: string): string {
   const message = padded(encoder.encode(text));
@@ -47,7 +45,6 @@ export function sha256(text: string): string {
   return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
 }
 
-/** Returns the bytes, a 1 bit, zeros and the length in bits. */
 function padded(bytes: Uint8Array): DataView {
   const whole = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
   whole.set(bytes);
@@ -78,7 +75,6 @@ function rotated(word: number, by: number): number {
   return (word >>> by) | (word << (32 - by));
 }
 
-/** Adds one 64-byte block to the state. */
 function compress(state: Uint32Array, message: DataView, at: number): void {
   let next = [...state];
   for (const [i, word] of schedule(message, at).entries()) {
@@ -87,7 +83,6 @@ function compress(state: Uint32Array, message: DataView, at: number): void {
   for (const [i, value] of next.entries()) state[i] = (state[i] ?? 0) + value;
 }
 
-/** Returns a block's 16 words and 48 derived ones. */
 function schedule(message: DataView, at: number): Uint32Array {
   const words = new Uint32Array(64);
   const word = (i: number): number => words[i] ?? 0;

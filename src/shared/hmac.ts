@@ -2,20 +2,17 @@ const HMAC = { name: "HMAC", hash: "SHA-256" };
 const encoder = new TextEncoder();
 
 type Bytes = ArrayBuffer | Uint8Array;
-/** A CryptoKey in workerd and Node. */
 export type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** Imports a secret for HMAC-SHA-256 (RFC 2104). Text is UTF-8. */
 export function hmacKey(secret: string | Bytes): Promise<HmacKey> {
   return crypto.subtle.importKey("raw", bytesOf(secret), HMAC, false, ["sign", "verify"]);
 }
 
-/** Returns the 32-byte HMAC of a message. */
 export async function hmacSha256(key: HmacKey, message: string | Bytes): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.sign("HMAC", key, bytesOf(message)));
 }
 
-/** Reports whether the tag is valid, in constant time. */
+/** Reports whether a tag is valid, in constant time. */
 export function verifyHmac(key: HmacKey, tag: Bytes, message: string | Bytes): Promise<boolean> {
   return crypto.subtle.verify("HMAC", key, tag, bytesOf(message));
 }

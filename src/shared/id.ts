@@ -5,10 +5,9 @@ export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
-/** Length of an ID after its prefix. */
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** Random bytes drawn in bulk, because platform calls cost more. Each is used once. */
+/** Random bytes, requested in bulk because each platform call is expensive. Each is used once. */
 const drawn = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {
@@ -17,11 +16,10 @@ function randomByte(): number {
     drawn.at = 0;
   }
   const byte = drawn.bytes[drawn.at] ?? 0;
-  drawn.bytes[drawn.at++] = 0; // keys are made of these
+  drawn.bytes[drawn.at++] = 0; // so that used bytes, which are in keys, don't stay in memory
   return byte;
 }
 
-/** Returns `length` uniform base62 characters, by rejection sampling. */
 export function randomBase62(length: number): string {
   let out = "";
   while (out.length < length) {
@@ -31,7 +29,6 @@ export function randomBase62(length: number): string {
   return out;
 }
 
-/** Returns 8 base62 characters that sort by time. */
 export function base62Time(ms: number): string {
   assert(Number.isSafeInteger(ms) && ms >= 0, `a time must be whole milliseconds, got ${ms}`);
   let out = "";
@@ -41,12 +38,12 @@ export function base62Time(ms: number): string {
   return out;
 }
 
-/** Returns an ID: prefix, time and randomness, 24 characters after the prefix. IDs sort by time. */
+/** Returns a new ID: the prefix and 24 characters of time and randomness. IDs sort by time. */
 export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }
 
-/** Returns the time of an ID (Unix ms), or null if it isn't `prefix` + 24 base62 characters. */
+/** Returns the time of an ID (Unix ms), or null if it isn't `prefix` and 24 base62 characters. */
 export function mintedAt(id: string, prefix: string): number | null {
   if (!id.startsWith(prefix) || id.length !== prefix.length + ID_CHARACTERS) return null;
   if (!/^[0-9A-Za-z]+$/.test(id.slice(prefix.length))) return null;
@@ -57,7 +54,6 @@ export function mintedAt(id: string, prefix: string): number | null {
   return ms;
 }
 
-/** Returns the smallest ID of a time, for range scans. */
 export function idFloor(prefix: string, ms: number): string {
   return prefix + base62Time(Math.max(0, ms)) + "0".repeat(RANDOM_CHARACTERS);
 }

@@ -5,13 +5,11 @@ import { sha256Hex } from "./hash.ts";
 /** Ms that an Idempotency-Key identifies a request, from its admission. */
 export const IDEMPOTENCY_MS = 86_400_000;
 
-/** Two hashes that identify a repeated request. Neither reveals its input. */
 export type Idempotency = {
   readonly name: string;
   readonly body: string;
 };
 
-/** A request with an Idempotency-Key. `bytes` is its body as received. */
 export type NamedRequest = {
   readonly keyId: string;
   readonly orgId: string;
@@ -23,8 +21,8 @@ const HEADER = "Idempotency-Key";
 const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * Returns the header's value, or null without one. Returns 400 unless it has 1 to 255 visible ASCII
- * characters; two headers arrive as one value with a space.
+ * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII characters, so
+ * also for two headers, which a space joins.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);
@@ -35,7 +33,6 @@ export function readIdempotencyKey(header: string | undefined): Result<string | 
   );
 }
 
-/** Hashes the identity of a request without copying the body. */
 export async function idempotencyOf(key: string, request: NamedRequest): Promise<Idempotency> {
   const { keyId, orgId, path, bytes } = request;
   const [name, content] = await Promise.all([sha256Hex(`${keyId} ${key}`), sha256Hex(bytes)]);

@@ -1,13 +1,11 @@
 import { evictOldest } from "./evict-oldest.ts";
 import type { After } from "./timers.ts";
 
-/** Why a request is shed: its organization's share, the isolate's slots, or body bytes. */
+/** Why a request was shed: its organization's share, the isolate's slots, or body bytes. */
 export type ShedReason = "organization" | "isolate" | "bytes";
 
-/** The bounds of one isolate: memory in bytes, and ms after which a slot counts as lost. */
 export type InFlightLimits = {
   readonly memoryMax: number;
-  /** Maximum requests of one organization, whatever memory is free. */
   readonly organizationMax: number;
   /** Maximum ms that a paid request waits for memory. */
   readonly waitMs: number;
@@ -18,22 +16,22 @@ type Load = { readonly owner: string; requests: number; bytes: number };
 type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
 
 const KIB = 1024;
-/** The memory of an open request besides its body: a measured 25 KiB of a stream, and a quarter more. */
+/** Bytes of memory per open request besides its body: a stream's measured 25 KiB, plus a quarter. */
 export const REQUEST_BYTES = 32 * KIB;
-/** The memory of a body per byte, as it exists as bytes, text and values at once. */
+/** Bytes of memory per body byte, because a body exists as bytes, text and values at once. */
 export const BODY_COPIES = 4;
-/** Bodies up to this size only need free memory, whatever their organization holds. */
+/** Maximum bytes of a body that needs only free memory, whatever its organization uses. */
 export const SMALL_BODY_BYTES = 64 * KIB;
-/** Maximum requests that wait in an isolate. Their bodies are unread. */
+/** Maximum waiting requests of an isolate. Their bodies are unread. */
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
 const UNKNOWN = "";
 
 /**
- * The memory of an isolate's open requests, by organization. An organization may hold no more than is still
- * free: alone it gets half, two get a third each, and a small one always finds a slot. A paid request above
- * that waits, and freed memory goes to the smallest organization first. Known key owners are remembered for
- * rejecting only. Unknown keys share one organization's capacity.
+ * The memory of an isolate's open requests. An organization can use no more than stays free: alone it gets
+ * half, two get a third each, and a small one always finds a slot. Paid requests above that wait; freed
+ * memory goes to the smallest organization first. Keys whose organization isn't known yet share one
+ * allowance.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
@@ -47,14 +45,13 @@ export class InFlight {
     this.#limits = limits;
   }
 
-  /** Returns the requests and body bytes in flight. */
   get total(): { readonly requests: number; readonly bytes: number } {
     return { requests: this.#slots.size, bytes: this.#bytes };
   }
 
   /**
-   * Acquires a slot for a key hash and body size (0 if unknown), or returns why not. The caller releases it.
-   * `nowMs` is Unix ms. `owner` names a share of its own for callers without a key.
+   * Takes a slot for a key hash and body size (0 if unknown), or returns why not. The caller must release it.
+   * `owner` is the share of a caller without a key.
    */
   take(
     keyHash: string,
@@ -70,7 +67,7 @@ export class InFlight {
     return slot;
   }
 
-  /** Acquires a slot as `take`, but behind its organization's waiting requests, and waits for memory. */
+  /** Takes a slot like `take`, but after its organization's waiting requests, and waits for memory. */
   takeOrWait(
     keyHash: string,
     bytes: number,
@@ -140,7 +137,6 @@ export class InFlight {
       : "bytes";
   }
 
-  /** Reports whether `more` bytes fit for a body of `size`, next to its organization's memory, `mine`. */
   #hasBytes(mine: number, size: number, more: number, request = 0): boolean {
     const share = size <= SMALL_BODY_BYTES ? 0 : mine;
     const used = this.#memoryOf(this.#slots.size, this.#bytes + more) + request;
@@ -160,7 +156,6 @@ export class InFlight {
     if (waiting?.delete(waiter) === true && waiting.size === 0) this.#waiters.delete(owner);
   }
 
-  /** Gives free memory to waiting requests: one of each organization in turn, the smallest one first. */
   #grantWaiting(): void {
     const requests = (owner: string): number => this.#loads.get(owner)?.requests ?? 0;
     let granted = this.#waiters.size;
@@ -209,7 +204,7 @@ export class InFlight {
     this.#organizations.set(keyHash, orgId);
   }
 
-  /** Reclaims the slots of requests that the platform ended silently. Reports whether there were any. */
+  /** Releases slots of requests that the platform ended silently. Reports whether there were any. */
   #forgetLost(nowMs: number): boolean {
     const before = this.#slots.size;
     for (const slot of this.#slots) {
@@ -220,12 +215,10 @@ export class InFlight {
   }
 }
 
-/** The slot of one request. Its fields are for `InFlight` only. */
 export class Slot {
   readonly #inFlight: InFlight;
   readonly keyHash: string;
   readonly takenMs: number;
-  /** Null once released. */
   load: Load | null = null;
   bytes = 0;
 
@@ -235,17 +228,14 @@ export class Slot {
     this.takenMs = takenMs;
   }
 
-  /** Assigns the slot to an organization, or releases it and returns why. */
   handTo(orgId: string): ShedReason | null {
     return this.#inFlight.handTo(this, orgId);
   }
 
-  /** Adds body bytes of undeclared length. Returns "bytes" if they don't fit. */
   grow(more: number): ShedReason | null {
     return this.#inFlight.grow(this, more);
   }
 
-  /** Releases the body except for `kept` bytes. */
   dropBody(kept = 0): void {
     this.#inFlight.dropBody(this, kept);
   }

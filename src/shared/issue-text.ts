@@ -4,16 +4,15 @@ import { assert } from "./assert.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** Parse options that leave messages empty unless the schema sets one. */
+/** Parse options that leave a message empty unless the schema sets it. */
 export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** `problem` follows the field's name; null if the field is missing. */
+/** A problem's parameter and text. `problem` continues the field's name; null if the field is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
-/** Describes the first problem for readers who don't know the schema. */
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
   const [issue] = error.issues;
   assert(issue !== undefined, "a refusal names an issue");
@@ -27,7 +26,6 @@ export function describeError(error: z.core.$ZodError, value: unknown): IssueTex
   return { param, problem: own === "" ? predicate(found.issue, received) : own };
 }
 
-/** Returns a path in `param` notation (`messages[0].role`), or null for the body. */
 export function paramOf(path: readonly PropertyKey[]): string | null {
   const text = path
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
@@ -70,7 +68,7 @@ function mustBe(expected: readonly string[], received: unknown): string {
   const choices = [...new Set(expected)];
   const list = orList(choices);
   const kind = kindOf(received);
-  // The received type is named only if the type is the mistake.
+  // Names the received type only if the type is wrong.
   const fits = choices.some((choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'));
   return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }
@@ -79,7 +77,7 @@ function expectations(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
   if (issue.code === "invalid_value") return issue.values.map(quoted);
   if (issue.code !== "invalid_union") return [];
-  // A discriminated union lists its options; other unions list their branches' problems.
+  // A discriminated union lists its options, other unions the problems of their branches.
   const options = "options" in issue ? (issue.options ?? []) : [];
   const complaints = issue.errors.flatMap(([first]) => first ?? []);
   return [...options.map(quoted), ...complaints.flatMap(expectations)];
@@ -110,8 +108,8 @@ function kindOf(value: unknown): string {
 type Found = { readonly issue: Issue; readonly path: Path };
 
 /**
- * Returns the union branch that was meant: the one whose first problem is deepest. If none got past the
- * value, returns the union.
+ * Returns the most likely union branch, whose first problem is deepest. If no branch accepts the type,
+ * returns the union.
  */
 function narrowest(issue: Issue, path: Path): Found {
   if (issue.code !== "invalid_union") return { issue, path };
@@ -152,12 +150,10 @@ export function orList(words: readonly string[]): string {
 
 const MODEL_SHOWN_MAX = 100;
 
-/** The message of a 404 for an unknown model. */
 export function modelMessage(model: string): string {
   return `The model '${shortened(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
 }
 
-/** `model`, cut to the length that messages show. */
 export function shortened(model: string): string {
   return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
 }

@@ -10,7 +10,7 @@ import { policySchema } from "./policy.ts";
 import type { Policy, PolicyLayer } from "./policy.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** Period of a key's budget, in UTC. Weeks start on Monday. */
+/** The period of a key's budget, in UTC. Weeks start on Monday. */
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
@@ -21,24 +21,22 @@ type Limits = {
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
-  /** Model IDs, aliases and `author/*`. An alias matches only the name sent. */
+  /** Model IDs, aliases and `author/*`. An alias matches only the name in the request. */
   readonly allowedModels: readonly string[];
-  /** Models, providers and data regions. Its models are IDs and `author/*`, no aliases. */
+  /** The allowed models, providers and data regions. Its models are IDs and `author/*`, not aliases. */
   readonly policy: Policy;
-  /** External ID of the end user of all its requests. */
   readonly endUser: string;
-  /** Unix ms by the home region's clock. The key is invalid from then on. */
+  /** Unix ms by the home region's clock. The key is rejected from then on. */
   readonly expiresAt: number;
-  /** Further budgets, besides `budgetMicro`. */
   readonly budgets: readonly Budget[];
-  /** A permission, unlike the limits: the key may place holds and charges. */
+  /** The permission, unlike the limits, to place holds and charges. */
   readonly mayHold: true;
 };
 export type TermName = keyof Limits;
 
 /**
- * A key's limits, in one form for database, key object, wallet and sessions. Null means no limit. The wallet
- * decides by it in the hold's transaction.
+ * A key's limits, in one form for database, objects and sessions. Null means none. The wallet enforces them
+ * in the hold's transaction.
  */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
@@ -57,7 +55,6 @@ export const NO_TERMS: KeyTerms = {
 type Stored = string | number;
 
 type Term<Kept, Said> = {
-  /** The schema of its value in bodies, besides null. */
   readonly said: z.ZodMiniType<Said>;
   readonly read: (said: Said) => Kept | null;
   readonly show: (kept: Kept) => Said;
@@ -74,7 +71,6 @@ function alike<T extends Stored>(
   return { said, read: same, show: same, store: same, recall };
 }
 
-/** Returns a limit. `field` is its API name, `stored` its name in the database and in events. */
 function term<const Field extends string, const Name extends string, Kept, Said>(
   field: Field,
   stored: Name,
@@ -110,7 +106,7 @@ const time: z.ZodMiniType<string> = z
     ),
   );
 
-/** All limits of a key. Bodies, records, database rows, events, OpenAPI and the CLI derive from it. */
+/** All limits of a key. Bodies, records, rows, events, OpenAPI and the CLI are derived from it. */
 export const TERMS = {
   budgetMicro: term("budget_dollars", "budget_micro", {
     said: amount,
@@ -184,11 +180,11 @@ function byField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {
   const entries = TERM_NAMES.map((name) => [TERMS[name].field, valueOf(name)]);
-  // each limit has its value, so the names are those of the list
+  // each limit has a value, so the names match
   return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
 }
 
-/** The limits in a request body. Null removes one; absent keeps it. */
+/** The limits in a body. Null removes a limit; absent keeps it. */
 export const termFields = byField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);
@@ -200,7 +196,6 @@ function termsBy(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
-/** Returns `before` with the changes of `fields`. */
 export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
   return termsBy((name) => {
     const said = EACH[name].of(fields);
@@ -209,7 +204,6 @@ export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
   });
 }
 
-/** Returns the limits in a key's record. */
 export function keyTermsView(terms: KeyTerms) {
   const show = <K extends TermName>(name: K): Sayings[K] | null => {
     const kept = terms[name];
@@ -218,7 +212,6 @@ export function keyTermsView(terms: KeyTerms) {
   return byField<{ readonly [K in TermName]: Sayings[K] | null }>(show);
 }
 
-/** Limits by database name; null for none. */
 export type StoredTerms = Readonly<Record<string, Stored | null>>;
 
 export function storedTerms(terms: KeyTerms): StoredTerms {
@@ -229,7 +222,6 @@ export function storedTerms(terms: KeyTerms): StoredTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => entryOf(name, terms[name])));
 }
 
-/** Reads stored limits. */
 export function readStoredTerms(stored: StoredTerms): KeyTerms {
   return termsBy((name) => {
     const value = stored[TERMS[name].stored] ?? null;
@@ -237,13 +229,13 @@ export function readStoredTerms(stored: StoredTerms): KeyTerms {
   });
 }
 
-/** Spend in the day, week or month that starts at `since`. */
+/** The spend in the day, week or month that starts at `since`. */
 type Slot = { readonly since: string; readonly spent: Micros };
 
-/** A key's total spend, and its spend in the newest charged day, week and month. */
+/** A key's total spend, and its spend in the last day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
-/** Returns the spend that counts in `period`. A past period reads 0, so nothing resets it. */
+/** Returns the spend that counts in `period`: 0 for a past one, so no reset is needed. */
 export function budgetSpent(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
@@ -253,39 +245,32 @@ export function budgetSpent(
   return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
 }
 
-/** Reports whether a key has limits. Such a key can't call management endpoints. */
 export function isLimited(terms: KeyTerms): boolean {
   return hasTerms({ ...terms, mayHold: null });
 }
 
-/** Reports whether a key has limits or permissions to store. */
 export function hasTerms(terms: KeyTerms): boolean {
-  // The objects of the previous release know fewer limits.
+  // Objects of the previous release know fewer limits.
   return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
-/** Serializes terms for an object's table; null without terms. */
 export function termsText(terms: KeyTerms): string | null {
   return hasTerms(terms) ? JSON.stringify(terms) : null;
 }
 
-/** Parses serialized limits. */
 export function termsOfText(text: string | null): KeyTerms {
   return text === null ? NO_TERMS : { ...NO_TERMS, ...storedJson<Partial<KeyTerms>>(text) };
 }
 
-/** What is left of a limit that counts over 60 s: `resetMs` until more is. */
 export type RateState = {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
 };
 
-/** A key's current limits, from its wallet. */
 export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
-  /** Null without a token limit. */
   readonly tokens: RateState | null;
   /** Null without a budget. `resetsAt` is Unix ms; null for a total budget. */
   readonly budget: {
@@ -294,20 +279,15 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /**
-   * The budgets that its requests count in, in the order in which they are checked; a session's own only.
-   */
+  /** The budgets of its requests, in the order in which they are checked. For a session, only its own. */
   readonly budgets: readonly BudgetStatus[];
-  /** Creation time of the wallet (Unix ms). Sessions belong to one wallet. */
+  /** Creation time of the wallet (Unix ms). Sessions are valid in one wallet only. */
   readonly madeAt: number;
-  /** Number of the rotation that last ended the key's sessions; 0 for none. */
+  /** The number of the rotation that last ended the key's sessions; 0 for none. */
   readonly sessionsCut: number;
-  /** The organization's price list; absent without one. */
   readonly priceList?: string;
-  /** The key's spend in all and in the current UTC day, week and month, if requested. */
+  /** On request: the key's spend in total and in the current UTC day, week and month. */
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
-  /** The policies that apply; absent without any. */
   readonly policies?: readonly PolicyLayer[];
-  /** A session's spend and holds, if a session asked. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

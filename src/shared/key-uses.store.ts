@@ -6,7 +6,7 @@ import type { KeyTerms } from "./key-terms.ts";
 
 /** Maximum active secrets per key. */
 export const LIVE_SECRETS_MAX = 5;
-/** A key's newest secrets, which include all active ones. */
+/** SQL: the newest secrets of a key, including all active ones. */
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
@@ -14,10 +14,8 @@ const TERMS = [...TERM_COLUMNS, "more"]
   .map((column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`)
   .join(", ");
 
-/** The last use of a key (Unix ms), by hash. */
 export type KeyUse = { readonly hash: string; readonly usedAt: number };
 
-/** A key's database state when its use is recorded. */
 export type TouchedKey = {
   readonly hash: string;
   readonly revokedAt: number | null;
@@ -33,7 +31,6 @@ export type TouchedRow = KeyTermsRow & {
   readonly secrets: string | null;
 };
 
-/** Returns a statement that moves `last_used_at` forward and returns a row per existing key. */
 export function usesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
   return db
     .prepare(

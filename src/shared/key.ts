@@ -2,7 +2,7 @@ import { storedJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** A key's hash, 64 hex characters, which identifies it everywhere. */
+/** A key's hash (64 hex characters), which identifies it everywhere. */
 export const keyHashSchema = z
   .string()
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
@@ -17,20 +17,19 @@ export type Key = {
   readonly scope: Scope;
   /** Requests in any 60 s. */
   readonly rpmLimit: number;
-  /** Empty away from the home region, which enforces them. */
+  /** Empty away from home, which enforces them. */
   readonly terms: KeyTerms;
-  /** Null away from the home region. */
+  /** Null away from home. */
   readonly secrets: KeySecrets;
 };
 
 /**
- * The active secrets of a rotated key, newest first; null for a key with only its first. The hash of the
- * first secret is the key's. `retiresAt` is Unix ms, null for the newest.
+ * The active secrets of a rotated key, newest first; null if never rotated. The first secret has the key's
+ * own hash. `retiresAt` is Unix ms, null for the newest.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };
 
-/** Reports whether a secret is active, by the home region's clock. */
 export function isLiveSecret(
   { keyHash, secrets }: { readonly keyHash: string; readonly secrets: KeySecrets },
   secret: string,
@@ -41,14 +40,12 @@ export function isLiveSecret(
   return known !== undefined && (known.retiresAt === null || known.retiresAt > nowMs);
 }
 
-/** Serializes secrets for an object's table. */
 export function secretsText(secrets: KeySecrets): string | null {
   return secrets === null
     ? null
     : JSON.stringify(secrets.map(({ hash, retiresAt }) => [hash, retiresAt]));
 }
 
-/** Parses serialized secrets, also as a database query returns them (empty for a key never rotated). */
 export function secretsOfText(text: string | null | undefined): KeySecrets {
   const pairs = storedJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
   return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));

@@ -2,21 +2,18 @@ import type { CountedUnit, Unit } from "./usage.ts";
 
 type KindRow = {
   readonly does: string;
-  /** Its main path. A kind can have other endpoints. */
+  /** The main path. A kind can have other endpoints. */
   readonly path: `/v1/${string}`;
-  /** Whether output tokens are billed: requests have a cap and prices an `output`. */
+  /** Whether output tokens are billed. Then requests have an output cap, and prices an `output`. */
   readonly hasOutput: boolean;
-  /** Whether usage counts input tokens, so that they can be priced. */
   readonly hasInput: boolean;
-  /** Units besides tokens that its usage counts, so that they can be priced. */
+  /** The units besides tokens that usage counts, so they can have a price. */
   readonly units: readonly Unit[];
-  /** Request fields that every model of the kind supports. */
   readonly parameters: readonly string[];
 };
 
 /**
- * The kinds of calls. `models/core/kinds.ts` says how each is called. MODELS, model lists and OpenAPI use
- * these names.
+ * The kinds of calls, as named in MODELS, model lists and OpenAPI. `models/core/kinds.ts` implements them.
  */
 export const KINDS = {
   chat: {
@@ -70,15 +67,12 @@ export const KINDS = {
 } as const satisfies Readonly<Record<string, KindRow>>;
 
 export type Kind = keyof typeof KINDS;
-/** A kind without text output, paid by its input. */
 export type InputKind = {
   [K in Kind]: (typeof KINDS)[K]["hasOutput"] extends false ? K : never;
 }[Kind];
-/** The units of a kind that its usage counts. */
 export type UnitOf<K extends Kind> = Extract<(typeof KINDS)[K]["units"][number], CountedUnit>;
 
 const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
-/** Typed as non-empty for enums. */
 export const KIND_NAMES: readonly [Kind, ...Kind[]] = [FIRST ?? "chat", ...MORE];
 
 function isKind(name: string): name is Kind {

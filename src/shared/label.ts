@@ -1,10 +1,12 @@
 import * as z from "zod/mini";
 
-// Without \p{Cc}, which few OpenAPI tools support.
-// oxlint-disable-next-line no-control-regex -- control characters are what it forbids
+// Not \p{Cc}, which few OpenAPI tools support.
+// oxlint-disable-next-line no-control-regex -- it must reject control characters
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
-/** A display name: 1 to `most` characters, no control characters, not only spaces. */
+/**
+ * Returns the schema of a display name: 1 to `most` characters, not only spaces, without control characters.
+ */
 export function label(most: number): z.ZodMiniString {
   return z
     .string()

@@ -1,4 +1,3 @@
-/** Runs `work` on every item, at most `limit` concurrently. Returns results in order. */
 export async function mapConcurrently<T, R>(
   limit: number,
   items: readonly T[],

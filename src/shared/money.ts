@@ -1,36 +1,33 @@
 import { assert } from "./assert.ts";
 
-/** Whole micro-credits: millionths of a dollar. Always a safe integer. */
+/** Whole micro-credits (millionths of a dollar). Always a safe integer. */
 export type Micros = number & { readonly unit: "micros" };
 
-/** Maximum dollar amount in a request. */
 export const DOLLARS_MAX = 1_000_000_000;
 export const MICROS_PER_DOLLAR = 1_000_000;
 
-/** Brands a number as micro-credits. An unsafe integer is a bug. */
 export function micros(value: number): Micros {
   assert(Number.isSafeInteger(value), `micros must be a safe integer, got ${value}`);
   return value as Micros;
 }
 
-/** Returns dollars for the API. */
 export function dollarsOf(amount: Micros): number {
   return amount / MICROS_PER_DOLLAR;
 }
 
-/** Returns the cost fields of `usage`: dollars as OpenRouter's clients read them, and micro-credits. */
+/** Returns the cost fields of `usage`: dollars as in OpenRouter's API, and micro-credits. */
 export function costFields(costMicro: number) {
   return { cost: costMicro / MICROS_PER_DOLLAR, cost_micro: costMicro };
 }
 
 /**
- * Converts dollars from a client, or returns null if not finite, negative, above DOLLARS_MAX or with more
- * than 6 decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
+ * Converts a client's dollars. Returns null if not finite, negative, above DOLLARS_MAX, or with more than 6
+ * decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
  */
 export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;
   const scaled = dollars * MICROS_PER_DOLLAR;
   const whole = Math.round(scaled);
-  // A 6-decimal amount divides back to itself; a longer fraction doesn't.
+  // Dividing an amount of at most 6 decimals back gives the same number; others don't.
   return whole / MICROS_PER_DOLLAR === dollars ? micros(whole) : null;
 }

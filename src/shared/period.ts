@@ -1,9 +1,9 @@
 import { DAY_MS, timestamp } from "./clock.ts";
 
-/** The UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). All sort by time. */
+/** A UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). Each sorts by time. */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-/** Recent days, because a wallet needs today several times per transaction. */
+/** A cache of recent days, because a wallet needs today several times per transaction. */
 const known = new Map<number, Period>();
 const KNOWN_MAX = 16;
 
@@ -24,10 +24,9 @@ export function periodOfDay(day: string): Period {
   return { day, week, month: day.slice(0, 7) };
 }
 
-/** Returns the end of a day, week or month (Unix ms). */
 export function endOf(period: Period, which: keyof Period): number {
   if (which === "day") return Date.parse(period.day) + DAY_MS;
   if (which === "week") return Date.parse(period.week) + 7 * DAY_MS;
   const [year, month] = period.month.split("-").map(Number);
-  return Date.UTC(year ?? 0, month ?? 0); // months count from 0, so this is the next one
+  return Date.UTC(year ?? 0, month ?? 0); // `Date.UTC` counts months from 0, so this is the next month
 }

@@ -2,16 +2,15 @@ import * as z from "zod/mini";
 import type { Micros } from "./money.ts";
 import { REGIONS } from "./regions.ts";
 
-/** The allowed values of a policy: null allows everything, an empty list nothing. */
+/** The values that a policy allows. Null allows everything, an empty list nothing. */
 export type Policy = {
   /** Model IDs and `author/*`. */
   readonly allowed_models: readonly string[] | null;
   readonly allowed_providers: readonly string[] | null;
-  /** Regions where providers process data. `global` is a provider that promises no region. */
+  /** The regions where providers process data. `global` means a provider without a fixed region. */
   readonly allowed_data_regions: readonly string[] | null;
 };
 
-/** The lists of a policy. */
 export const POLICY_FIELDS = [
   "allowed_models",
   "allowed_providers",
@@ -19,16 +18,17 @@ export const POLICY_FIELDS = [
 ] as const satisfies readonly (keyof Policy)[];
 export type PolicyField = (typeof POLICY_FIELDS)[number];
 
-/** The nouns that have policies, from the widest to the narrowest. */
 export const POLICY_SCOPES = ["operator", "organization", "member", "key", "session"] as const;
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
-/** A policy that applies to a request. `hasAliases`: its models may name aliases, which match the name sent. */
+/**
+ * A policy that applies to a request. With `hasAliases`, its models may include aliases, which match the name
+ * in the request.
+ */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
-/** One way to serve a request, with its cost bounds in micro-credits. */
+/** A route that could serve a request, with the bounds of its cost in micro-credits. */
 export type RouteCandidate = {
-  /** The model's name in the request, and its ID. */
   readonly sent: string;
   readonly model: string;
   readonly provider: string;
@@ -38,7 +38,7 @@ export type RouteCandidate = {
   readonly most: Micros;
 };
 
-/** Maximum number of candidates in a request. Later routes aren't used where a policy or fallback models apply. */
+/** Maximum candidates of a request. If a policy applies, further routes aren't used. */
 export const CANDIDATES_MAX = 64;
 
 const ENTRIES_MAX = 100;
@@ -50,7 +50,7 @@ const listOf = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> 
   z.array(entry).check(z.maxLength(ENTRIES_MAX));
 const orNull = (entry: z.ZodMiniType<string>) => z._default(z.nullable(listOf(entry)), null);
 
-/** A policy in a body. It replaces the whole policy; an absent list is null. */
+/** The schema of a policy in a body. It replaces the whole policy; an absent list is null. */
 export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
   allowed_models: orNull(
     z
@@ -61,7 +61,6 @@ export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
   allowed_data_regions: orNull(z.enum(DATA_REGIONS)),
 });
 
-/** A layer in a message between regions. */
 export const layerSchema: z.ZodMiniType<PolicyLayer> = z.object({
   allowed_models: z.nullable(z.array(z.string())),
   allowed_providers: z.nullable(z.array(z.string())),
@@ -70,7 +69,6 @@ export const layerSchema: z.ZodMiniType<PolicyLayer> = z.object({
   hasAliases: z.exactOptional(z.literal(true)),
 });
 
-/** Returns the indexes of the candidates that every layer allows. */
 export function allowedRoutes(
   layers: readonly PolicyLayer[],
   candidates: readonly Pick<RouteCandidate, "sent" | "model" | "provider" | "region">[],
@@ -89,7 +87,7 @@ function deniedBy(
   return layer.allowed_data_regions?.includes(region) === false ? "allowed_data_regions" : null;
 }
 
-/** Reports whether a list covers a model. An alias in the list matches only the name sent. */
+/** Reports whether a list includes a model. An alias in the list matches only the name in the request. */
 export function allowsModel(
   { allowed_models: models, hasAliases }: Pick<PolicyLayer, "allowed_models" | "hasAliases">,
   { sent, id }: { readonly sent: string; readonly id: string },
@@ -101,10 +99,9 @@ export function allowsModel(
   );
 }
 
-/** The first layer that leaves no candidate, and its list. */
 export type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
-/** Returns why no candidate is left: the first layer, from the widest, that rejects all that remain. */
+/** Returns the first layer, from the widest, that rejects all remaining candidates. */
 export function objectionTo(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],
@@ -120,7 +117,6 @@ export function objectionTo(
   return null;
 }
 
-/** Reports whether `after` allows nothing that `before` doesn't. */
 export function isNarrower(before: Policy | null, after: Policy | null): boolean {
   if (before === null) return true;
   return (

@@ -2,7 +2,6 @@ import { dollarsOf, micros } from "./money.ts";
 import { UNITS, unitsPerPrice } from "./usage.ts";
 import type { Price } from "./usage.ts";
 
-/** Returns a price in dollars: per million tokens, and per `unitsPerPrice` of each unit. */
 export function priceInDollars({
   input,
   cached,

@@ -1,12 +1,12 @@
-/** Names of private or reserved networks (RFC 2606, 6761, 6762, 7686, 8375 and custom). */
+/** Names in private or reserved networks (RFC 2606, 6761, 6762, 7686, 8375, and common ones). */
 const PRIVATE_NAMES =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|lan|home|corp|home\.arpa|test|invalid|example|onion)$/;
 const HOST_CHARACTERS_MAX = 253;
 const LABEL_CHARACTERS_MAX = 63;
 
 /**
- * Returns a user-supplied URL, or why it may not be called: https on port 443, no password, and a public name
- * instead of an IP address. One trailing dot is allowed. Its DNS result isn't checked here.
+ * Returns a user's URL, or why it may not be called: it needs HTTPS on port 443, a public name and no
+ * password. Doesn't check the DNS result.
  */
 export function publicAddress(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);
@@ -21,7 +21,7 @@ export function publicAddress(text: string, base?: string): URL | string {
 function hostProblem(hostname: string): string | null {
   const host = hostname.replace(/\.$/, "");
   if (host.startsWith("[") || /^[\d.]+$/.test(host)) return "must name a host, not an IP address";
-  // before the pattern, whose time is quadratic in the dots
+  // before the pattern, which takes quadratic time in the dots
   const labels = host.split(".");
   const isName =
     host.length <= HOST_CHARACTERS_MAX &&

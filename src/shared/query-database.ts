@@ -9,7 +9,7 @@ import { afterTimeout, within } from "./timers.ts";
 const BOOK_TIMEOUT_MS = 5000;
 /** Maximum concurrent D1 statements per organization and isolate. */
 const AT_ONCE = 8;
-/** Ms a statement waits for a slot, and its poll interval. */
+/** Ms that a statement waits for a slot, then its polling interval. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 10;
 /** Ms after which an abandoned statement's slot is free. */
@@ -18,9 +18,8 @@ const LEASE_MS = 30_000;
 const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
- * Runs a D1 statement of an organization. Slow or failing D1 returns `storage_unavailable` or `overloaded`
- * with a log line, and so does waiting five seconds behind eight other statements. A late statement may still
- * run, so it must be repeatable.
+ * Runs a D1 statement of an organization. If D1 is slow, fails, or is busy for five seconds, logs it and
+ * fails with `storage_unavailable` or `overloaded`. A late statement may still run, so it must be repeatable.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,
@@ -31,12 +30,12 @@ export async function queryDatabase<T>(
   const place = { sinceMs: elapsedMs() };
   for (let waitedMs = 0; !takes(orgId, place); waitedMs = elapsedMs() - place.sinceMs) {
     if (waitedMs >= PATIENCE_MS) return refuse({ kind: "overloaded" });
-    // oxlint-disable-next-line no-await-in-loop -- a request may not wait for another's promise
+    // oxlint-disable-next-line no-await-in-loop -- a request can't await another request's promise
     await new Promise<void>((resolve) => afterTimeout(LOOK_MS, resolve));
   }
   const asked = Promise.resolve()
     .then(statement)
-    .finally(() => leave(orgId, place)); // not when abandoned, because D1 continues
+    .finally(() => leave(orgId, place)); // an abandoned statement keeps its slot, because D1 continues
   try {
     return success(await within(asked, BOOK_TIMEOUT_MS));
   } catch (error) {

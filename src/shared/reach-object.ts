@@ -4,7 +4,7 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { After } from "./timers.ts";
 
-/** Pauses between attempts, and the total budget in ms. */
+/** Ms of the pauses between attempts, then of the total budget. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
@@ -21,16 +21,16 @@ const USUAL: Required<ReachOptions> = {
 };
 
 /**
- * The object's response, or `unanswered` if an attempt may have been executed. `failure` is then
- * `storage_unavailable`, or the rejection of a retry.
+ * An object's response. `unanswered` means that an attempt may have run; `failure` is then
+ * `storage_unavailable`, or a retry's rejection.
  */
 export type Reached<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls a Durable Object with retries, each on a fresh stub with the same ID. Stops after `.overloaded`,
- * which means that call did nothing.
+ * Calls an object with retries, each on a fresh stub. Stops after `.overloaded`, which means that the call
+ * did nothing.
  */
 export async function reachObject<T>(
   call: (attempt: number) => Promise<Result<T>>,
@@ -44,7 +44,7 @@ export async function reachObject<T>(
   });
   try {
     for (let attempt = 1; attempt <= attemptsMax && !budget.isSpent; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
+      // oxlint-disable-next-line no-await-in-loop -- the next attempt needs the failure of this one
       const reached = await attempted(() => call(attempt), budget);
       if (reached === null) break;
       if (!reached.unanswered) return attempt > 1 ? sinceLost(reached.result) : reached;
@@ -59,7 +59,6 @@ export async function reachObject<T>(
   }
 }
 
-/** Reads from an object. No response is a failure like any other. */
 export async function readObject<T>(
   call: () => Promise<Result<T>>,
   options?: ReachOptions,
@@ -86,7 +85,6 @@ function attempted<T>(call: () => Promise<Result<T>>, budget: Budget): Promise<R
   });
 }
 
-/** Pauses before the next attempt, until the budget ends. */
 async function paused(ms: number, budget: Budget): Promise<void> {
   const spent = new Promise<void>((resolve) => {
     budget.onSpent = resolve;
@@ -98,7 +96,9 @@ function sinceLost<T>(result: Result<T>): Reached<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
-/** An overloaded object did nothing; an earlier lost attempt may have. */
+/**
+ * Returns the result of a rejection. The overloaded call did nothing, but an earlier lost attempt may have.
+ */
 function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
   return wasLost
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }

@@ -1,15 +1,14 @@
 type Hosts = readonly string[];
 
-/** A region. Adding one needs a row here, an `[env.<id>]` in wrangler.toml and its secrets. */
+/** A region. A new one needs a row here, an `[env.<id>]` in wrangler.toml, and secrets. */
 type RegionRow = {
-  /** Two to eight lowercase letters, used in keys and secret names. */
+  /** Two to eight lowercase letters, used in keys and names of secrets. */
   readonly id: string;
-  /** Cloudflare's data jurisdiction; null for none. */
   readonly jurisdiction: string | null;
   readonly hosts: { readonly strict: Hosts; readonly relaxed: Hosts };
-  /** AWS regions within it: the default, a pattern and the place in words; null for none. */
+  /** The AWS regions within it: the default, a pattern, and the place for messages; null for none. */
   readonly aws: { readonly usual: string; readonly pattern: RegExp; readonly place: string } | null;
-  /** Anthropic's `inference_geo`; null for no promise. */
+  /** Anthropic's `inference_geo`; null if Anthropic has no such region. */
   readonly anthropicGeo: "us" | null;
 };
 
@@ -18,7 +17,7 @@ const ROWS = [
     id: "eu",
     jurisdiction: "eu",
     hosts: { strict: ["eu"], relaxed: ["eu", "global"] },
-    // London and Zurich are not in EU member states.
+    // London and Zurich aren't in the EU.
     aws: {
       usual: "eu-central-1",
       pattern: /^eu-(?:central-1|north-1|south-[12]|west-[13])$/,
@@ -41,19 +40,16 @@ const ROWS = [
 
 export type Region = (typeof ROWS)[number]["id"];
 
-/** The regions. */
 export const REGION_ROWS: readonly (RegionRow & { readonly id: Region })[] = ROWS;
 
 export const REGIONS: readonly Region[] = REGION_ROWS.map(({ id }) => id);
 
-/** Returns a region's row. */
 export function rowOf(region: Region): RegionRow {
   const row = REGION_ROWS.find(({ id }) => id === region);
   if (row === undefined) throw new Error(`no region ${region}`);
   return row;
 }
 
-/** Returns the region of this name, or undefined. */
 export function regionNamed(name: string | undefined): Region | undefined {
   return REGIONS.find((region) => region === name);
 }

@@ -1,14 +1,13 @@
 const IV_BYTES = 12;
 const encoder = new TextEncoder();
 
-/** A deployment secret and its one-character ID. */
 export type SealingSecret = { readonly id: string; readonly secret: string };
 
-/** The purpose of a seal, which selects its key, and its owner, which it is bound to. */
+/** A seal's purpose, which selects its key, and the owner to which it is bound. */
 export type SealedFor = { readonly purpose: string; readonly owner: string };
 
 /**
- * Encrypts a short text with AES-256-GCM under a key derived by HKDF: `<secret ID>.<base64 of iv and
+ * Encrypts a short text with AES-256-GCM under a key derived by HKDF. Returns `<secret ID>.<base64 of IV and
  * ciphertext>`.
  */
 export async function seal(text: string, what: SealedFor, by: SealingSecret): Promise<string> {
@@ -17,7 +16,7 @@ export async function seal(text: string, what: SealedFor, by: SealingSecret): Pr
   return `${by.id}.${sealed.toBase64()}`;
 }
 
-/** Decrypts, or returns null if no secret matches or the owner differs. */
+/** Decrypts a seal. Returns null if no secret matches or the owner differs. */
 export async function unseal(
   sealed: string,
   what: SealedFor,
@@ -35,7 +34,7 @@ export async function unseal(
   }
 }
 
-/** Reseals under the first secret if needed. Returns null if it can't be read. */
+/** Encrypts a seal again under the first secret, if needed. Returns null if it can't be decrypted. */
 export async function resealed(
   sealed: string,
   what: SealedFor,
@@ -47,7 +46,6 @@ export async function resealed(
   return opened === null ? null : seal(opened, what, first);
 }
 
-/** Returns iv and ciphertext, bound to `owner`. */
 export async function encrypt(
   bytes: Uint8Array,
   key: CryptoKey,
@@ -62,7 +60,6 @@ export async function encrypt(
   return whole;
 }
 
-/** Decrypts, or returns null for another key, another owner or changed data. */
 export async function decrypt(
   whole: Uint8Array,
   key: CryptoKey,

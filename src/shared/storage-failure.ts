@@ -3,19 +3,16 @@ import type { Failure } from "./failure.ts";
 type CallError = { readonly retryable?: unknown; readonly overloaded?: unknown };
 
 /**
- * Converts a storage or Durable Object error into `overloaded` or `storage_unavailable`. Never into a verdict
- * about the caller.
+ * Converts an error of D1 or an object into `overloaded` or `storage_unavailable`. Never rejects the caller.
  */
 export function storageFailure(error: unknown): Failure {
   return isOverloaded(error) ? { kind: "overloaded" } : { kind: "storage_unavailable" };
 }
 
-/** Reports whether a failure is of storage, so the facts are unknown. */
 export function isStorageFailure({ kind }: Failure): boolean {
   return kind === "storage_unavailable" || kind === "overloaded";
 }
 
-/** Reports whether the call may be retried on a fresh stub. Not after overload. */
 export function mayRetry(error: unknown): boolean {
   return callError(error).retryable === true && !isOverloaded(error);
 }
@@ -28,7 +25,7 @@ function callError(error: unknown): CallError {
   return typeof error === "object" && error !== null ? error : {};
 }
 
-/** Reports whether an error came from D1 or a Durable Object call. Anything else is a bug. */
+/** Reports whether D1 or an object call threw the error. Others are bugs. */
 export function isStorageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];

@@ -1,21 +1,19 @@
 import { logAlert } from "./log.ts";
 
-/** One version step of an object's tables. A deployed step never changes. */
+/** One version of an object's tables. Never change a deployed step. */
 export type TableStep = {
   readonly sql: string;
   /**
-   * The oldest version that can read and write the tables after this step. An additive step keeps the
-   * previous value.
+   * The oldest version that can use the tables after this step. An additive step keeps the previous value.
    */
   readonly readableBy: number;
 };
 
-/** The versioned tables of one kind of object. `name` is for the log. */
 export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
 
 /**
- * Migrates existing tables to the newest version and reports whether there are any. Writes nothing to an
- * empty object.
+ * Migrates existing tables to the newest version. Reports whether there are any. Writes nothing to an empty
+ * object.
  */
 export function openTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
@@ -24,8 +22,8 @@ export function openTables(storage: DurableObjectStorage, tables: Tables): boole
 }
 
 /**
- * Creates or migrates tables in one transaction. Tables of a newer version are kept. Throws and logs
- * `tables_too_new` if this version can't read them.
+ * Creates or migrates tables in one transaction. Keeps newer tables, but throws and logs `tables_too_new` if
+ * it can't read them.
  */
 export function makeTables(storage: DurableObjectStorage, { name, steps }: Tables): void {
   const { sql } = storage;

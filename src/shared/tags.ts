@@ -2,32 +2,29 @@ import * as z from "zod/mini";
 import { externalIdProblem } from "./external-id.ts";
 import { utf8Bytes } from "./tokens.ts";
 
-/** A request's tags: values by key, which divide spend by team, feature or run. */
 export type Tags = Readonly<Record<string, string>>;
 
-/** Maximum tags of a request. */
 export const TAGS_MAX = 8;
 /** Maximum UTF-8 bytes of a tag's key, and of its value. */
 export const TAG_BYTES_MAX = 64;
-/** Maximum tag keys whose daily sums an organization can declare. */
+/** Maximum tag keys with daily sums per organization. */
 export const TAG_KEYS_MAX = 4;
-/** Maximum tag combinations of a day that have their own sums. Further values count as `OTHER`. */
+/** Maximum tag combinations of a day with their own sums. Further ones count as `OTHER`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER = "other";
-/** The value of a tag that was given without one. */
+/** The value of a tag that was sent without one. */
 export const NO_VALUE = "true";
 
 export const TAG_KEY = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;
 export const TAG_KEY_PROBLEM =
   "must have 1 to 64 letters, digits, '_', '.', '/' or '-', and start with a letter or digit";
 
-/** Returns the problem of a tag's value, or null. */
 export function tagValueProblem(value: string): string | null {
   if (utf8Bytes(value) > TAG_BYTES_MAX) return `must be at most ${TAG_BYTES_MAX} bytes`;
   return value === "." || value === ".." ? null : externalIdProblem(value);
 }
 
-/** Returns the tags of these keys in the order of the keys, as JSON, or null if there are none. */
+/** Returns the tags with these keys as JSON, in the order of the keys; null if there are none. */
 export function declaredTags(tags: Tags | undefined, keys: readonly string[]): string | null {
   if (tags === undefined) return null;
   const pairs = keys.flatMap((key) => {
@@ -46,12 +43,10 @@ const tagValue = z.string().check(
   }),
 );
 
-/** Tags of a generation that an operator posts, and of a hold. */
 export const tagsSchema: z.ZodMiniType<Tags> = z
   .record(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)), tagValue)
   .check(z.refine((tags) => Object.keys(tags).length <= TAGS_MAX, "must have at most 8 tags"));
 
-/** The tag keys that an organization declares. */
 export const tagKeysSchema: z.ZodMiniType<readonly string[]> = z
   .array(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)))
   .check(

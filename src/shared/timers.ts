@@ -1,9 +1,7 @@
 import { elapsedMs } from "./clock.ts";
 
-/** Runs a function after ms. Returns a function that cancels it. */
 export type After = (ms: number, run: () => void) => () => void;
 
-/** `After` with its own platform timer. */
 export const afterTimeout: After = (ms, run) => {
   const timer = setTimeout(run, ms);
   return () => {
@@ -16,8 +14,7 @@ const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 
 /**
- * The deadlines of one request on one platform timer. A request has several deadlines that rarely fire. The
- * timer ticks once a second, so most deadlines need no timer of their own.
+ * The deadlines of one request. Most never fire, so they share one platform timer, which ticks once a second.
  */
 export class Timers {
   readonly #due = new Set<Due>();
@@ -36,7 +33,7 @@ export class Timers {
   close(): void {
     this.#due.clear();
     this.#disarm();
-    this.#armedMs = -Infinity; // nothing is armed
+    this.#armedMs = -Infinity; // no timer is set
   }
 
   #arm(atMs: number): void {
@@ -69,7 +66,7 @@ export function within<T>(
   after: After = afterTimeout,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    let isLate = false; // a late result isn't canceled, because it may serve another request
+    let isLate = false; // not canceled, because its result may serve another request
     const cancel = after(limitMs, () => {
       isLate = true;
       reject(new Error(`no answer within ${limitMs} ms`));
@@ -85,14 +82,13 @@ export function within<T>(
   });
 }
 
-/** A signal to stop work, such as an `AbortSignal`. */
 export type StopSignal = {
   readonly aborted: boolean;
   addEventListener(type: "abort", run: () => void): void;
   removeEventListener(type: "abort", run: () => void): void;
 };
 
-/** A stop signal within this isolate's code, cheaper than the platform's `AbortController`. */
+/** A stop signal for use within an isolate, cheaper than `AbortController`. */
 export class Stop implements StopSignal {
   readonly #listeners = new Set<() => void>();
   #aborted = false;

@@ -1,6 +1,6 @@
 /**
- * Estimates tokens in one pass without a tokenizer. Times a model's `estimateFactor` it bounds ordinary text,
- * and no text has four times as many tokens. The hard bound is `utf8Bytes`.
+ * Estimates tokens in one pass without a tokenizer. Multiplied by a model's `estimateFactor`, it is an upper
+ * bound for ordinary text. The strict bound is `utf8Bytes`.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -23,14 +23,14 @@ export function estimateTokens(text: string): number {
   return Math.ceil(tokens);
 }
 
-/** Returns the UTF-8 length without encoding. A lone surrogate counts 3 (U+FFFD). */
+/** Returns the length in UTF-8 without encoding. A lone surrogate counts 3 (U+FFFD). */
 export function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit < 0x80) continue;
     bytes += unit < 0x800 ? 1 : 2;
-    if (isHighSurrogate(unit) && isLowSurrogate(text.charCodeAt(at + 1))) at++; // 4 bytes in 2 units
+    if (isHighSurrogate(unit) && isLowSurrogate(text.charCodeAt(at + 1))) at++; // 4 bytes for 2 UTF-16 units
   }
   return bytes;
 }
@@ -38,7 +38,7 @@ export function utf8Bytes(text: string): number {
 const OPAQUE_CHARACTERS_MIN = 20;
 const OPAQUE_DIGIT_SHARE = 1 / 12;
 
-/** Returns the tokens of base64, hex and IDs, or 0 for ordinary text. */
+/** Returns the tokens of base64, hex and IDs; 0 for ordinary text. */
 function opaqueTokens(text: string, start: number, end: number): number {
   const length = end - start;
   if (length < OPAQUE_CHARACTERS_MIN) return 0;
@@ -53,7 +53,6 @@ function opaqueTokens(text: string, start: number, end: number): number {
   return length / (upper > 0 && lower > 0 ? 1.4 : 1.6);
 }
 
-/** Returns the end of a run of similar characters. Words also end at camelCase humps. */
 function pieceEnd(text: string, at: number): number {
   const kind = classAt(text, at);
   if (isLetter(kind)) return wordEnd(text, at);
@@ -96,7 +95,7 @@ function spaceTokens(text: string, start: number, end: number): number {
   return tokens;
 }
 
-/** Counts line feeds: four lines with carriage returns are one token, single returns are one each. */
+/** Counts the tokens of line ends. Four CR LF pairs are one token, and each other CR is one. */
 function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -118,7 +117,7 @@ function likeEnd(text: string, start: number, end: number): number {
   return at;
 }
 
-/** Tokens per character by code point, outside ASCII, Greek and Cyrillic. */
+/** Tokens per character by code point, except ASCII, Greek and Cyrillic. */
 const WIDE: readonly (readonly [from: number, tokens: number])[] = [
   [0x80, 0.9],
   [0x250, 1.5], // phonetic letters, combining marks
@@ -165,7 +164,7 @@ function runEnd(text: string, start: number, belongs: (kind: number) => boolean)
   return end;
 }
 
-/** ASCII character classes in a table, because predicates took four times as long. */
+/** ASCII character classes. A table, because predicates took four times as long. */
 const UPPER = 1;
 const LOWER = 2;
 const DIGIT = 3;
@@ -185,7 +184,6 @@ function asciiClass(unit: number): number {
   return [43, 45, 47, 61, 95].includes(unit) ? JOINER : PUNCTUATION;
 }
 
-/** Returns the class at `at`; 0 past the end and outside ASCII. */
 function classAt(text: string, at: number): number {
   return at < text.length ? (CLASSES[text.charCodeAt(at)] ?? 0) : 0;
 }

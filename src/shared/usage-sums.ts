@@ -3,16 +3,14 @@ import type { Micros } from "./money.ts";
 import { promptTokens } from "./usage.ts";
 import type { Usage } from "./usage.ts";
 
-/** A sum of tokens. */
 type TokenSum = {
   readonly shown: string;
   readonly of: (usage: Usage) => number;
-  /** SQL expression over a settled row (`Rest` of request-rows.do.ts). */
+  /** SQL expression on a settled row (`Rest` of request-rows.do.ts). */
   readonly inRow: string;
   readonly column: string;
 };
 
-/** All token sums, used by totals, usage and OpenAPI. */
 export const TOKEN_SUMS = {
   promptTokens: {
     shown: "prompt_tokens",
@@ -20,7 +18,6 @@ export const TOKEN_SUMS = {
     inRow: "prompt_tokens",
     column: "prompt_tokens",
   },
-  /** Prompt tokens read from a cache. */
   cachedTokens: {
     shown: "cached_tokens",
     of: ({ cacheRead }: Usage) => cacheRead,
@@ -36,20 +33,17 @@ export const TOKEN_SUMS = {
 } satisfies Readonly<Record<string, TokenSum>>;
 type TokenName = keyof typeof TOKEN_SUMS;
 export type TokenCounts = Readonly<Record<TokenName, number>>;
-/** The sums of requests. */
 export type UsageAmounts = TokenCounts & { readonly requests: number; readonly costMicro: Micros };
 
 const isToken = (name: string): name is TokenName => name in TOKEN_SUMS;
 const TOKEN_NAMES = Object.keys(TOKEN_SUMS).filter(isToken);
 
-/** Returns a value per sum. */
 export function tokensBy(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
   const counts = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } satisfies TokenCounts;
   for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_SUMS[name]);
   return counts;
 }
 
-/** Returns a request's contribution to each sum. */
 export function tokensOf(usage: Usage): TokenCounts {
   return tokensBy((_, sum) => sum.of(usage));
 }
@@ -72,22 +66,18 @@ export function addAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts
   };
 }
 
-/** Returns SQL columns named by sum. */
 export function columnsOfTokens(expressionOf: (sum: TokenSum) => string): string {
   return TOKEN_NAMES.map((name) => `${expressionOf(TOKEN_SUMS[name])} AS ${name}`).join(", ");
 }
 
-/** Columns of the daily totals. */
 export const TOKEN_COLUMNS: readonly string[] = Object.values(TOKEN_SUMS).map(
   ({ column }) => column,
 );
 
-/** Returns the values of these columns. */
 export function tokenValues(counts: TokenCounts): readonly number[] {
   return TOKEN_NAMES.map((name) => counts[name]);
 }
 
-/** Returns the sums as JSON. */
 export function amountsView({ requests, costMicro, ...tokens }: UsageAmounts): object {
   const shown = TOKEN_NAMES.map((name) => [TOKEN_SUMS[name].shown, tokens[name]]);
   return { requests, ...Object.fromEntries(shown), cost_micro: costMicro };

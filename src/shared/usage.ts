@@ -2,20 +2,20 @@ import * as z from "zod/mini";
 import { assert } from "./assert.ts";
 
 /**
- * A request's tokens without overlap: the prompt is `input + cacheRead + cacheWrite`, and `output` includes
- * `reasoning`. Billing uses only these.
+ * A request's tokens without overlap. The prompt is `input + cacheRead + cacheWrite`; `output` includes
+ * `reasoning`. Only these are billed.
  */
 export type Usage = {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** Part of `cacheWrite` kept for an hour, at twice the input price; absent for none. */
+  /** The part of `cacheWrite` cached for an hour, at twice the input price; absent if none. */
   readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
 } & UnitCounts;
 
-/** Billable units besides tokens, in whole numbers. Seconds round up; a request counts once. */
+/** The billable units besides tokens, as whole numbers. Seconds are rounded up; a request counts 1. */
 export const UNITS = [
   "image",
   "character",
@@ -26,13 +26,11 @@ export const UNITS = [
   "text_token",
 ] as const;
 export type Unit = (typeof UNITS)[number];
-/** Units besides tokens; absent for none. */
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
 export type CountedUnit = Exclude<Unit, "request">;
-/** The units that usage counts. */
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
-/** Units with small prices, which are written per million. Other prices are written per piece. */
+/** Units with small prices, written per million. Other prices are per piece. */
 const PER_MILLION: ReadonlySet<Unit> = new Set([
   "character",
   "second",
@@ -40,12 +38,10 @@ const PER_MILLION: ReadonlySet<Unit> = new Set([
   "text_token",
 ]);
 
-/** Returns the number of units that a written price buys. */
 export function unitsPerPrice(unit: Unit): number {
   return PER_MILLION.has(unit) ? 1_000_000 : 1;
 }
 
-/** Returns an object with the same value for each unit, such as a schema's fields. */
 export function forEachUnit<U extends Unit, T>(
   units: readonly U[],
   value: T,
@@ -75,9 +71,7 @@ const counts = z.object({
 const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
   return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
 });
-/** Usage from another region. */
 export const usageSchema = z.pipe(counts, toUsage);
-/** Usage posted by a person. */
 export const strictUsageSchema = z.pipe(
   counts.check(
     z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
@@ -96,7 +90,6 @@ export type Price = {
   readonly units?: UnitPrices;
 };
 export type UnitPrices = { readonly [U in Unit]?: number };
-/** A price from another region. */
 export const priceSchema: z.ZodMiniType<Price> = z.object({
   input: count,
   cached: count,
@@ -105,7 +98,7 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
   units: z.exactOptional(z.object(forEachUnit(UNITS, z.exactOptional(count)))),
 });
 
-/** A price as it is written: per million tokens, and per `unitsPerPrice` of each unit. */
+/** A price as written: per million tokens, and per `unitsPerPrice` of each unit. */
 type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
   readonly input?: number | undefined;
   readonly cached?: number | undefined;
@@ -113,7 +106,7 @@ type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
   readonly output?: number | undefined;
 };
 
-/** Returns a price for charging. A missing cache price is the input's. */
+/** Converts a written price. A missing cache price is the input price. */
 export function priceOfFields(written: WrittenPrice): Price {
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = written;
   const units = UNITS.flatMap((unit) => {
@@ -126,7 +119,6 @@ export function priceOfFields(written: WrittenPrice): Price {
 
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 
-/** Returns the sum, or null if one is unknown. */
 export function sumUsage(usages: readonly (Usage | null)[]): Usage | null {
   let sum: Usage = NO_USAGE;
   for (const usage of usages) {
@@ -156,17 +148,16 @@ export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
-/** Input tokens that one cache token for an hour costs (platform.claude.com, prompt caching). */
+/** Price of a token cached for an hour, in input tokens (platform.claude.com, prompt caching). */
 export const HOUR_WRITE_INPUTS = 2;
 
-/** A bill line: a count and its price in micro-credits per million. */
+/** A bill line: a count, and its price in micro-credits per million. */
 export type ChargeLine = readonly [
   what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | Unit,
   counted: number,
   perMillion: number,
 ];
 
-/** Returns the bill lines of a request. Their sum is rounded up once. */
 export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
   const hour = usage.cacheWriteHour ?? 0;
   const tokens: readonly ChargeLine[] = [

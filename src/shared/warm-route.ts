@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 
 /**
- * The route that has a conversation's prompt in its cache after it replaced another one. `affinity` is a hash
- * of the conversation, and `seconds` the lifetime of the cache.
+ * The route that took over a conversation and has its prompt cached. `affinity` is the conversation's hash,
+ * `seconds` the lifetime.
  */
 export type WarmRoute = {
   readonly affinity: string;

@@ -2,7 +2,6 @@ const LOOPBACK = /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/
 const STRIPE = "https://api.stripe.com";
 const WEBHOOK_SECRETS_MAX = 2;
 
-/** The Stripe account that sells credits, and its webhook secrets. */
 export type PaymentsConfig = {
   /** A secret or restricted key. Never logged. */
   readonly secretKey: string;
@@ -19,7 +18,7 @@ type Given = {
   readonly complain: (variable: string, problem: string) => void;
 };
 
-/** Parses STRIPE_SECRET_KEY and related variables. Returns null without a key, so credits aren't sold. */
+/** Parses the Stripe variables. Returns null without STRIPE_SECRET_KEY; then credits aren't sold. */
 export function parsePayments(given: Given): PaymentsConfig | null {
   const { text, sandbox, complain } = given;
   const tax = text("STRIPE_TAX") || "off";

@@ -3,33 +3,31 @@ import * as z from "zod/mini";
 const ID = /^[a-z0-9][a-z0-9-]{0,19}$/;
 const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 plain characters"));
 
-/** The entries of LOGIN_ISSUERS. */
 export const issuers = z.array(
   z.strictObject({
-    /** Part of the callback URL registered at the issuer. */
+    /** Part of the callback URL that is registered at the issuer. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),
-    /** The issuer of `oidc`, or the tenant of `entra`: `organizations`, `common` or a tenant ID. */
+    /** The issuer for `oidc`. For `entra`, the tenant: `organizations`, `common` or an ID. */
     issuer: z.optional(plain),
     client_id: plain,
     secret: plain,
-    /** Whether the issuer can be asked to log the person in again. */
+    /** Whether the issuer can force a new login. */
     reauth: z._default(z.boolean(), false),
   }),
 );
 export type IssuerEntry = z.infer<typeof issuers>[number];
 
-/** Operator roles. `all` may call everything; the endpoint table lists the rest. */
+/** The roles of operators. `all` may call everything; the endpoint table lists the other roles. */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 
-/** The entries of OPERATOR_LOGINS. */
 export const operatorLogins = z.array(
   z.strictObject({
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
-    /** An ID of LOGIN_ISSUERS and the operator's subject there. For Entra: `<tenant ID>/<oid>`. */
+    /** The issuer's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra: `<tenant ID>/<oid>`. */
     issuer: plain,
     subject: plain,
   }),
@@ -45,7 +43,6 @@ type Settings = {
   readonly complain: Complain;
 };
 
-/** Reports invalid entries of LOGIN_ISSUERS and OPERATOR_LOGINS. */
 export function checkIssuers({ entries, logins, sandbox, text: of, complain }: Settings): void {
   const ids = entries.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) complain("LOGIN_ISSUERS", "names an id twice");
@@ -58,7 +55,7 @@ export function checkIssuers({ entries, logins, sandbox, text: of, complain }: S
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
     if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
-    // Any tenant can create accounts, so an oid identifies a person only with its tenant.
+    // Any tenant can create accounts, so an oid identifies a person only together with its tenant.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
       complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }

@@ -3,33 +3,30 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** Minimum distinct characters of a secret. `changeme` repeated has 8; random secrets have more. */
+/** Minimum distinct characters of a secret. Repeated `changeme` has 8; random secrets have more. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
-/** Returns the problem of a secret, or null. With the sandbox on, only its length matters. */
+/** Returns a secret's problem, or null. With the sandbox, only its length matters. */
 function secretProblem(secret: string, sandbox: boolean): string | null {
   const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
   return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
-/** A secret and the character by which keys refer to it. */
+/** A secret and the character that refers to it in keys. */
 export type KeySecret = { readonly id: string; readonly secret: string };
 
-/** An operator who can call `/admin/v1`, with the token. */
 export type OperatorToken = {
   readonly name: string;
   readonly role: OperatorRole;
   readonly token: string;
 };
 
-/** A secret for one direction between two regions: `sender` signs with it. */
 export type PeerSecret = { readonly sender: Region; readonly secret: string };
 
-/** Another region: its URL and the secrets in both directions. */
 export type PeerConfig = {
   readonly region: Region;
-  /** Its origin without a trailing slash, such as `https://us.example.com`. */
+  /** The origin without a trailing slash: `https://us.example.com`. */
   readonly url: string;
   readonly signing: PeerSecret;
   /** The current secret and, during a rotation, the next one. */
@@ -44,7 +41,7 @@ type PeerContext = {
   readonly complain: Complain;
 };
 
-/** Parses KEY_SECRETS in order. The first one signs new keys. */
+/** Parses KEY_SECRETS. The first entry signs new keys. */
 export function parseKeySecrets(
   raw: string,
   sandbox: boolean,
@@ -68,8 +65,8 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
 }
 
 /**
- * Parses the operators: `admin` from ADMIN_TOKEN and the entries of ADMIN_TOKENS, each with a unique name and
- * token.
+ * Parses the operators: `admin` from ADMIN_TOKEN, and the entries of ADMIN_TOKENS. Names and tokens must be
+ * unique.
  */
 export function parseOperators(
   text: (variable: string) => string,
@@ -107,9 +104,8 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Parses PEERS with their secrets: PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from R, and
- * each has a _NEXT for rotation. No secret may serve two directions, or a message could be reflected to its
- * sender.
+ * Parses PEERS and their secrets: PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from R, and
+ * _NEXT variants rotate them. Each direction needs its own, or a message could be sent back to its sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
@@ -152,7 +148,7 @@ function direction(
   return [...new Set(variables.map(text))];
 }
 
-/** Returns the origin that signatures cover. Paths aren't allowed, so both regions sign the same path. */
+/** Returns the origin that signatures cover. Rejects paths, so that both regions sign the same path. */
 function originOf(text: string, { sandbox, complain }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);

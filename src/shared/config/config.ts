@@ -13,11 +13,11 @@ import type { Unit } from "../usage.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** Maximum tokens of a model. With 128 choices at the maximum price, amounts stay exact. */
+/** Maximum tokens of a model. Even 128 choices at the maximum price keep amounts exact. */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);
-/** It can appear in the x-route header, where a line break would be an error. */
+/** The x-route header can contain it, so line breaks aren't allowed. */
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
@@ -72,7 +72,7 @@ export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.t
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
-/** Whole-number variables: name, default, minimum and maximum. Names end in the unit. */
+/** The whole-number variables: default, minimum and maximum. Names end in the unit. */
 export const NUMBERS = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],
@@ -112,7 +112,7 @@ export const NUMBERS = {
 type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };
 
-/** The Workers AI binding. With `returnRawResponse` it returns a `Response`. */
+/** The Workers AI binding. It returns a `Response` with `returnRawResponse`. */
 export type AiBinding = {
   run(model: string, inputs: object, options: object): Promise<unknown>;
 };
@@ -125,47 +125,44 @@ type MailBinding = {
     readonly text: string;
   }): Promise<unknown>;
 };
-/** The mail binding and the sender address. */
 export type Mailing = { readonly binding: MailBinding; readonly from: string };
 
-/** The parsed configuration of a deployment. Secrets are never logged. */
+/** The parsed configuration. Secrets are never logged. */
 export type Config = {
   readonly region: Region;
   readonly peers: readonly PeerConfig[];
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
-  /** Requests with their own log line: all, or failures only. */
+  /** The requests that get their own log line. */
   readonly logRequests: "all" | "failures";
-  /** Base URL of the docs that errors link to; null for no links. */
+  /** Base URL of the docs linked in errors; null for no links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** IDs of built-in models that are sold after their announced end. */
+  /** IDs of built-in models that are sold even after their announced end. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
-  /** Identity providers; empty if only keys open the console. */
+  /** The identity providers; empty if only keys open the console. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
-  /** Whether people can create organizations. `approve`: an operator resumes each. */
+  /** Whether people can create organizations. With `approve`, an operator must activate each. */
   readonly signUp: "off" | "approve" | "on";
-  /** Whether people can join by company domain. `approve`: an operator approves each domain. */
+  /**
+   * Whether people can join through company domains. With `approve`, an operator must approve each domain.
+   */
   readonly companyDomains: "off" | "approve" | "on";
-  /** Accepted proofs of a fresh login: any, or only the issuer's `auth_time`. */
+  /** The accepted proofs of a fresh login: any, or only `auth_time`. */
   readonly stepUp: "any" | "auth_time";
-  /** How credits are sold; null if only the operator adds them. */
   readonly payments: PaymentsConfig | null;
   readonly version: string;
   readonly ai: AiBinding | undefined;
-  /** Null if no mail is sent. */
   readonly mail: Mailing | null;
-  /** Returns a provider's secret by variable name, or undefined. */
   readonly secret: (variable: string) => string | undefined;
 };
 
-/** A variable that prevents startup, and the reason. Never includes its value. */
 export type ConfigProblem = { readonly variable: string; readonly problem: string };
 type ParsedConfig =
   | { readonly ok: true; readonly config: Config }
@@ -173,10 +170,7 @@ type ParsedConfig =
 
 type Bindings = Readonly<Record<string, unknown>>;
 
-/**
- * Parses the bindings. Any missing, malformed or weak value is a problem, and the Worker then rejects every
- * request.
- */
+/** Parses the bindings. If a value is missing, malformed or weak, the Worker rejects every request. */
 export function parseConfig(bindings: object): ParsedConfig {
   const env = bindings as Bindings;
   const problems: ConfigProblem[] = [];
@@ -244,7 +238,6 @@ function docsUrlOf(
 
 const parsed = new WeakMap<object, ParsedConfig>();
 
-/** Returns the parsed bindings, cached per bindings object. */
 export function configOf(bindings: object): ParsedConfig {
   const known = parsed.get(bindings);
   if (known !== undefined) return known;
@@ -253,7 +246,7 @@ export function configOf(bindings: object): ParsedConfig {
   return fresh;
 }
 
-/** Returns a whole-number variable, or its default if unset or invalid (parseConfig reports that). */
+/** Returns a whole-number variable. Uses the default if it is unset or invalid, which parseConfig reports. */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, least, most] = NUMBERS[variable];
   const raw: unknown = Reflect.get(bindings, variable);
@@ -317,7 +310,10 @@ function isAiBinding(value: unknown): value is AiBinding {
   return "run" in value && typeof value.run === "function";
 }
 
-/** Requires an input price, or a unit's price at a kind without output, and only units that are counted. */
+/**
+ * Requires an input price or, for a kind without output, a unit price. Rejects a price of something that the
+ * kind's usage doesn't count.
+ */
 function checkUnits(
   { kind, price: prices }: z.infer<typeof model>,
   context: z.core.$RefinementCtx,
@@ -336,7 +332,7 @@ function checkUnits(
   context.addIssue({ code: "custom", path: ["price", other], message });
 }
 
-/** `z.url` costs 1.6 KB and accepts surrounding spaces. */
+/** `z.url` adds 1.6 KB and accepts surrounding spaces. */
 function isUrl(text: string): boolean {
   return !/\s/.test(text) && URL.canParse(text);
 }

@@ -2,21 +2,20 @@ import type { VerifiedKey } from "../caller.ts";
 import type { RateState } from "../key-terms.ts";
 import type { Result } from "../failure.ts";
 
-/** A person's session. It acts as one member; null if they are in no organization. Times are Unix ms. */
+/** A person's session. `memberId` is null without an organization. Times are Unix ms. */
 export type PersonSession = {
   readonly kind: "person";
   readonly personId: string;
   readonly memberId: string | null;
   readonly orgId: string | null;
-  /** The identity provider (an ID of LOGIN_ISSUERS) and the identity there. */
   readonly issuer: string;
   /**
-   * The organization whose own identity provider was used; absent otherwise. The session acts only in that
-   * organization.
+   * The organization whose own identity provider was used, to which the session is limited. Absent for
+   * operator issuers.
    */
   readonly realm?: string;
   readonly connection?: string;
-  /** The Entra tenant; absent otherwise. */
+  /** The Entra tenant; absent for others. */
   readonly tenant?: string;
   readonly openedAt: number;
   readonly freshAt: number;
@@ -24,7 +23,7 @@ export type PersonSession = {
   readonly browser: string;
 };
 
-/** The account of a session: a key, an operator or a person. Secrets are stored only as hashes. */
+/** The identity of a session: a key, an operator or a person. Secrets are stored only as hashes. */
 export type ConsoleIdentity =
   | {
       readonly kind: "key";
@@ -33,41 +32,39 @@ export type ConsoleIdentity =
   | OperatorIdentity
   | PersonSession;
 
-/** An operator by token or by an entry of OPERATOR_LOGINS. */
 export type OperatorIdentity = (
   | { readonly kind: "operator"; readonly tokenHash: string }
   | {
       readonly kind: "operator_login";
       readonly issuer: string;
       readonly subject: string;
-      /** When and how the login proved the operator's presence; absent in sessions of the previous release. */
+      /** Time and proof of a fresh login. Absent in sessions of the previous release. */
       readonly freshAt?: number;
       readonly freshBy?: "auth_time" | "exchange";
     }
 ) & {
-  /** The organization viewed as its owner; absent for none. */
+  /** The organization that the operator views as its owner; absent if none. */
   readonly as?: string;
 };
 
-/** A session at a call: its account, its expiry (Unix ms) and the rest of the account's minute. */
+/** A session during a call, with its expiry (Unix ms) and the rest of its account's minute. */
 export type EnteredSession = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;
   readonly rate: RateState;
 };
 
-/** The calls of the `ConsoleSession` object. */
 export type ConsoleSessionCalls = {
   open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
   enter(name: string, isCounted: boolean): Promise<Result<EnteredSession>>;
   close(name: string | null): Promise<Result<null>>;
   closeOf(memberId: string): Promise<Result<null>>;
-  /** Changes a session's identity within its account: another member, or a confirmed login. */
+  /** Changes a session's identity: to another member, or after a confirmed login. */
   become(name: string, identity: ConsoleIdentity): Promise<Result<null>>;
   list(): Promise<Result<readonly ListedSession[]>>;
 };
 
-/** A session as shown to its person. Its name grants no access. */
+/** A session for display to its person. Its name grants no access. */
 export type ListedSession = {
   readonly name: string;
   readonly identity: ConsoleIdentity;

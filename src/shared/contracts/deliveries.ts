@@ -2,7 +2,6 @@ import type { Actor, EventRecord } from "../event.ts";
 import type { Result } from "../failure.ts";
 import type { StreamStart } from "./usage-stream.ts";
 
-/** The result of one attempt. `status` is null without a response. */
 export type Attempt = {
   readonly status: number | null;
   /** Null on success. */
@@ -12,7 +11,7 @@ export type Attempt = {
   readonly retryAfterMs: number | null;
 };
 
-/** A delivery of an event to a webhook. Times are Unix ms. */
+/** The delivery of one event to a webhook. Times are Unix ms. */
 export type DeliveryRecord = {
   readonly id: string;
   readonly eventId: string;
@@ -27,22 +26,21 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
-/** A past attempt. `answer` is null once deleted. */
+/** A past attempt. `answer` is null after its deletion. */
 export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
-/** A delivery with its attempts. */
 export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
-  /** The last headers sent; null if nothing was sent or the end user was deleted. */
+  /** The headers last sent. Null if nothing was sent, or the end user was deleted. */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** At most ten, newest first, including those before a resend. */
+  /** At most ten attempts, newest first, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
-/** The health of a webhook. Times are Unix ms; the day is this hour and the 23 before. */
+/** A webhook's health. Times are Unix ms. The day is the current hour and the 23 before it. */
 export type ReceiverHealth = {
-  /** Null if the last attempt succeeded or there was none. */
+  /** Null if the last attempt succeeded, or there was none. */
   readonly failingSince: number | null;
   readonly waiting: number;
   readonly delivered24h: number;
@@ -51,11 +49,9 @@ export type ReceiverHealth = {
   readonly lastError: string | null;
 };
 
-/** The deliveries to resend: one, or all in a state. */
 export type Resend =
   | { readonly deliveryId: string }
   | { readonly state: Exclude<DeliveryRecord["state"], "delivered"> };
-/** A page of deliveries, optionally of one state and type. */
 export type DeliveryQuery = {
   readonly limit: number;
   readonly after: string | null;
@@ -67,40 +63,38 @@ export type DeliveryPage = {
   readonly nextAfter: string | null;
 };
 
-/** The calls of the object that delivers an organization's events, named by the organization's ID. */
 export type DeliveriesCalls = {
   /**
-   * Queues events from the wallet's log, in order. Repeats are queued once. Throws if they must be sent
-   * again.
+   * Queues events of the wallet's log, in order. Ignores repeats. Throws if the wallet must send them again.
    */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
   rename(events: readonly EventRecord[]): Promise<void>;
-  /** Does due work and restores a lost alarm. Called by the sweep. */
+  /** Performs due work and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
   refresh(orgId: string): Promise<Result<null>>;
   /**
-   * Sends a test event once. Returns `not_found` for an unknown webhook, or `rate_limited` after five tests
-   * in a minute.
+   * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after five
+   * tests in a minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
-  /** Returns the health of each webhook by ID. A webhook without events may be missing. */
+  /** Returns health by webhook ID. A webhook without events may be missing. */
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Resends deliveries now with a fresh retry schedule. Returns the number, `not_found` for an unknown
-   * delivery, or `conflict` for a disabled webhook.
+   * Resends deliveries now, with a fresh schedule. Returns their number. Fails with `not_found`, or
+   * `conflict` for a disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**
-   * Queues events again for one webhook and returns the number. `replayId` is the same in each call of one
-   * replay. Returns `conflict` while another replay is pending.
+   * Queues events for one webhook again and returns their number. Calls of one replay share a `replayId`.
+   * Fails with `conflict` while another is pending.
    */
   replay(
     orgId: string,
     webhookId: string,
     replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>>;
-  /** Sends the usage stream again from a position. Returns `conflict` for a disabled webhook. */
+  /** Sends the usage stream again from a position. Fails with `conflict` for a disabled webhook. */
   restartStream(orgId: string, webhookId: string, from: StreamStart): Promise<Result<null>>;
 };

@@ -1,7 +1,7 @@
 import type { Micros } from "../money.ts";
 import type { Price } from "../usage.ts";
 
-/** The shared facts of charges. `tags` are the declared ones as JSON, or "". */
+/** The facts that charges are grouped by. `tags` are the declared tags as JSON, or "". */
 export type ChargeFacts = {
   readonly keyId: string;
   readonly model: string;
@@ -10,20 +10,19 @@ export type ChargeFacts = {
   readonly price: Price;
   readonly tags: string;
 };
-/** The charges of one day with the same facts. `lines` has the quantity of each bill line. */
+/** A day's charges with the same facts. `lines` has the quantity of each bill line. */
 export type ChargeGroup = ChargeFacts & {
   readonly requests: number;
   readonly costMicro: Micros;
   readonly chargedMicro: Micros;
   readonly lines: Readonly<Record<string, number>>;
 };
-/** A ledger row that isn't a charge. */
 export type LedgerCredit = {
   readonly seq: number;
   readonly amountMicro: Micros;
   readonly reference: string;
 };
-/** A page of the charges of one UTC day by ledger time. The first page has the day's credits. */
+/** A page of a UTC day's charges, by ledger time. The first page includes the day's credits. */
 export type ChargesQuery = {
   readonly day: string;
   readonly after: string | null;
@@ -33,6 +32,6 @@ export type ChargesPage = {
   readonly groups: readonly ChargeGroup[];
   readonly credits: readonly LedgerCredit[];
   readonly nextAfter: string | null;
-  /** The newest day that no later charge can change; null for none. */
+  /** The last day that later charges can't change; null if none. */
   readonly completeThrough: string | null;
 };

@@ -7,7 +7,7 @@ export type PlacedHold = Purpose & {
   readonly id: string;
   readonly state: RequestState;
   readonly keyId: string;
-  /** The session that placed it; null for its key. */
+  /** The session that placed it; null for a key. */
   readonly sessionId: string | null;
   readonly externalId: string | null;
   readonly grantedMicro: Micros;
@@ -17,12 +17,11 @@ export type PlacedHold = Purpose & {
   readonly expiresAt: number;
 };
 
-/** The caller that acts on a placed hold: a merchant, a key, or a session of a key. */
 export type HoldParty =
   | { readonly kind: "merchant"; readonly name: string }
   | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };
 
-/** `amountMicro` null captures the whole hold. `expiresAt` is Unix ms. */
+/** An action on a placed hold. A null `amountMicro` captures all of it. `expiresAt` is Unix ms. */
 export type HoldAction =
   | { readonly kind: "capture"; readonly amountMicro: Micros | null }
   | { readonly kind: "release" }

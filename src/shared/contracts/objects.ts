@@ -7,7 +7,9 @@ import type { PaymentsCalls } from "./payments.ts";
 import type { RegisterCalls } from "./register.ts";
 import type { WalletCalls } from "./wallet.ts";
 
-/** This region's objects by name. Each use creates a stub, because a failed stub stays broken. */
+/**
+ * This region's objects by name. Each call creates a new stub, because a stub stays broken after a failure.
+ */
 export type Objects = {
   readonly wallet: (orgId: string) => WalletCalls;
   readonly register: (keyHash: string) => RegisterCalls;
@@ -19,17 +21,15 @@ export type Objects = {
   readonly metrics: () => MetricsCalls;
 };
 
-/** Selected calls of one kind of object. */
 export type CallsOf<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
   readonly [K in Kind]: (name: string) => Pick<ReturnType<Objects[K]>, Call>;
 };
 
-/** Returns the objects of this region, in its jurisdiction. */
 export function objectsOf(env: Env): Objects {
   const within = <T extends Rpc.DurableObjectBranded | undefined>(
     namespace: DurableObjectNamespace<T>,
   ): DurableObjectNamespace<T> => {
-    // Local workerd throws for jurisdictions (cloudflare/workerd#4167).
+    // Local workerd rejects jurisdictions (cloudflare/workerd#4167).
     const { JURISDICTION } = env;
     return JURISDICTION
       ? namespace.jurisdiction(JURISDICTION as DurableObjectJurisdiction)

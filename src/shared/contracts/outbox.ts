@@ -1,7 +1,7 @@
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
 
-/** The outcome of a hold, for its wallet. `cost` is in micro-credits; a void costs 0. */
+/** The outcome of a hold, for its wallet. `cost` is in micro-credits, 0 for a void. */
 export type OutcomeItem =
   | {
       readonly holdId: string;
@@ -18,17 +18,14 @@ export type OutcomeItem =
       readonly generation: null;
     };
 
-/**
- * A key revoked at `revokedAt` (Unix ms), by its hash. With `root`, only a secret of that key ends, at that
- * time.
- */
+/** A revoked key, by hash, and the time (Unix ms). With `root`, only this secret of the key `root` ends. */
 export type RevocationItem = {
   readonly keyHash: string;
   readonly revokedAt: number;
   readonly root?: string;
 };
 
-/** The size of a queue. `oldestMs` is the age of the oldest waiting message, or null. */
+/** The size of a queue. `oldestMs` is the age of its oldest message, or null. */
 export type Depth = {
   readonly waiting: number;
   readonly dead: number;
@@ -36,21 +33,22 @@ export type Depth = {
   readonly oldestMs: number | null;
 };
 
-/** The calls of `RegionOutbox`, named by `outbox-schedule.ts`. */
 export type OutboxCalls = {
   /**
-   * Stores outcomes and their alarm durably, without waiting for delivery. Repeats are stored once. Throws
-   * when storage does.
+   * Stores outcomes and an alarm durably, without waiting for delivery. Stores repeats once. Throws when
+   * storage fails.
    */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
-  /** Stores revocations like `enqueue` and tries them immediately, including dead-lettered ones. */
+  /**
+   * Stores revocations like `enqueue`, and tries to deliver them immediately, including dead-lettered ones.
+   */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Delivers messages for a receiver (null: any) now, ignoring backoff, for at most `limitMs`. Returns true
-   * if nothing is waiting. A running delivery continues.
+   * Delivers a receiver's messages (null: all) now, ignoring backoff, for at most `limitMs`. Returns true if
+   * none is left.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
-  /** Retries dead-lettered messages once and restores a lost alarm. Called by the sweep. */
+  /** Retries each dead-lettered message once and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
   depth(): Promise<Depth>;
 };

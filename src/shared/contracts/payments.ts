@@ -3,16 +3,15 @@ import type { Result } from "../failure.ts";
 import type { Idempotency } from "../idempotency.ts";
 import type { Micros } from "../money.ts";
 
-/** Prefix of a purchase's ID. */
 export const PURCHASE_ID = "pur_";
 
-/** The way of paying: Stripe's page, the saved card, or an automatic charge of it. */
+/** How a purchase is paid: on Stripe's page, or by the saved card, manually or automatically. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
  * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a response is
- * missing. `needs_customer`: the customer must act at `url`. `paid`: the money arrived. The last three are
- * final. Money that arrives after `declined` or `expired` is still credited.
+ * missing. `needs_customer`: the customer must act at `url`. The last three are final, but money that arrives
+ * after `declined` or `expired` is still credited.
  */
 export type PurchaseState =
   | "wanted"
@@ -24,7 +23,6 @@ export type PurchaseState =
   | "declined"
   | "expired";
 
-/** The reason a purchase ended without payment. */
 export type PurchaseError =
   | "card_declined"
   | "insufficient_funds"
@@ -39,7 +37,6 @@ export type PurchaseError =
   | "abandoned"
   | "misconfigured";
 
-/** A card for display. */
 export type Card = {
   readonly brand: string;
   readonly last4: string;
@@ -54,17 +51,17 @@ export type PurchaseRecord = {
   readonly amountMicro: Micros;
   readonly state: PurchaseState;
   readonly saveCard: boolean;
-  /** URL where the customer pays or confirms, while needed. */
+  /** The page where the customer must pay or confirm, or null. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** Credited amount, net of tax and fee; null before. */
+  /** The credited amount without tax and fee; null before the payment. */
   readonly creditedMicro: Micros | null;
   readonly returnedMicro: Micros;
   readonly card: Card | null;
   readonly actor: Actor;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Deadline for the customer; null if no action is needed. */
+  /** The deadline for the customer; null if none is set. */
   readonly expiresAt: number | null;
   readonly customerId: string | null;
   readonly sessionId: string | null;
@@ -81,7 +78,6 @@ export type PurchasePage = {
   readonly nextAfter: string | null;
 };
 
-/** The buyer, the organization and the return URL. */
 export type Buying = {
   readonly orgId: string;
   readonly orgName: string;
@@ -90,15 +86,14 @@ export type Buying = {
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";
   readonly saveCard: boolean;
-  /** The console page of this purchase, without its ID. */
+  /** The console page of the purchase, without the purchase's ID. */
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /** A person in the console, who isn't bound by the card's daily limit. */
+  /** Set for a person in the console, to whom the card's daily limit doesn't apply. */
   readonly isPerson: boolean;
 };
 
-/** An automatic purchase that a wallet requests. */
 export type TopUpRequest = {
   readonly orgId: string;
   readonly id: string;
@@ -106,18 +101,16 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe. It is verified by reading the object. */
+/** A possible change at Stripe. The object is read to verify it. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
   readonly kind: "session" | "invoice" | "intent" | "back" | "warning" | "detached";
-  /** The ID of a session, invoice, payment intent or payment method. */
   readonly object: string;
 };
 
-/** The reasons of a refund, as Stripe names them. */
 export const REFUND_REASONS = ["duplicate", "fraudulent", "requested_by_customer"] as const;
-/** A refund. `amountCents` null refunds the rest. `name` makes it idempotent. */
+/** A refund request. A null `amountCents` refunds the rest. `name` makes it idempotent. */
 export type RefundAsk = {
   readonly purchase: string;
   readonly amountCents: number | null;
@@ -126,11 +119,10 @@ export type RefundAsk = {
   readonly actor: Actor;
 };
 
-/** The calls of an organization's payments object, named by the organization's ID. */
 export type PaymentsCalls = {
   /** Buys credits once per `idempotency`. Responds within about 1.5 s. */
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
-  /** Returns a purchase by its ID, or by Stripe's ID of its session, invoice or payment. */
+  /** Returns a purchase by its ID, or by the Stripe ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
@@ -139,17 +131,17 @@ export type PaymentsCalls = {
     buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>>;
   savedCard(): Promise<Result<Card | null>>;
-  /** Starts a top-up for the wallet. Repeats change nothing. */
+  /** Starts an automatic purchase. Repeats change nothing. */
   topUp(wish: TopUpRequest): Promise<Result<null>>;
   hint(hint: Hint): Promise<Result<null>>;
   refund(asked: RefundAsk): Promise<Result<PurchaseRecord>>;
-  /** Returns the tax in micro-credits of each of these payments that it knows. */
+  /** Returns the tax (micro-credits) of each of these payments whose tax is known. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
-  /** Restores a lost alarm and resends payments to a rebuilt wallet. */
+  /** Restores a lost alarm, and sends payments to a rebuilt wallet again. */
   poke(): Promise<Result<null>>;
 };
 
-/** A payment to credit. `topUp`: it belongs to an automatic purchase. */
+/** A payment to credit. `topUp` is set for an automatic purchase. */
 export type PaymentCredit = {
   readonly paymentId: string;
   readonly purchaseId: string;
@@ -158,29 +150,26 @@ export type PaymentCredit = {
   readonly actor: Actor;
 };
 
-/** The refunded amount of a payment, by a numbered reading. */
 export type PaymentRefunded = {
   readonly paymentId: string;
   readonly purchaseId: string;
   readonly backMicro: Micros;
   readonly reading: number;
-  /** A dispute is taking money, so automatic purchases end. */
+  /** Whether a dispute takes money, which disables automatic purchases. */
   readonly isDisputed: boolean;
 };
 
-/** The outcome of a purchase, for the log and the wallet. */
 export type PurchaseOutcome = {
   readonly event: NewEvent;
-  /** Identify the event, so that it is recorded once. */
+  /** The parts of the event's ID, so that it is recorded once. */
   readonly once: readonly string[];
-  /** The end of an automatic purchase, which affects the next. */
+  /** The result of an automatic purchase, which affects the next one. */
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
 export type TopUpEnd =
   | { readonly kind: "soft" }
   | { readonly kind: "hard"; readonly reason: DisabledReason };
 
-/** Why automatic purchases were disabled. */
 export type DisabledReason =
   | "card_declined"
   | "no_saved_card"
@@ -190,14 +179,14 @@ export type DisabledReason =
   | "disputed"
   | "wallet_rebuilt";
 
-/** The conditions of automatic purchases. `amount` is in whole dollars. */
+/** When and how much to buy automatically. `amount` is in whole dollars. */
 export type AutoTopUp = {
   readonly belowMicro: Micros;
   readonly amountMicro: Micros;
   readonly mostPerMonthMicro: Micros;
 };
 
-/** The wallet's state of payments. Times are Unix ms. */
+/** A wallet's payment state. Times are Unix ms. */
 export type PaymentsStatus = {
   readonly owedMicro: Micros;
   readonly takenMicro: Micros;
@@ -212,7 +201,6 @@ export type PaymentsStatus = {
   readonly madeAt: number;
 };
 
-/** A ledger row that isn't a charge. */
 export type CreditRow = {
   readonly seq: number;
   readonly amountMicro: Micros;
@@ -225,15 +213,15 @@ export type CreditPage = {
   readonly credits: readonly CreditRow[];
   readonly nextAfter: number | null;
   readonly standing: PaymentsStatus;
-  /** The balance and all charges ever, read together. */
+  /** The balance and the total of all charges, at the same moment. */
   readonly lifetime: { readonly balanceMicro: Micros; readonly usedMicro: Micros };
 };
 
 /** The wallet's calls for payments. All can be repeated. */
 export type WalletPaymentCalls = {
-  /** Credits a payment once. Returns `conflict` if it was credited with another amount. */
+  /** Credits a payment once. Fails with `conflict` if it was credited with another amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  /** Sets the refunded amount of a payment, unless a later reading did. */
+  /** Sets the refunded amount of a payment, unless a later reading has done so. */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(told: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;

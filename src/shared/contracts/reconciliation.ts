@@ -1,14 +1,13 @@
 import type { Micros } from "../money.ts";
 
-/** A figure that differs between two places. */
 export type Difference = {
   readonly what: string;
   readonly expected: number | string | null;
   readonly found: number | string | null;
 };
 /**
- * A comparison as of ledger row `seq`. `book` is null if the database couldn't be read or has no row.
- * `rowsRead` counts ledger and usage rows so far. `next` is present if rows remain.
+ * A comparison at ledger row `seq`. `book` is null if the database has no row or can't be read. `rowsRead`
+ * counts ledger and usage rows. `next` continues.
  */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
@@ -24,9 +23,9 @@ export type Reconciliation = {
   readonly rowsRead: number;
   readonly next?: ReconcileState;
 };
-/** The state of a reconciliation between slices. `tries` counts restarts; a null `run` starts. */
+/** The state of a reconciliation between slices. `tries` counts restarts. A null `run` starts a new one. */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
-/** The totals read so far, in micro-credits. The rows of `table` after the key `after` come next. */
+/** The totals so far, in micro-credits. The next rows are those of `table` after the key `after`. */
 export type ReconcileRun = {
   readonly mark: string;
   readonly revision: number;
@@ -37,18 +36,18 @@ export type ReconcileRun = {
   readonly usage: Readonly<Record<string, number>>;
   readonly holds: number;
   readonly held: number;
-  /** The newest ledger row, the newest rollup and the number of later rows. */
+  /** The newest ledger row, the newest rollup, and the number of rows since. */
   readonly newest: number;
   readonly rolled: number;
   readonly later: number;
-  /** Sums of entries, of charges among them, and of other requests. */
+  /** The sums of entries, of the charges among them, and of other requests. */
   readonly entered: number;
   readonly used: number;
   readonly charged: number;
   /** The result, with the differences found at the start. */
   readonly answer: Omit<Reconciliation, "next">;
 };
-/** `withinMs` limits the time; otherwise all rows are read. `rowsMax` limits a slice. */
+/** Limits of a reconciliation. Without `withinMs`, reads all rows. `rowsMax` limits a slice. */
 export type ReconcileAsk = {
   readonly from?: ReconcileState;
   readonly withinMs?: number;

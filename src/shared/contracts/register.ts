@@ -5,60 +5,56 @@ import type { PolicyLayer } from "../policy.ts";
 import type { Session } from "../session.ts";
 import type { Region } from "../regions.ts";
 
-/** The response of a key object. */
 export type Identified = Result<Key>;
 
-/** An admitted request: its key and the rest of the key's minute. */
 export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
   readonly isLimited?: boolean;
-  /** The organization's price list, from the wallet; absent without one and from key objects. */
+  /** The organization's price list, from the wallet. Absent if none, and from key objects. */
   readonly priceList?: string;
-  /** The policies that apply to the request, from the wallet; absent without any. */
   readonly policies?: readonly PolicyLayer[];
 };
 export type Admission =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
-/** A session and its requests per minute; null uses the key's limit. */
+/** A session and its requests per minute. Null means its key's limit. */
 export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 
-/** The calls of `KeyRegister`, named by the key's hash. */
 export type RegisterCalls = {
   /**
-   * Admits one request, or returns `invalid_api_key`, `rate_limited`, `storage_unavailable` or, for a global
-   * key used away from home for the first time, `home_region_unreachable`. Never throws and never decides
-   * without facts. `secret` is the hash of the presented secret; away from home only known retired ones are
-   * rejected. A `session`'s own minute is checked first.
+   * Admits one request. Fails with `invalid_api_key`, `rate_limited`, `storage_unavailable` or, at a global
+   * key's first use away from home, `home_region_unreachable`. Never throws. `secret` is the presented
+   * secret's hash; away from home, only known retired ones are rejected. A `session`'s own limit comes first.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Returns the key for another region that counts requests itself, and records the use. `writeId` prevents
-   * repeats: a known ID returns `conflict`. Failures: `invalid_api_key`, `storage_unavailable`, `overloaded`.
-   * Never throws.
+   * Returns the key to another region, which counts requests itself, and records the use. Fails with
+   * `conflict` for a repeated `writeId`, `invalid_api_key`, `storage_unavailable` or `overloaded`.
    */
   identify(writeId: string | null, secret?: string): Promise<Identified>;
   /** Returns the key without recording a use. Fails like `identify`. */
   whose(secret?: string): Promise<Identified>;
   /**
-   * Records a use at `usedAt` (Unix ms) in the database and returns the key's current state. Also records the
-   * last use of a revoked key. Fails like `identify`.
+   * Records a use (Unix ms) in the database, even of a revoked key, and returns the current key. Fails like
+   * `identify`.
    */
   refresh(usedAt: number): Promise<Identified>;
   /**
-   * Revokes the key permanently and durably, even if it was never read. Returns the first revocation time
-   * (Unix ms). Throws when storage does; the state is then unknown.
+   * Revokes the key permanently, even if it was never read, and returns the first revocation time (Unix ms).
+   * If storage throws, the key may be revoked.
    */
   revoke(revokedAt: number): Promise<number>;
-  /** Retries until the database has the revocation. For keys of this region. Throws when storage does. */
+  /**
+   * Retries until the database has the revocation. Only for keys of this region. Throws when storage fails.
+   */
   tellBook(): Promise<void>;
-  /** Applies a changed rate limit immediately, including earlier admissions. Throws when storage does. */
+  /** Applies a new rate limit immediately. Earlier admissions count. Throws when storage fails. */
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /** Ends a secret at a time, away from its home region. Durable; throws when storage does. */
+  /** Ends a secret durably at a time, away from its home region. Throws when storage fails. */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

@@ -13,18 +13,17 @@ export type UsageGroupBy =
   | "day,user"
   | TagGroup
   | `day,${TagGroup}`;
-/** `group` is the day, model, key ID or external ID; null for requests without an end user. */
+/** The sums of a day, model, key ID or external ID (`group`); null is no end user. */
 type UsageGroup = UsageAmounts & {
   readonly group: string | null;
-  /** The day, if usage is by day and another dimension. */
   readonly day?: string;
 };
 /**
- * At most `limit` groups that sort after `after`: a group's name ("" for null), preceded by its day and a
- * comma if there are two. Null starts at the first.
+ * A page of at most `limit` groups after `after`: a group's name ("" for null), preceded by its day and a
+ * comma for two dimensions.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
-/** `total` covers all groups. `nextAfter` continues; null at the end. */
+/** A usage report. `total` covers all groups. `nextAfter` continues; null at the end. */
 export type UsageReport = {
   readonly data: readonly UsageGroup[];
   readonly total: UsageAmounts;
@@ -32,12 +31,10 @@ export type UsageReport = {
 };
 
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
-/** Member IDs by key ID. */
 export type KeyMembers = Readonly<Record<string, string>>;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
-/** A tag key and its value. */
 export type TagFilter = { readonly key: string; readonly value: string };
-/** Requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list. */
+/** A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list. */
 export type RowsQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -46,13 +43,12 @@ export type RowsQuery = {
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
-  /** A tag that the requests have; absent or null for any. */
+  /** A tag that requests must have. Absent or null matches any. */
   readonly tag?: TagFilter | null;
-  /** The members of keys, if the query needs them. */
   readonly members: KeyMembers | null;
   readonly latency: boolean;
 };
-/** `names` follows `by`; null for requests without an end user. Times are ms. */
+/** The sums of one group. `names` follows `by`; null is no end user. Times are ms. */
 export type RowsGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {
@@ -62,23 +58,25 @@ export type RowsGroup = UsageAmounts & {
   };
   readonly tokensPerSecond?: number | null;
 };
-/** `completeFrom`: requests admitted earlier (Unix ms) aren't included. */
+/** A usage report. It excludes requests admitted before `completeFrom` (Unix ms). */
 export type RowsReport = {
   readonly data: readonly RowsGroup[];
   readonly total: UsageAmounts;
   readonly completeFrom: number;
 };
 
-/** Settled requests admitted from `fromMs` to before `beforeMs` (Unix ms), of one model or all (null). */
+/**
+ * A query for settled requests admitted from `fromMs` to before `beforeMs` (Unix ms). A null model matches
+ * all.
+ */
 export type CostQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** A price to compare: the report sums how much less it would have charged. Null for none. */
+  /** A price to compare with; the report sums how much less it would have charged. */
   readonly price: Price | null;
 };
-/** The charges and provider costs of a UTC day. */
 export type CostGroup = {
   readonly day: string;
   readonly group: string;
@@ -87,7 +85,10 @@ export type CostGroup = {
   boughtMicro: number;
   unknown: number;
 };
-/** `lessMicro`: see `CostQuery.price`. `completeFrom`: earlier requests (Unix ms) aren't included. */
+/**
+ * A cost report. It excludes requests before `completeFrom` (Unix ms). For `lessMicro`, see
+ * `CostQuery.price`.
+ */
 export type CostReport = {
   readonly data: readonly CostGroup[];
   readonly lessMicro: Micros;

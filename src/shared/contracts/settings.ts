@@ -3,40 +3,34 @@ import type { Micros } from "../money.ts";
 import type { Policy } from "../policy.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-/** Maximum hours that responses can be stored: 30 days. */
+/** Maximum hours of storing responses (30 days). */
 export const KEEP_HOURS_MAX = 720;
 
-/** An organization's settings, changed by its members. */
 export type SettingsRecord = {
   readonly defaultUserMonthlyQuotaMicro: Micros | null;
   readonly defaultUserDailyQuotaMicro: Micros | null;
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
-  /** Hours that responses of /v1/responses are stored, 0 to 720; 0 disables storage. */
+  /** Hours that /v1/responses stores responses, 0 to 720. 0 turns storage off. */
   readonly keepResponsesHours: number;
-  /** Conditions of automatic purchases; null to disable them. */
+  /** The conditions of automatic purchases; null if off. */
   readonly autoTopUp: AutoTopUp | null;
-  /** Tag keys with daily sums. */
   readonly tagKeys: readonly string[];
   /** The allowed models, providers and data regions; null for all. */
   readonly policy: Policy | null;
-  /** The operator's policy, which the organization can only narrow. */
+  /** The operator's policy. The organization's can only narrow it. */
   readonly operatorPolicy: Policy | null;
 };
-/** A change of settings; absent keeps. */
 export type SettingsChange = {
   readonly [K in Exclude<keyof SettingsRecord, "operatorPolicy">]?: SettingsRecord[K] | undefined;
 } & { readonly budgets?: readonly Budget[] | undefined };
-/** The settings, and the organization's budgets with their counts now. */
 export type SettingsAnswer = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
-/** The settings in the wallet's memory. */
 export type Settings = {
   readonly monthlyQuota: Micros | null;
   readonly dailyQuota: Micros | null;
   readonly alertThreshold: number;
   readonly lowBalance: Micros | null;
-  /** Hours that responses are stored; 0 disables storage. */
   readonly keepHours: number;
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];
@@ -52,7 +46,7 @@ export const DEFAULT_SETTINGS: Settings = {
   tagKeys: [],
 };
 
-/** Operator settings. Null `rpmLimit` or `priceList` means none. */
+/** The operator's settings. A null `rpmLimit` or `priceList` means none. */
 export type Configuration = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;

@@ -7,85 +7,82 @@ type KeptBy = {
   readonly sessionId: string | null;
 };
 
-/** A filter on stored responses by owner; null matches anyone. */
+/** A filter on stored responses by owner. Null matches any. */
 export type VisibilityFilter = { readonly [K in keyof KeptBy]: string | null };
 
-/** A response to store, as JSON in UTF-8: `input` is a list of items, `response` a `StoredResponse`. */
+/** A response to store, as JSON in UTF-8. `input` is a list of items, `response` a `StoredResponse`. */
 export type ResponseToStore = {
-  /** `resp_` and 24 characters. */
   readonly id: string;
   readonly previous: string | null;
   readonly by: KeptBy;
-  /** Arrival time of its request (Unix ms). */
+  /** Arrival time of the request (Unix ms). */
   readonly createdAt: number;
   readonly hours: number;
   readonly input: Uint8Array;
   readonly response: Uint8Array;
 };
 
-/** One turn of a conversation: the new input and the response. */
+/** One turn of a conversation: its new input and its response. */
 export type Link = {
   readonly id: string;
   readonly input: Uint8Array;
   readonly response: Uint8Array;
 };
 
-/** The stored data that a request refers to: the previous response, and responses whose items it names. */
+/** The stored data that a request refers to: its previous response, and responses whose items it names. */
 export type RecallRequest = {
   readonly previous: string | null;
-  /** Responses with referenced output items, and with referenced input items. */
+  /** IDs of responses whose output items or input items are referenced. */
   readonly outputs: readonly string[];
   readonly inputs: readonly string[];
 };
 
-/** The stored data found. `links` are oldest first, or null if a response is missing. */
+/** The stored data of a request. `links` are oldest first, or null if a response is missing. */
 export type RecallResult = {
   readonly links: readonly Link[] | null;
   readonly outputs: Readonly<Record<string, Uint8Array>>;
   readonly inputs: Readonly<Record<string, Uint8Array>>;
 };
 
-/** Returns all texts of the result. */
 export function textsOf({ links, outputs, inputs }: RecallResult): readonly Uint8Array[] {
   const linked = (links ?? []).flatMap(({ input, response }) => [input, response]);
   return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
 }
 
 /**
- * The calls of the object that stores an organization's responses, named by its ID. Missing, expired and
- * inaccessible responses look the same. Our own faults are failures.
+ * The calls of an organization's stored-responses object. Missing, expired and inaccessible responses look
+ * the same.
  */
 export type StoredResponsesCalls = {
-  /** Applies the organization's setting. Existing and late responses are stored no longer than that. */
+  /** Applies the organization's setting. Stored and late responses are kept no longer than that. */
   keepFor(hours: number): Promise<Result<null>>;
-  /** Stores a response durably. Repeats change nothing. The oldest are deleted beyond the maximum. */
+  /** Stores a response durably. Repeats change nothing. Above the maximum, the oldest are deleted. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Returns the referenced data, waiting for a write in progress. Fails with 413 if it exceeds a body, or 400
-   * for too many values.
+   * Returns the referenced data, after a write in progress. Fails with 413 if it exceeds a body, or 400 for
+   * too many values.
    */
   recall(asked: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>>;
-  /** Deletes a response. Returns false if there was none. */
+  /** Deletes a response. Returns false if it doesn't exist. */
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };
 
-/** Prefix of a response's ID. The rest is that of its request. */
+/** Prefix of a response's ID. The rest is its request's. */
 export const RESPONSE_ID = "resp_";
 
-/** Maximum bytes of a response and its new input. */
+/** Maximum bytes of a response with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-/** Maximum turns of a conversation, given the maximum items of a request. */
+/** Maximum turns of a conversation, from the maximum items of a request. */
 export const LINKS_MAX = 5000;
-/** Maximum body of a request whose response is stored. */
+/** Maximum body bytes of a request whose response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Returns the owner of a response. */
 export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {
   return { memberId, keyId, sessionId: shown?.session?.id ?? null };
 }
 
 /**
- * Returns the responses a caller can continue: a session or limited key its own, other keys their member's.
+ * Returns the responses that a caller can continue: its own for a session or limited key, else its member's.
  */
 export function continuedBy({
   caller,
@@ -96,7 +93,9 @@ export function continuedBy({
   return { memberId, keyId: null, sessionId: null };
 }
 
-/** Returns the responses a caller can read: as for generations, but a limited key sees only its own. */
+/**
+ * Returns the responses that a caller can read: the same as for generations, but a limited key's are its own.
+ */
 export function visibleTo(admitted: Admitted, { role }: Pick<Member, "role">): VisibilityFilter {
   const own = continuedBy(admitted);
   const isAll = own.keyId === null && role !== "member";

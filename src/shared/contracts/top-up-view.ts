@@ -1,7 +1,6 @@
 import { dollarsOf } from "../money.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-/** Returns the JSON of the automatic top-up setting, or null. */
 export function autoTopUpView(setting: AutoTopUp | null): Readonly<Record<string, number>> | null {
   if (setting === null) return null;
   return {

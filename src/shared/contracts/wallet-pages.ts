@@ -6,13 +6,13 @@ import type { Micros } from "../money.ts";
 import type { Purpose } from "../placed-hold.ts";
 import type { TagFilter } from "./reports.ts";
 
-/** A ledger row. All amounts sum to the balance. Times are Unix ms. */
+/** A ledger row. The sum of all amounts is the balance. Times are Unix ms. */
 export type LedgerRow = {
   readonly seq: number;
   readonly kind: "usage" | "credit" | "expire" | "shortfall" | "rollup";
   readonly amountMicro: Micros;
   readonly balanceMicro: Micros;
-  /** The amount that a `shortfall` row absorbed. It isn't part of the balance. */
+  /** The amount of a `shortfall`, which we absorbed. It isn't part of the balance. */
   readonly absorbedMicro: Micros;
   readonly createdAt: number;
   readonly reference: string | null;
@@ -30,10 +30,10 @@ export type GenerationRecord = Generation & {
   readonly absorbedMicro: Micros;
 };
 
-/** The state of a request. `held` is open; others are final, except that `expired` can still be settled. */
+/** The state of a request. `held` is open. The others are final, but `expired` can still be settled. */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
-/** A request that reached a hold. `generation` is present once settled. */
+/** A request that reached a hold. `generation` is set once settled. */
 export type RequestRecord = {
   readonly id: string;
   readonly state: RequestState;
@@ -41,16 +41,16 @@ export type RequestRecord = {
   readonly keyId: string | null;
   readonly externalId: string | null;
   readonly createdAt: number;
-  /** Null if nothing was granted. */
+  /** Null if no amount was held. */
   readonly heldMicro: Micros | null;
   readonly generation: GenerationRecord | null;
-  /** The stored error of a failed request. `failure` is the rejection of another region's request. */
+  /** The error of a failed request. `failure` is the rejection of another region's request. */
   readonly failed?: FailedRequest | null;
   readonly failure?: Failure | null;
 };
 /**
- * A filter on requests: admitted from `fromMs` to before `beforeMs` (Unix ms), before the ID `after`, with
- * this `state` and `model`. Null matches any.
+ * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), older than the ID `after`. Null
+ * matches any.
  */
 export type RequestQuery = {
   readonly fromMs: number;
@@ -67,7 +67,7 @@ export type RequestQuery = {
   readonly codes?: readonly string[] | undefined;
   readonly tag?: TagFilter | undefined;
 };
-/** `nextAfter` continues with older requests; null at the end. A page can be short. */
+/** A page of requests. It can be short. `nextAfter` continues with older requests; null at the end. */
 export type RequestPage = {
   readonly requests: readonly RequestRecord[];
   readonly nextAfter: string | null;
@@ -81,7 +81,7 @@ export type HoldRecord = {
   readonly admittedAt: number;
   readonly grantedMicro: Micros;
   readonly expiresAt: number;
-  /** Set for a hold that a client placed. */
+  /** Set for a hold placed by a client. */
   readonly purpose?: Purpose | null;
 };
 export type HoldsPage = {
@@ -89,19 +89,21 @@ export type HoldsPage = {
   readonly nextAfter: string | null;
 };
 
-/** A filter on events: from `from` to before `to` (Unix ms), after the event `after`. Null matches any. */
+/**
+ * A filter on events from `from` to before `to` (Unix ms), older than the event `after`. Null matches any.
+ */
 export type EventQuery = {
   readonly type: EventType | null;
   readonly from: number | null;
   readonly to: number | null;
   readonly limit: number;
   readonly after: string | null;
-  /** Only events by these members and about them. */
+  /** Only events by or about these members. */
   readonly memberIds?: readonly string[];
 };
 /**
- * Events, newest first. `dropped` counts events deleted by the log's bound, and `until` dates the newest;
- * null for none.
+ * A page of events, newest first. `dropped` counts events deleted from the full log, and `until` is the
+ * newest one's time; null for none.
  */
 export type EventPage = {
   readonly events: readonly EventRecord[];

@@ -2,11 +2,10 @@ const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
 /**
- * Returns a response's body as text, or null if it exceeds `bytesMax` decoded bytes. Throws when the
- * connection breaks.
+ * Returns a response's body as text; null above `bytesMax` decoded bytes. Throws when the connection breaks.
  */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
-  // HTTP ends a body at its declared length, so one native read suffices without decompression.
+  // HTTP limits a body to its declared length, so one native read suffices unless it is compressed.
   const declared = response.headers.get("content-length");
   if (declared !== null && !response.headers.has("content-encoding")) {
     if (Number(declared) <= bytesMax) return response.text();
@@ -17,7 +16,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
   let text = "";
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
-    // One native read fills the buffer or reaches the end. Most responses need only one.
+    // A native read fills the buffer or reaches the end, so most responses need only one.
     // oxlint-disable-next-line no-await-in-loop -- a body is read in order
     const { done, value } = await filled(reader, size);
     bytes += value?.byteLength ?? 0;
@@ -32,10 +31,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
 
 const PART_BYTES = 256 * 1024;
 
-/**
- * Passes each part of a body to `take` until it returns a reason to stop. Returns the reason, or null at the
- * end.
- */
+/** Passes the parts of a body to `take` until it returns a value. Returns that value, or null at the end. */
 export async function readParts<T>(
   body: ReadableStream<Uint8Array>,
   take: (part: Uint8Array) => T | null,
@@ -59,7 +55,7 @@ type Reader = {
   readAtLeast?(bytes: number, buffer: Uint8Array): Promise<Filled>;
 };
 
-/** Returns `size` bytes, or fewer at the end. */
+/** Returns `size` bytes, or fewer at the end of the body. */
 async function filled(reader: Reader, size: number): Promise<Filled> {
   const buffer = new Uint8Array(size);
   if (reader.readAtLeast === undefined) return reader.read(buffer);
@@ -67,7 +63,6 @@ async function filled(reader: Reader, size: number): Promise<Filled> {
   return { done: done || (value?.byteLength ?? 0) < size, value };
 }
 
-/** Discards a body that nobody reads. */
 export function discardBody(response: Response): void {
   if (response.body !== null) discard(response.body.cancel());
 }
@@ -79,14 +74,13 @@ function discard(work: Promise<unknown>): void {
 const MARK = "\ufeff";
 
 /**
- * Decodes UTF-8 from pieces cut anywhere. It drops one leading byte order mark (Encoding Standard). workerd's
- * TextDecoder would drop one at the start of every piece.
+ * Decodes UTF-8 pieces that can split characters. Drops one byte order mark at the start; workerd's
+ * TextDecoder would drop one from every piece.
  */
 export class Utf8Pieces {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
   #begun = false;
 
-  /** Returns the text that these bytes complete. */
   decode(bytes: Uint8Array | undefined): string {
     return this.#unmarked(this.#decoder.decode(bytes, { stream: true }));
   }
@@ -102,7 +96,7 @@ export class Utf8Pieces {
   }
 }
 
-/** Joins pieces, without a copy if there is only one. `length` is their total. */
+/** Joins pieces of total `length`. Doesn't copy a single piece. */
 export function joinBytes(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const [first] = pieces;
   if (first !== undefined && first.byteLength === length) return first;

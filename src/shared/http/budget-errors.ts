@@ -5,7 +5,6 @@ import type { ErrorResponse } from "./error-response.ts";
 type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
 
 const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** For rejections caused only by holds, which end within seconds. */
 const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
 const OWNERS = {
@@ -22,7 +21,6 @@ const UNITS = {
   requests: ["requests", "requests"],
 } as const;
 
-/** The responses of reached budgets and quotas: 402, or 429 for those of an end user. */
 export const BUDGET_ERRORS = {
   key_budget_exceeded: keyBudgetExceeded,
   quota_exceeded: quotaExceeded,
@@ -101,7 +99,8 @@ function shortage(
 }
 
 /**
- * "You exceeded your current ... quota" makes clients stop, so rejections caused by holds must not use it.
+ * Returns a quota error. "You exceeded your current ... quota" makes clients stop, so it mustn't be used if
+ * only holds are in the way.
  */
 function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

@@ -20,7 +20,7 @@ import { isSummed, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
-/** The variables of a request. Optional ones say why; the others are set before a handler uses them. */
+/** The variables of a request. Those that aren't optional are set before a handler uses them. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {
@@ -28,45 +28,35 @@ export type AppEnv = {
     dialect?: Dialect;
     startedMs: number;
     config: Config;
-    /** The key's admission, started before the body is read. */
+    /** The key's admission, which starts before the body is read. */
     admission: Promise<Result<Admitted>>;
-    /**
-     * Replaces `admission`: the caller if its key is active. The wallet confirms it with the hold; other
-     * requests call `admit`.
-     */
+    /** Set instead of `admission` for a key that the hold admits. Other calls use its `admit`. */
     presumed?: PresumedCaller;
-    /** The slot of a paid request, or why it is shed. */
     slot?: Slot | ShedReason;
     /** The slot of an unpaid request with a body, released after the response. */
     place?: Slot;
     admitted: Admitted;
-    /** Ms of the admission. A key's first use in another region asks its home. */
+    /** Ms that the admission took. A global key's first use away from home includes a call home. */
     admissionMs: number;
-    /** Set by `requireMember` on paths that need a role. */
     member: Member;
-    /** The operator, below `/admin/v1`. */
     operator: { readonly name: string; readonly role: OperatorRole };
     /** Set by `readMember` instead of `member` if the database fails. */
     memberUnread: Failure;
     timers: Timers;
-    /** On peer paths, the region that signed the request, and the signed body. */
     peer: Region;
     peerBody: JsonObject;
-    /** Origins that may read the response, if the session lists them. */
     origins?: readonly string[];
-    /** The failure for the log line, set by `fail` and for home's responses. */
     failure?: LoggedFailure;
     failed?: Failure;
-    /** The key's caller if this isolate knows it. The key may have been revoked since. */
     met?: Caller;
-    /** The handler writes the log line itself, after the charge. */
+    /** Set if the handler writes the log line itself, after the charge. */
     logged?: boolean;
   };
 };
 
 type Variables = AppEnv["Variables"];
 
-/** Returns variables that may not be set on this path or after a rejection. */
+/** Returns variables that may be unset on this path or after a rejection. */
 export function optionalVariables<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
@@ -74,20 +64,20 @@ export function optionalVariables<Name extends keyof Variables>(
   return c.get(name);
 }
 
-/** A caller that isn't admitted yet, and how to admit it. */
+/** A caller that isn't admitted yet, with a function to admit it. */
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Null until requested; then the hold admits. */
+  /** Null until the function is called; otherwise the hold admits the key. */
   admission: Promise<Result<Admitted>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware of every path. It creates the request ID (clients can't set it, peers pass
- * theirs), rejects requests of a misconfigured deployment, answers preflights, and adds headers and one log
- * line to every response. It never reads a body.
+ * The outermost middleware. Creates the request ID (only other regions can set it), rejects requests of a
+ * misconfigured deployment, answers preflights, and adds headers and one log line to each response. Never
+ * reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -99,7 +89,6 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
   finish(c);
 }
 
-/** Returns a failure response and records its kind for the log line. */
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);
@@ -110,24 +99,24 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/** Returns 500 without details for a bug. For `app.onError`. */
+/** Returns a 500 without details after a bug. For `app.onError`. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
 
-// No redirect to https: a client that follows it would keep sending its key over http.
+// No redirect to HTTPS: a client that followed it would keep sending its key over HTTP.
 const HTTPS_ALONE =
   "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
-/** Names and addresses that only a local or private network resolves. A Worker on Cloudflare never receives them. */
+/** Names and addresses in local or private networks, which Workers on Cloudflare never receive. */
 const PRIVATE_NAMES = [
-  "[\\w-]+", // a name without a dot: localhost, or a container's
+  "[\\w-]+", // a name without a dot, such as localhost or a container's name
   "(?:[\\w-]+\\.)+(?:localhost|local|internal|lan|home\\.arpa)",
   "(?:127|10)(?:\\.\\d{1,3}){3}",
   "(?:192\\.168|169\\.254|172\\.(?:1[6-9]|2\\d|3[01]))(?:\\.\\d{1,3}){2}",
   "\\[(?:::1|f[cd][0-9a-f:]+|fe[89ab][0-9a-f:]+)\\]",
 ];
-/** Matches the text, because a request's URL may contain characters that `URL` rejects. */
+/** Matches the text, because a request's URL may have characters that `URL` rejects. */
 const PRIVATE = new RegExp(`^http://(?:${PRIVATE_NAMES.join("|")})(?::\\d+)?(?:[/?#]|$)`, "i");
 
 function isPlainHttp(url: string): boolean {
@@ -165,7 +154,7 @@ function finish(c: AppContext): void {
   const headers = writableHeaders(c);
   const admitted = optionalVariables(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
-  // no-transform: a compressing proxy would delay a stream's events
+  // no-transform: a proxy that compresses would delay a stream's events
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
@@ -181,7 +170,6 @@ function finish(c: AppContext): void {
   if (isRefused(c) || config?.logRequests === "all") log(c, admitted);
 }
 
-/** Reports whether the request failed, also within a stream with status 200. */
 function isRefused(c: AppContext): boolean {
   return c.res.status >= 400 || c.get("failure") !== undefined;
 }
@@ -201,7 +189,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
-/** Returns headers that can be changed. Those from `fetch` can't, so the response is copied. */
+/** Returns mutable headers. Those from `fetch` are immutable, so the response is copied. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -209,7 +197,7 @@ function writableHeaders(c: AppContext): Headers {
     return response.headers;
   } catch {
     const copy = new Response(response.body, response);
-    copy.headers.delete("server"); // the upstream's
+    copy.headers.delete("server"); // replaces the upstream's ID
     copy.headers.set("x-request-id", c.get("requestId"));
     c.res = undefined; // otherwise Hono copies every header again
     c.res = copy;
@@ -231,9 +219,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 }
 
 /**
- * Sets the security headers of responses without a key, which a browser might display. Pages of the site have
- * their own policy. Responses to keys can't be pages, because browsers following a link send no
- * Authorization.
+ * Sets security headers on responses without a key, which a browser might display. Browsers following links
+ * send no Authorization, so responses to keys are never displayed.
  */
 function setKeylessHeaders(headers: Headers): void {
   const isPage = headers.get("content-type")?.startsWith("text/html") === true; // pages of the site have their own policy

@@ -28,14 +28,14 @@ const EXPOSED = [
 const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
 const DAY_S = "86400";
 
-/** Reports whether a path allows cross-origin calls: only the public API does. */
+/** Reports whether a path allows cross-origin calls, as only the public API does. */
 export function allowsOrigins(path: string): boolean {
   return path === "/v1" || path.startsWith("/v1/");
 }
 
 /**
- * Answers OPTIONS before authentication, because preflights carry no key. Requested headers are reflected,
- * because `*` doesn't cover Authorization.
+ * Returns the response to OPTIONS, before authentication. Repeats the requested headers, because `*` doesn't
+ * include Authorization.
  */
 export function preflight(request: Request): Response {
   const asked = request.headers.get("access-control-request-headers");
@@ -50,10 +50,7 @@ export function preflight(request: Request): Response {
   });
 }
 
-/**
- * Allows any origin, or the caller's if it is among `origins`. Never with credentials, so no page can use a
- * visitor's key.
- */
+/** Allows any origin, or one of `origins`. Never allows credentials, so no page can use a visitor's key. */
 export function allowOrigin(
   headers: Headers,
   origin: string | undefined,

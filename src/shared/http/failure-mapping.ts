@@ -12,7 +12,6 @@ type Kind = Failure["kind"];
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
 type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => ErrorResponse };
 
-/** Returns status, type, code, message and headers of a failure. */
 export function errorResponseOf(failure: Failure): ErrorResponse {
   const wire = wireOfKind(failure.kind, failure);
   return failure.charged === undefined ? wire : wireOfCharged(wire, failure.charged);
@@ -20,7 +19,7 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const RETRY = / Please retry\.$/;
 
-/** Marks a charged failure as not retryable, whatever its status. A provider's own message is kept. */
+/** Marks a charged failure as not retryable, whatever its status. Keeps a provider's own message. */
 function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
   const { "retry-after": _, ...headers } = wire.headers ?? {};
   const message = wire.message.replace(RETRY, "");
@@ -41,7 +40,6 @@ const REFUSAL_CODES = new Set([
   "previous_response_not_found",
 ]);
 
-/** Returns the heading of docs/errors.md for a failure: its code, type or kind. */
 export function anchorOf(failure: Failure): string {
   const { code, type } = errorResponseOf(failure);
   const isOwn = failure.kind !== "invalid_request" || REFUSAL_CODES.has(code ?? "");
@@ -52,12 +50,11 @@ function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorRespon
   return WIRES[kind](failure);
 }
 
-// SDKs obey this header before the status.
+// SDKs follow this header rather than the status.
 const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** For rejections caused only by holds, which end within seconds. */
+/** Headers of rejections that only holds cause, which end within seconds. */
 const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
-/** Charging a saved card takes seconds. */
 const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
 
 const RETRY_AFTER_MAX_S = 60;
@@ -69,8 +66,8 @@ const WIRES: Wires = {
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
-  // Missing, malformed, unknown and revoked keys get the same response, which doesn't help guessing. Only an
-  // expired key is named.
+  // Missing, malformed, unknown and revoked keys get the same response, so it doesn't help guessing. Only an
+  // expired key is identified.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -232,7 +229,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
       };
 }
 
-/** A session learns only what is left of its own budget, not whose money is short. */
+/** Returns a session's error, which includes only its own budget and not whose money is short. */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const needs = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;
@@ -257,7 +254,7 @@ const LIMITED = {
   webhook_tests: "tests of this webhook",
   export: "exports of your data",
 };
-/** An export is limited per ten minutes, everything else per minute. */
+/** Exports are limited per ten minutes, everything else per minute. */
 const EXPORT_RETRY_AFTER_MAX_S = 600;
 
 function rateLimited({
@@ -280,7 +277,7 @@ function rateLimited({
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), secondsMax * 1000)),
-      // a key object's rejection carries no rate state
+      // a key object's rejection has no rate state
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };
@@ -323,7 +320,7 @@ function replayMessage(made: "generation" | "key", id: string): string {
   return `A request with this Idempotency-Key has already created the ${made} '${id}' and doesn't run again.${read}`;
 }
 
-/** Clamps to 1 to `most`. NaN counts as 1. */
+/** Clamps to the range 1 to `most`. NaN becomes 1. */
 function clamp(value: number, most: number): number {
   return Number.isFinite(value) ? Math.min(most, Math.max(1, value)) : 1;
 }

@@ -52,7 +52,6 @@ function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
   return { status: wire.status, headers: wire.headers ?? {}, body: { error: body } };
 }
 
-/** Returns the `error` object, for an error event within a stream. */
 export function failureObject(failure: Failure): ErrorObject {
   return errorOf(errorResponseOf(failure));
 }

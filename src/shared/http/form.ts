@@ -2,7 +2,6 @@ import { invalid, success } from "../failure.ts";
 import type { Result } from "../failure.ts";
 import { sha256Hex } from "../hash.ts";
 
-/** A file of a form. Its bytes are a view of the request's body. */
 export class FormFile {
   readonly filename: string;
   readonly type: string;
@@ -15,7 +14,6 @@ export class FormFile {
   }
 }
 
-/** A field of a form in the order of the body. */
 export type FormField = readonly [name: string, value: string | FormFile];
 
 const FIELDS_MAX = 256;
@@ -27,7 +25,6 @@ const DASHES = "--";
 const TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))\s*;?\s*$/i;
 const TYPE_CHARACTERS_MAX = 200;
 
-/** Returns the boundary in a form's content type, or null for another type. */
 export function boundaryOf(type: string): string | null {
   const [, quoted, plain] = (type.length <= TYPE_CHARACTERS_MAX && TYPE.exec(type)) || [];
   const boundary = quoted ?? plain ?? null;
@@ -36,7 +33,7 @@ export function boundaryOf(type: string): string | null {
 
 const BROKEN = "The request body is not valid multipart/form-data.";
 
-/** Parses the bytes of a form without copying its files. Returns 400 if it is invalid. */
+/** Parses a form without copying its files. Fails with 400. */
 export function parseForm(bytes: Uint8Array, boundary: string): Result<readonly FormField[]> {
   const mark = new TextEncoder().encode(`\r\n${DASHES}${boundary}`);
   const fields: FormField[] = [];
@@ -66,8 +63,8 @@ function isAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
 }
 
 /**
- * Returns the place of bytes that begin with CR and LF, or -1. Each byte of the body is read once, because
- * no later part of a boundary has a CR.
+ * Returns the index of bytes that start with CR LF, or -1. Reads each byte once, because a boundary has no
+ * other CR.
  */
 function indexOf(bytes: Uint8Array, sought: Uint8Array, from: number, most: number): number {
   const end = Math.min(bytes.length, from + most);
@@ -102,8 +99,7 @@ function textOf(bytes: Uint8Array): string | null {
 }
 
 /**
- * Returns a form's fields as an object. `name[]` is a list, also with one value. Returns 400 for another name
- * that is given twice.
+ * Returns a form's fields as an object. `name[]` is always a list. Fails with 400 for another repeated name.
  */
 export function formObject(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();
@@ -118,7 +114,6 @@ export function formObject(fields: readonly FormField[]): Result<object> {
   return success(Object.fromEntries(values));
 }
 
-/** Returns bytes that identify a form, whatever its boundary, for an Idempotency-Key. */
 export async function formIdentity(fields: readonly FormField[]): Promise<Uint8Array> {
   const named = fields.map(async ([name, value]) => {
     if (typeof value === "string") return [name, value];

@@ -4,7 +4,7 @@ type Part<T> = (config: Config) => T;
 
 const isolates = new WeakMap<Config, Isolate>();
 
-/** The values that an isolate keeps between requests under one configuration, created on first use. */
+/** Values shared by an isolate's requests under one configuration, created on first use. */
 export class Isolate {
   readonly #config: Config;
   readonly #parts = new Map<Part<unknown>, unknown>();
@@ -23,7 +23,7 @@ export class Isolate {
 
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
-    if (known !== undefined) return known as T; // created by this part, so it has this type
+    if (known !== undefined) return known as T; // this part created it, so the type is right
     const fresh = part(this.#config);
     this.#parts.set(part, fresh);
     return fresh;

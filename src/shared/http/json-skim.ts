@@ -1,14 +1,11 @@
 const NAME_MAX = 32;
 
-/**
- * Copies JSON text from pieces cut anywhere, with null for the values of some fields. Invalid JSON is copied
- * unchanged.
- */
+/** Copies JSON text from pieces, with null for the values of some fields. Copies invalid JSON unchanged. */
 export class JsonSkim {
   readonly #left: ReadonlySet<string>;
   #isInString = false;
   #isEscaped = false;
-  /** The last string or its start: a name if a colon follows. */
+  /** The last string, or its start. It is a name if a colon follows. */
   #name = "";
   #isSkipping = false;
   #depth = 0;
@@ -27,7 +24,7 @@ export class JsonSkim {
         if (!this.#endsValue(character)) continue;
         this.#isSkipping = false;
         this.#depth = 0;
-        from = isWithin ? at + 1 : at; // a number ends before the next character
+        from = isWithin ? at + 1 : at; // a number ends before this character
       } else if (this.#beginsValue(character)) {
         this.#isSkipping = true;
         copy += `${text.slice(from, at + 1)}null`;
@@ -49,7 +46,6 @@ export class JsonSkim {
     return character === ":" && this.#left.has(this.#name);
   }
 
-  /** Reports whether the skipped value ends with this character, or before it for numbers and words. */
   #endsValue(character: string): boolean {
     if (this.#isInString) return !this.#staysInString(character) && this.#depth === 0;
     if (character === '"') this.#isInString = true;

@@ -6,16 +6,15 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Maximum nesting, well below a recursive validator's stack limit. */
+/** Maximum nesting, well below the stack limit of a recursive validator. */
 export const DEPTH_MAX = 64;
 /**
- * Maximum values of a text: 20 MB of `{},{},...` would exceed an isolate's memory. The largest legitimate
- * body has 300,000.
+ * Maximum values of a text: 20 MB of `{},{},...` would exceed an isolate's memory. Legitimate bodies have up
+ * to 300,000.
  */
 export const VALUES_MAX = 1_000_000;
-/** Maximum names of a text, because objects with many names cost seconds of CPU. */
+/** Maximum names of a text, because many names cost seconds of CPU. */
 export const NAMES_MAX = 100_000;
-/** Maximum names of one object. */
 export const OBJECT_NAMES_MAX = 10_000;
 
 const QUOTE = 34;
@@ -27,10 +26,9 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * Parses a JSON object, or returns 400. Stricter than `JSON.parse` where two readers could disagree (RFC 8259
- * sections 4, 6, 8.2): it rejects duplicate keys, lone surrogates and numbers beyond a double, and bounds
- * depth and size. `__proto__` is an ordinary key, so never merge the result. Digits and key order survive
- * serialization.
+ * Parses a JSON object. Fails with 400 where parsers could disagree (RFC 8259 sections 4, 6, 8.2): duplicate
+ * keys, lone surrogates, and numbers beyond a double. Limits depth and size. `__proto__` is an ordinary key,
+ * so never merge the result.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);
@@ -50,22 +48,20 @@ export function parseJsonText(text: string): Result<JsonObject> {
     const param = paramOf(placeOfInfinity(value) ?? []);
     return invalid("The request body has a number that is too large.", param);
   }
-  // JSON.parse keeps one of two equal keys, so the tree has fewer keys than the text.
+  // JSON.parse drops one of two equal keys, so the result has fewer keys than the text.
   if (tree.members !== structure.members) {
     return invalid("The request body has a duplicate key in one object.");
   }
   return success(value);
 }
 
-/** Returns the number of values in a parsed text, for bounds on combined texts. */
 export function valuesIn(text: string): number {
   const structure = scanStructure(text);
   return typeof structure === "string" ? Infinity : structure.values;
 }
 
 /**
- * Counts the object members and values outside strings in one pass, or returns the problem. Safe on any text,
- * valid JSON or not.
+ * Counts object members and values in one pass, or returns the problem. Accepts any text, valid JSON or not.
  */
 function scanStructure(
   text: string,
@@ -109,7 +105,6 @@ function excess(members: number, values: number): string | null {
   return values > VALUES_MAX ? `The request body has more than ${VALUES_MAX} values.` : null;
 }
 
-/** Counts a name in the innermost object. Returns its names so far. */
 function countName(open: number[]): number {
   const names = (open.pop() ?? 0) + 1;
   open.push(names);
@@ -141,7 +136,7 @@ class Tree {
     if (!Number.isFinite(value)) this.tooLarge = true;
   }
 
-  /** Strings that differ only in lone surrogates encode equally, so two users could collide. */
+  /** Strings that differ only in lone surrogates are encoded equally, so two end users could collide. */
   #string(value: string): void {
     if (!value.isWellFormed()) {
       this.refusal ??= invalid("The request body has a string with a lone surrogate.");

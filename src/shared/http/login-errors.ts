@@ -20,7 +20,6 @@ const denied = (code: string, message: string) => ({
   message,
 });
 
-/** What the console's log-ins and sessions are refused with, as `failure-mapping.ts` has all failures. */
 export const LOGIN_ERRORS = {
   no_console_session: () => ({
     status: 401,

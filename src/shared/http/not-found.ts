@@ -9,11 +9,9 @@ const HINTS: Readonly<Record<string, string>> = {
   "/v1/responses": " Responses are not stored here. Send the whole input to POST /v1/responses.",
 };
 
-/** Paths for programs, which never get an HTML page. */
 const FOR_PROGRAMS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
 const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
-/** Returns 404 as JSON with a hint for common mistakes, or a page for a browser. */
 export async function notFound(c: Context<AppEnv>): Promise<Response> {
   const path = c.req.path;
   const page = await pageFor(c, path);
@@ -22,7 +20,6 @@ export async function notFound(c: Context<AppEnv>): Promise<Response> {
   return fail(c, { kind: "not_found", message: `${shown}${hint(path)}` });
 }
 
-/** Returns a page for a browser, or null for a program or a deployment without pages. */
 async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | null> {
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
@@ -36,8 +33,8 @@ async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | nul
 }
 
 /**
- * Returns 405 with `allow` for other methods of known paths. Register after the handlers. HEAD works wherever
- * GET does.
+ * Returns a 405 with `allow` for other methods of known paths. Register it after the handlers. HEAD works
+ * wherever GET does.
  */
 export function refuseOtherMethods(
   app: HonoBase<AppEnv>,

@@ -4,21 +4,19 @@ import type { Refusal, Result } from "../failure.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by schema, or returns 400 for the first problem with `param` in OpenAI's notation
- * (`messages[0].role`). A schema's message continues the parameter's name: `z.regex(..., "must be
- * lowercase")`.
+ * Parses a body by schema. Fails with 400 and the first problem's `param` in OpenAI's notation
+ * (`messages[0].role`). A schema's message continues the parameter's name.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, OUR_WORDS);
   return parsed.success ? success(parsed.data) : refusal(parsed.error, value);
 }
 
-/** An object schema that lists all fields of a resource. */
 export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
- * Parses a body like `parseBody`, but an unknown field returns 400 with `param`. Read-only fields
- * (`readOnly`) are ignored, so clients can send back a record.
+ * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so clients can send
+ * a record back.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,
@@ -37,8 +35,8 @@ export function parseFields<Schema extends FieldsSchema>(
 const GIVEN_TWICE: readonly string[] = [];
 
 /**
- * Parses query parameters by schema, or returns 400 with `param`. A repeated parameter fails. Unknown ones
- * are ignored.
+ * Parses query parameters by schema. Fails with 400 and `param`, also for a repeated parameter. Ignores
+ * unknown ones.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
   const query = new Map<string, string | readonly string[]>();
@@ -48,24 +46,21 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** A query parameter given once. Its checks have their own messages. */
+/** A query parameter given once. Its checks set their own messages. */
 export const once = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });
 
-/** A whole-number query parameter from `least` to `most`, or `fallback` if absent. */
 export function wholeNumber(least: number, most: number, fallback: number): z.ZodMiniType<number> {
   return z._default(wholeWithin(least, most), fallback);
 }
 
-/** A whole-number query parameter without a default, for `z.optional`. */
 export function wholeWithin(least: number, most: number): z.ZodMiniType<number> {
   const digits = once.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
   return z.pipe(number, z.int().check(z.minimum(least), z.maximum(most)));
 }
 
-/** `limit` and `offset` of a list. */
 export const pageQuery = z.object({
   limit: wholeNumber(1, 100, 50),
   offset: wholeNumber(0, 1_000_000_000, 0),
@@ -78,7 +73,6 @@ function refusal(error: z.core.$ZodError, value: unknown): Refusal {
   return invalid(continues ? `${param ?? "The request body"} ${problem}.` : problem, param);
 }
 
-/** An ISO 8601 date or time, as Unix ms. */
 export const moment = z.pipe(
   once.check(
     z.regex(

@@ -21,7 +21,6 @@ const HOLD_OWNERS = {
   key: "Only the key that placed this hold can do this.",
 } as const;
 
-/** The responses of failed purchases and holds. */
 export const PAYMENT_ERRORS = {
   hold_not_allowed: ({ owner }: Of<"hold_not_allowed">) => ({
     status: 403,
@@ -67,7 +66,6 @@ export const PAYMENT_ERRORS = {
   }),
 };
 
-/** Returns how to get credits: wait for a purchase in progress, or buy. */
 export function remedyOf(purchaseId: string | undefined): string {
   return purchaseId === undefined
     ? "Please add credits."

@@ -12,7 +12,6 @@ const OWNERS: Readonly<Record<PolicyScope, string>> = {
   session: "this session",
 };
 
-/** The responses of requests that policies reject. */
 export const POLICY_ERRORS = {
   model_not_allowed: ({ model }: Of<"model_not_allowed">) => ({
     status: 403,

@@ -13,7 +13,7 @@ const NAMES = {
   },
 } as const;
 
-/** Returns OpenAI's rate limit headers. Resets are written as `12s` or `1m0s`. */
+/** Returns OpenAI's rate limit headers. Resets have the format `12s` or `1m0s`. */
 export function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens" = "requests",
@@ -25,7 +25,6 @@ export function rateHeaders(
   };
 }
 
-/** Sets the rate limit headers on a response. */
 export function setRateHeaders(
   headers: Headers,
   { limit, remaining, resetMs }: RateState,

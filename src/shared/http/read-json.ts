@@ -8,36 +8,33 @@ import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
-/** Maximum body of a paid request. */
+/** Maximum body bytes of a paid request. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
-/** Bodies up to this declared length are read in one call. */
+/** Maximum declared length of a body that is read in one call. */
 export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum body of a token-counting request, which is free. */
+/** Maximum body bytes of a token-counting request, which is free. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum body of other unpaid requests. */
+/** Maximum body bytes of other unpaid requests. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
-/** `timeoutMs` bounds the whole body. */
+/** Limits of reading a body. `timeoutMs` applies to the whole body. */
 export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly after?: After;
-  /** Called with the size of each piece of a large body. False ends it with 503. */
+  /** Called with the size of each piece of a large body. If it returns false, reading fails with 503. */
   readonly hasRoom?: (bytes: number) => boolean;
-  /** Whether the body may be multipart/form-data. */
   readonly takesForms?: boolean;
 };
 
-/** Longer content types are rejected, because the pattern takes quadratic time. */
+/** Maximum characters of a content type, because the pattern takes quadratic time. */
 const TYPE_CHARACTERS_MAX = 100;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
-// Browsers send text/plain and forms across origins without preflight, so only JSON is accepted.
+// Browsers send text/plain and forms to other origins without a preflight, so only JSON is accepted.
 const NOT_JSON = "Send the request body as 'Content-Type: application/json' (UTF-8).";
-// The client disconnected or broke the framing.
 const UNREADABLE = "The request body could not be read.";
 const COMPRESSED = "Send the request body without 'Content-Encoding'.";
 
-/** A JSON body and its bytes. A form is an object of texts and `FormFile`, with its fields. */
 export type JsonBody = {
   readonly json: JsonObject;
   readonly bytes: Uint8Array;
@@ -45,15 +42,14 @@ export type JsonBody = {
 };
 
 /**
- * Reads the body as one JSON object, or returns 400, 408, 413 or 415. Reads at most `bytesMax`, whatever
- * `content-length` says, within `timeoutMs`. Never throws for client input.
+ * Reads a body as one JSON object. Fails with 400, 408, 413 or 415. Reads at most `bytesMax`, whatever
+ * `content-length` says.
  */
 export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
   const body = await readJsonBody(request, limits);
   return body.ok ? success(body.value.json) : body;
 }
 
-/** Reads the body and keeps its bytes. */
 export async function readJsonBody(
   request: Request,
   limits: BodyLimits,
@@ -76,7 +72,6 @@ function formBody(bytes: Uint8Array, boundary: string): Result<JsonBody> {
   return json.ok ? success({ json: { ...json.value }, bytes, form: form.value }) : json;
 }
 
-/** Parses bytes as one JSON object in UTF-8, or returns 400. */
 export function parseJsonBytes(bytes: Uint8Array): Result<JsonObject> {
   const text = decode(bytes);
   return text.ok ? parseJsonText(text.value) : text;
@@ -97,13 +92,11 @@ function refusedHeaders(headers: Headers, isForm: boolean): Refusal | null {
 
 type Bytes = Result<Uint8Array>;
 
-/** Reads the raw bytes of a body, bounded in size and time: 400, 408, 413. */
 export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // HTTP ends a body at its declared length, so a small one needs one native read, at half the cost of
-  // chunks. Chunks of large or undeclared bodies are counted on arrival, so a client that declares 20 MiB and
-  // sends nothing takes no capacity.
+  // HTTP limits a body to its declared length, so a small one needs one native read, at half the cost of
+  // chunks. Other chunks count as they arrive, so declaring 20 MiB without sending them takes no capacity.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= WHOLE_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }
@@ -163,7 +156,7 @@ function giveUp(reader: Reader, refusal: Refusal): Refusal {
   return refusal;
 }
 
-/** ignoreBOM keeps the mark, which RFC 8259 section 8.1 lets us reject. */
+/** ignoreBOM keeps the byte order mark, so that it is rejected, as RFC 8259 section 8.1 allows. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function decode(bytes: Uint8Array): Result<string> {

@@ -4,24 +4,23 @@ import { logEvent } from "../log.ts";
 import { Isolate } from "./isolate.ts";
 import { SummedLine } from "./summed-line.ts";
 
-/** A failure's kind, or `home_404` for a failed response from the home region. */
+/** A failure's kind, or `home_404` for an error response from home. */
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
 /** The logged facts of a request: IDs and outcomes, never a key, prompt, output, path or query value. */
 type RequestRecord = {
   readonly requestId: string;
   readonly method: string;
-  /** The route's pattern (`/v1/keys/:id`), because paths contain caller data. */
+  /** The route's pattern (`/v1/keys/:id`), because paths contain client data. */
   readonly route: string;
   readonly status: number;
-  /** Ms until the response headers. A stream continues. */
+  /** Ms until the response's headers. A stream takes longer. */
   readonly durationMs: number;
   readonly orgId: string | null;
   readonly keyId: string | null;
   readonly failure: LoggedFailure | null;
 };
 
-/** Writes one structured log line per request. */
 export function logRequest(record: RequestRecord): void {
   logEvent("request", {
     request_id: record.requestId,
@@ -40,8 +39,8 @@ const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 const makeLine = (): SummedLine => new SummedLine("requests_refused");
 
 /**
- * Counts a rejection in the summary line, one per second. Returns false for requests with their own line:
- * other statuses, or LOG_REQUESTS=all.
+ * Counts a rejection in the summary line, written once per second. Returns false if the request gets its own
+ * line.
  */
 export function isSummed(
   config: Config | undefined,

@@ -9,11 +9,10 @@ import { Isolate } from "./isolate.ts";
 import { WHOLE_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
-/** Ms for admission, storing an outcome and a margin. */
+/** Ms for admission, storing an outcome, and a margin. */
 const LEASE_SPARE_MS = 60_000;
 const NO_KEY = "";
 
-/** Returns this isolate's requests in flight. */
 export function inFlightOf(config: Config): InFlight {
   return Isolate.of(config).get(makeRoom);
 }
@@ -27,21 +26,18 @@ function makeRoom({ numbers }: Config): InFlight {
   });
 }
 
-/** Returns the body bytes counted at admission. Large bodies are counted on arrival. */
 export function initialBodyBytes(declaredBytes: number): number {
   return declaredBytes <= WHOLE_BYTES_MAX ? declaredBytes : 0;
 }
 
-/** Returns the declared body length, or Infinity. */
 export function bodyLength(c: AppContext): number {
   const declared = Number(c.req.header("content-length"));
   return declared > 0 ? declared : Infinity;
 }
 
-/** The share of body room of a caller without a key: all operators, all merchants, or one person. */
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
-/** The memory of an isolate for bodies from anyone: those before authentication, and Stripe's. */
+/** An isolate's memory for unauthenticated bodies, including Stripe's. */
 const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
 const OPEN_LEASE_MS = 10_000;
 
@@ -55,10 +51,7 @@ function makeOpenRooms(): Record<"anonymous" | "stripe", InFlight> {
   return { anonymous: new InFlight(limits), stripe: new InFlight(limits) };
 }
 
-/**
- * Reads a small body of a caller who isn't authenticated, in a room that no other requests use. Each address has a
- * share. Returns 503 above it.
- */
+/** Reads a small unauthenticated body in separate memory, shared by address. Fails with 503 if it is full. */
 export async function readAnonymous<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
@@ -66,7 +59,7 @@ export async function readAnonymous<T>(
   room: keyof ReturnType<typeof makeOpenRooms> = "anonymous",
 ): Promise<Result<T>> {
   const length = bodyLength(c);
-  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // rejected unread
+  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
   const address = c.req.header("cf-connecting-ip") ?? "";
   const rooms = Isolate.of(c.var.config).get(makeOpenRooms);
   const slot = rooms[room].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);
@@ -80,7 +73,6 @@ export async function readAnonymous<T>(
 
 type Shed = { readonly ok: false; readonly shed: ShedReason };
 
-/** Reads the body of an unpaid request with a slot and byte capacity, both held until the response. */
 export async function readWithSlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
@@ -89,7 +81,7 @@ export async function readWithSlot<T>(
 ): Promise<Result<T> | Shed> {
   const caller = optionalVariables(c, "admitted")?.caller;
   const length = bodyLength(c);
-  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // rejected unread
+  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
   const bytes = initialBodyBytes(length);
   const room = inFlightOf(c.var.config);
   const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);

@@ -1,8 +1,8 @@
 import { getPath } from "hono/utils/url";
 
 /**
- * Returns the path for route matching: `//models` and `/models/` become `/models`. Encoded slashes stay
- * encoded, so IDs keep them. `/v2/rerank` is `/v1/rerank`.
+ * Returns the path for matching routes: `//models` and `/models/` become `/models`, `/v2/rerank` becomes
+ * `/v1/rerank`. Encoded slashes stay.
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
@@ -11,14 +11,14 @@ export function routingPath(request: Request): string {
   return renamed(single.length > 1 && single.endsWith("/") ? single.slice(0, -1) : single);
 }
 
-/** Cohere's SDKs add `v2` to the base address. */
+/** Cohere's SDKs add `v2` to the base URL. */
 function renamed(path: string): string {
   return path === "/v2/rerank" ? "/v1/rerank" : path;
 }
 
 /**
- * Reports whether every percent-escape in the path is valid UTF-8. Otherwise the router would not decode it,
- * and `%zz` and `%25zz` would be the same.
+ * Reports whether all percent-escapes are valid UTF-8. The router doesn't decode others, so `%zz` and `%25zz`
+ * would match.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;

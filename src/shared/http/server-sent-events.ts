@@ -6,17 +6,15 @@ type ServerSentEvent = { readonly name: string; readonly data: string };
 /** Maximum UTF-16 units of an event. */
 export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
 const FOREIGN_LENGTH_MAX = 64 * 1024;
-const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // "" is a comment
+const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
 
 /**
- * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes cut anywhere. Lines end in
- * , \r
- * or \r, comments are skipped, and UTF-8 can be split. A line above the maximum keeps null for the fields in
- * `left`. If an event is still too long, `overflowed` becomes true and decoding stops.
+ * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes cut anywhere. A line above the maximum keeps null
+ * for the fields in `left`. If an event is still too long, sets `overflowed` and stops.
  */
 export class SseDecoder {
   overflowed = false;
-  /** Lines that aren't fields, up to 64 Ki. Google sends errors this way. */
+  /** Lines that aren't fields, up to 64 Ki characters. Google sends errors this way. */
   foreign = "";
   readonly #text = new Utf8Pieces();
   readonly #lengthMax: number;
@@ -32,22 +30,18 @@ export class SseDecoder {
     this.#left = left;
   }
 
-  /** Returns the data of events that these bytes complete. */
   push(bytes: Uint8Array): string[] {
     return this.events(bytes).map((event) => event.data);
   }
 
-  /** Returns the data of a last event without its blank line. */
   flush(): string[] {
     return this.flushEvents().map((event) => event.data);
   }
 
-  /** Returns the events that these bytes complete, with names. */
   events(bytes: Uint8Array): ServerSentEvent[] {
     return this.#decode(this.#text.decode(bytes));
   }
 
-  /** Returns a last event without its blank line, with its name. */
   flushEvents(): ServerSentEvent[] {
     return this.#decode(`${this.#text.end()}\n\n`);
   }
@@ -87,7 +81,6 @@ export class SseDecoder {
     return this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
   }
 
-  /** Handles the common chunk: exactly one event with one data line. */
   #wholeEvent(text: string): ServerSentEvent | null {
     const isBetween = this.#line === "" && this.#data === null && this.#name === "";
     if (!isBetween || this.#skipLineFeed || text.length > this.#lengthMax) return null;
@@ -96,7 +89,6 @@ export class SseDecoder {
     return { name: "message", data: text.slice("data: ".length, -2) };
   }
 
-  /** Processes the finished line. A blank line completes the event. */
   #endLine(): ServerSentEvent | null {
     const line = this.#line;
     this.#line = "";
@@ -121,7 +113,9 @@ export class SseDecoder {
   }
 }
 
-/** Finds line ends. Each kind is searched once, because a search per line would be quadratic. */
+/**
+ * The line ends of a text. Searches for each kind once, because a search per line would take quadratic time.
+ */
 class LineEnds {
   readonly #text: string;
   #lineFeed = -1;
@@ -131,10 +125,6 @@ class LineEnds {
     this.#text = text;
   }
 
-  /**
-   * Returns the next
-   * or \r, or the end. `start` must not decrease.
-   */
   from(start: number): number {
     if (this.#lineFeed < start) this.#lineFeed = this.#next("\n", start);
     if (this.#return < start) this.#return = this.#next("\r", start);

@@ -4,8 +4,8 @@ import type { LogFields } from "../log.ts";
 const LINE_EVERY_MS = 1000;
 
 /**
- * A log line for frequent events: the first is logged immediately, then one line per second with counts by
- * name and the last event.
+ * A log line for frequent events: the first immediately, then one per second, with counts by name and the
+ * last event.
  */
 export class SummedLine {
   readonly #event: string;
@@ -18,7 +18,7 @@ export class SummedLine {
 
   add(name: string, nowMs: number, last: LogFields): void {
     this.#counts[name] = (this.#counts[name] ?? 0) + 1;
-    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // also after the clock stepped back
+    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // handles a clock that stepped back
     logWarning(this.#event, { ...this.#counts, ...last });
     this.#lineMs = nowMs;
     this.#counts = {};
