@@ -3,24 +3,22 @@ import type { Role } from "../shared/caller.ts";
 import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 
-/** The access rules of a path below `/v1`, from a row of `routes.ts`. */
 export type RightsRow = {
   readonly method: string;
   readonly path: string;
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly who: { readonly roles: readonly Role[]; readonly others?: readonly Role[] };
 };
-/** The identity of a session's calls. `role` null: a person without an organization. */
+/** The identity behind a session's calls. A `role` of null means a person without an organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
   | { readonly kind: "operator"; readonly role: OperatorRole }
-  /** An operator who sees an owner's view and changes nothing. */
   | { readonly kind: "viewer" };
-/** The allowed calls by name, as `GET /v1/keys/{id}`. `own`: only the member's own objects. */
+/** The allowed calls by name, such as `GET /v1/keys/{id}`. `own` means only the member's own objects. */
 export type AllowedCalls = Readonly<Record<string, "all" | "own">>;
 
-/** The calls of the playground, which spend the key's own limits and money. */
+/** The paid calls of the playground, which count in the key's limits. */
 export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/chat/completions",
   "/v1/responses",
@@ -30,7 +28,6 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
 
 const OWN_KEY = "/v1/key";
 
-/** Returns a session's allowed calls below `/v1`, of people and as an operator. */
 export function allowedCalls(rows: readonly RightsRow[], standing: SessionIdentity): AllowedCalls {
   if (standing.kind === "operator") {
     const { role } = standing;
@@ -67,7 +64,6 @@ function ofPerson(role: Role | null): AllowedCalls {
   );
 }
 
-/** Returns `GET /v1/keys/{id}` for the OpenAPI document's name. */
 function nameOf({ method, path }: Pick<RightsRow, "method" | "path">, base = ""): string {
   return `${method} ${base}${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`;
 }

@@ -25,9 +25,8 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * Handles POST /console/api/as { org }: the operator's session then reads `/v1` as an owner of the
- * organization (by id or slug) and changes nothing. The organization's event log records it hourly. Returns
- * the new session.
+ * Handles POST /console/api/as { org }: gives the operator's session read-only access to `/v1` as an owner of
+ * the organization (ID or slug). The organization's event log records it once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LIMITS);
@@ -43,7 +42,6 @@ export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Pr
   return become(c, rows, { session: entered.value, orgId: found.value.id });
 }
 
-/** Handles DELETE /console/api/as: ends the operator's view. */
 export async function endViewRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);
@@ -102,7 +100,7 @@ async function become(
 
 const NO_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
 
-/** Returns a viewing operator's caller: an owner without a key who may only read. */
+/** Returns the caller of an operator's view: an owner with read access and no key. */
 export function viewerOf(
   orgId: string,
   rate: RateState,

@@ -14,15 +14,16 @@ import { limitFailedLogins } from "./session.route.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** The value instead of an issuer's id for a company's own issuer. */
+/** The value that replaces an issuer's ID for a company's own issuer. */
 export const COMPANY = "company";
 
-/** The target of a login; `connection`: the company's own issuer, null for an operator's. */
+/** The issuer of a login. `connection` is the company's own issuer, or null for an operator issuer. */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's issuer: that of a session's organization to link it or make the session fresh, else by the typed
- * domain. An unknown domain and one without an issuer get the same answer, paced as a forged key is.
+ * Finds a company's issuer. Linking and confirming use the issuer of the session's organization; other logins
+ * use the entered domain. The response doesn't reveal whether a domain without an issuer is known, and
+ * failures count toward the address's login limit.
  */
 export async function startCompanyLogin(
   c: AppContext,
@@ -56,7 +57,6 @@ async function ofOwnOrganization(c: AppContext): Promise<Result<StartedLogin>> {
   return isDraft && as.role !== "owner" ? nobody() : begunAt(c, found.value);
 }
 
-/** The issuer that a callback is of, if it is still the one at which the log-in began. */
 export async function resumeCompanyLogin(
   c: AppContext,
   orgId: string,
@@ -82,8 +82,8 @@ function nobody(): Result<StartedLogin> {
 }
 
 /**
- * Returns whether a session may be linked or confirmed this way: confirmed by the kind of issuer that it
- * began at; linked only by operators' issuers, because a company's must open nobody's account.
+ * Reports whether a session may link or confirm an identity here. A confirmation needs the kind of issuer of
+ * the login. A company issuer's session can't link; others link only their own organization's company issuer.
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,

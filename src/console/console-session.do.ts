@@ -14,7 +14,7 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** The calls per 60 s of all sessions of a key or operator, its logins, and its active sessions. */
+/** Maximum calls per 60 s of all of an account's sessions, then its maximum logins and sessions. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
@@ -37,14 +37,16 @@ type Memory = {
 };
 
 /**
- * The console sessions of one key or operator, named by `consoleAccount`: each by its cookie's SHA-256, until when it
- * lives, and the exact log of the last minute of all together. What is over is erased by its alarm.
+ * The console sessions of one key, operator or person, named by `consoleAccount`. Stores sessions by their
+ * cookie's SHA-256, and all calls of the last minute. An alarm deletes expired sessions.
  */
 export class ConsoleSession extends DurableObject<Env> {
-  /** Null: storage must be read. */
   #memory: Memory | null = null;
 
-  /** Begins a session, which counts as a login; `expiresAt` in Unix ms. Of too many the oldest ends. `rate_limited`. */
+  /**
+   * Creates a session until `expiresAt` (Unix ms), or returns `rate_limited`. At the maximum, the oldest
+   * ends.
+   */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
     makeTables(this.ctx.storage, SESSION_TABLES);
@@ -67,8 +69,8 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   /**
-   * Returns the owner of a session and counts the call. `no_console_session` if it ended, `rate_limited`
-   * above the limit.
+   * Returns a session's owner and counts the call. Returns `no_console_session` if it has ended, or
+   * `rate_limited`.
    */
   enter(name: string, isCounted: boolean): Result<EnteredSession> {
     const session = this.#remember().sessions.get(name);
@@ -83,7 +85,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return taken.ok ? success({ ...session, rate: taken.value }) : taken;
   }
 
-  /** Ends a session, or with null all of them: nothing of what ended is left. */
+  /** Deletes one session, or all if `name` is null. */
   async close(name: string | null): Promise<Result<null>> {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
     this.#memory = null;
@@ -98,7 +100,6 @@ export class ConsoleSession extends DurableObject<Env> {
     return success(null);
   }
 
-  /** Makes a live session another one's; `no_console_session`. */
   async become(name: string, identity: ConsoleIdentity): Promise<Result<null>> {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) {
       return refuse({ kind: "no_console_session" });
@@ -120,7 +121,6 @@ export class ConsoleSession extends DurableObject<Env> {
     return success(live.toReversed());
   }
 
-  /** Deletes ended sessions, and everything once nothing is left. */
   override async alarm(): Promise<void> {
     this.#memory = null;
     const { storage } = this.ctx;
@@ -133,12 +133,11 @@ export class ConsoleSession extends DurableObject<Env> {
     else await this.#arm(next);
   }
 
-  /** Sets the alarm after the newest session's end. */
   #arm(expiresAt: number): Promise<void> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
-  /** A place in the last 60 s, stored before it is answered. */
+  /** Takes a slot in the last 60 s. It is stored before the response. */
   #take(log: Log, limit: number): Result<RateState> {
     const window = this.#remember().windows[log];
     const clockMs = now(this.env);
@@ -168,7 +167,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.#memory;
   }
 
-  /** Reads the memory. An unused object has no tables and gets none. */
+  /** Reads the stored sessions and calls. Doesn't create tables in an unused object. */
   #read(): Memory {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) {
       const windows = { console: new RateWindow(), login: new RateWindow() };

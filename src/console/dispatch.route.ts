@@ -17,7 +17,6 @@ import { enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { dependsOnBody, hasFreshLogIn, requiresFreshLogin } from "./step-up.ts";
 
-/** The internal answer of a request, and its calls to providers. */
 type Surface = {
   readonly dispatch: (
     request: Request,
@@ -27,7 +26,7 @@ type Surface = {
   readonly askingPaths: ReadonlySet<string>;
 };
 
-/** Headers that a call may depend on; no credential and no origin among them. */
+/** The request headers that a call may use. Credentials and the origin are never passed on. */
 const REQUEST_HEADERS = [
   "accept",
   "anthropic-beta",
@@ -42,9 +41,9 @@ const REQUEST_HEADERS = [
 const EVERYONE = ["owner", "admin", "billing", "member"];
 
 /**
- * Handles ANY /console/api/v1/* and /console/api/admin/v1/* as `/v1/*` for the session's key, and as
- * `/admin/v1/*` for an operator. Reads count in the session's own limit; only playground requests count in
- * the key's and are paid.
+ * Handles /console/api/v1/* as `/v1/*` with the session's key, and /console/api/admin/v1/* as `/admin/v1/*`
+ * for operators. Only playground requests are paid and count in the key's limits; others count in the
+ * session's.
  */
 export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const request = innerRequest(c.req.raw);
@@ -61,11 +60,11 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
     return fail(c, { kind: "role_required", roles });
   }
   giveId(request, c.var.requestId);
-  c.set("logged", true); // by the request that is made here
+  c.set("logged", true); // the inner request writes the log line
   return surface.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
 
-/** The path after `/console/api`, as it was written; nothing of the sender but what the call depends on. */
+/** Returns the request with the unchanged path after `/console/api`, and only the headers that calls use. */
 function innerRequest(outer: Request): Request {
   const { origin, pathname, search } = new URL(outer.url);
   const path = pathname.replace(/^\/+console\/+api\/+/, "/");
@@ -82,7 +81,6 @@ function isFreshLogin(c: Context<AppEnv>, session: ActiveSession): boolean {
   return hasFreshLogIn(session, now(c.env), c.var.config.stepUp);
 }
 
-/** Reads the body only of a call whose need for a fresh login depends on it. */
 async function needsFreshLogin(request: Request, path: string, isFresh: boolean): Promise<boolean> {
   if (isFresh) return false;
   const { method } = request;
@@ -91,10 +89,7 @@ async function needsFreshLogin(request: Request, path: string, isFresh: boolean)
   return requiresFreshLogin(method, path, body.ok ? body.value : null);
 }
 
-/**
- * Returns the objection to a call before its role: a viewing operator, or a login too old for a lasting
- * change.
- */
+/** Returns the failure of a write by a viewing operator, or of a lasting change without a recent login. */
 function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
@@ -104,7 +99,7 @@ function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): 
 
 type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
 
-/** Marks the request as the session's; returns false if it may not call this. */
+/** Authenticates the internal request as the session. Returns false if the session may not make this call. */
 function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
@@ -114,7 +109,7 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
       vouchForOperator(request, operator);
       return true;
     }
-    // Prompts and outputs belong to the customer, so no operator reads them.
+    // Operators can't read prompts and outputs, which belong to the customer.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(called.path)) return false;
     vouchFor(request, viewerOf(as, rate, c.var.config.region));
     return true;
@@ -134,7 +129,6 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   return true;
 }
 
-/** Returns the key of an identity; null for a person without an organization. */
 function keyOf(
   identity: Exclude<ActiveIdentity, { readonly kind: "operator" }>,
 ): ActivePerson["key"] {

@@ -49,7 +49,6 @@ type Answered = {
   readonly logins: readonly OperatorLogin[];
   readonly ticket: Ticket;
   readonly claims: Claims;
-  /** The company's own issuer that answered; null: one of the operator's. */
   readonly connection: CompanyIssuer | null;
 };
 /** The freshness of a login without the required proof. */
@@ -58,7 +57,6 @@ const STALE = { freshAt: 0, freshBy: "auth_time" } as const;
 type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
 type LastPlace = { readonly memberId: string; readonly orgId: string } | null;
 
-/** Completes a login's purpose: a session, or a change of the current one. */
 export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
   const { ticket, logins, claims } = answered;
   const issuer = answered.entry.id;
@@ -111,8 +109,8 @@ async function ofPerson(
 }
 
 /**
- * Mails who logs in by a browser that they did not use before, but at their first log-in; the cookie by which it is
- * known then. Where mail is off nothing is kept of browsers.
+ * Emails a known person about a login from a new browser, and returns the cookie that identifies the browser.
+ * Sets no cookie if mail is off.
  */
 async function tellNewBrowser(
   c: AppContext,
@@ -147,7 +145,6 @@ type KnownPerson = Result<{
   readonly isNew: boolean;
 }>;
 
-/** Finds the person of a login, whose member then has a console key to act by. */
 async function whoActs(
   c: AppContext,
   services: PeopleServices,
@@ -160,7 +157,10 @@ async function whoActs(
   return found;
 }
 
-/** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
+/**
+ * Returns the person of a login and their current organization. A sign-up or an invitation creates the
+ * person.
+ */
 async function whoIs(
   c: AppContext,
   services: PeopleServices,
@@ -188,9 +188,8 @@ function toldBy({ name, email, proven }: Claims): IssuerProfile {
 }
 
 /**
- * Returns the person of a company's own issuer: a member of its organization with this identity or, when
- * joining, a new one. Its addresses count only at the company's proven domains, and change nothing of a known
- * person.
+ * Returns the person of a company's issuer: the member with this identity, or a new one when joining.
+ * Addresses count only at the company's proven domains, and never change a known person.
  */
 async function whoIsOfCompany(
   services: PeopleServices,
@@ -244,7 +243,7 @@ async function whoJoins(
   });
 }
 
-/** Lets a person in, who is created if unknown, and deleted again if nothing lets them in. */
+/** Admits a person, creating them if needed. Deletes a new person again if the admission fails. */
 async function letIn(
   services: PeopleServices,
   answered: Answered,
@@ -281,7 +280,7 @@ async function whoSignsUp(
     const { person, ...place } = signedUp.value;
     return success({ person, place, isNew: true });
   }
-  const other = await findAndRefreshPerson(services.db, identity, told, services.now); // a second click
+  const other = await findAndRefreshPerson(services.db, identity, told, services.now);
   if (other === null) return refuse({ kind: "login_refused", why: "unknown" });
   return ofKnown(services, other);
 }
@@ -290,7 +289,6 @@ async function ofKnown(services: PeopleServices, person: Person): Promise<KnownP
   return success({ person, place: await lastPlace(services, person), isNew: false });
 }
 
-/** Returns their last organization, and grants a sign-up's missing credits. */
 async function lastPlace(services: PeopleServices, person: Person): Promise<LastPlace> {
   const places = await membershipsOf(services.db, person.id);
   const last = places.find(({ isCompanys }) => isCompanys === 0);
@@ -300,7 +298,6 @@ async function lastPlace(services: PeopleServices, person: Person): Promise<Last
   return { memberId: last.memberId, orgId: last.orgId };
 }
 
-/** Links the identity to the session's person, or makes the session fresh; it must be that person's in either case. */
 async function ofLiveSession(
   c: AppContext,
   services: PeopleServices,
@@ -326,7 +323,7 @@ async function ofLiveSession(
   const nowMs = services.now;
   const fresh = freshness(answered, nowMs);
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
-  // Another cookie, never the old one made fresh: who has a copy of that has nothing more.
+  // A new cookie, so that a stolen copy of the old one doesn't become fresh.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }
@@ -350,7 +347,6 @@ async function link(
   return success({ go: ticket.go, cookies: [] });
 }
 
-/** Makes an operator's session fresh by a login of the same operator. */
 async function confirmOperator(c: AppContext, answered: Answered, name: string): Promise<Finished> {
   const { entry, claims, logins, connection } = answered;
   const other = operatorOfLogin({ issuer: entry.id, subject: claims.account }, logins);

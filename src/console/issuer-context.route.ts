@@ -10,14 +10,12 @@ import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** Returns this isolate's cache of issuers. */
 export function issuerCache(c: AppContext): IssuerCache {
   return Isolate.of(c.var.config).get(makeIssuers);
 }
 
 const makeIssuers = (): IssuerCache => new IssuerCache();
 
-/** Returns the context of a LOGIN_ISSUERS issuer; null for others. */
 export function issuerContext(c: AppContext, id: string): LoginContext | null {
   const { issuers, secret } = c.var.config;
   const entry = issuers.find((one) => one.id === id);
@@ -26,7 +24,6 @@ export function issuerContext(c: AppContext, id: string): LoginContext | null {
     : { ...placeOf(c, id), entry, secret: secret(entry.secret) ?? "" };
 }
 
-/** Returns the context of a company's own issuer, with address checks. */
 export function companyIssuerContext(
   c: AppContext,
   entry: IssuerEntry,
@@ -37,7 +34,7 @@ export function companyIssuerContext(
   return { ...placeOf(c, entry.id), entry, secret, problemOf };
 }
 
-/** Returns the same with its secret; null if it is unreadable. */
+/** Returns the context of a company's issuer with its secret, or null if the secret can't be decrypted. */
 export async function companyIssuerContextWithSecret(
   c: AppContext,
   row: CompanyIssuer,

@@ -4,12 +4,12 @@ import type { Region } from "../shared/regions.ts";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
-/** The known people of a browser, newest first. */
+/** Maximum people remembered in one browser's cookie; the newest come first. */
 const KNOWN_MAX = 5;
 
 /**
- * Whether somebody logged in by this browser before, and the cookie of a year by which it is known from now on: a tag for
- * each of its people, of which nothing is stored here. SameSite=Lax, for the log-in ends with an issuer's answer.
+ * Reports whether this person has used this browser before, and returns the updated cookie with one tag per
+ * person. The server stores none. SameSite=Lax, because a login ends with a redirect from the issuer.
  */
 export async function knownBrowser(
   cookies: string,

@@ -41,7 +41,9 @@ const NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   github: "GitHub",
 };
 
-/** GET /console/api/login: where one may log in, whether one may sign up, and where the other regions are. */
+/**
+ * Handles GET /console/api/login: returns the login methods, whether sign-up is open, and the other regions.
+ */
 export function issuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({
@@ -53,7 +55,7 @@ export function issuersRoute(c: AppContext): Response {
   });
 }
 
-/** A route of the console, never an address. */
+/** A console route, which can't lead to another site. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
@@ -64,8 +66,8 @@ const startSchema = z.object({
 });
 
 /**
- * POST /console/api/login/start { issuer, purpose, invitation?, company?, go? }: where the browser goes, and a cookie of ten minutes
- * that knows what its callback must bring. Nothing is stored. 503 `issuer_unreachable`.
+ * Handles POST /console/api/login/start: returns the issuer's URL and sets a cookie that the callback must
+ * match. Stores nothing. Fails with `issuer_unreachable` (503).
  */
 export async function startRoute(c: AppContext): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
@@ -119,7 +121,6 @@ function begin(c: AppContext, issuer: string): Result<StartedLogin> {
     : success({ at, connection: null });
 }
 
-/** Returns the person to link or confirm; null for operators and other purposes. */
 async function personOf(
   c: AppContext,
   purpose: Ticket["purpose"],
@@ -134,16 +135,16 @@ async function personOf(
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  // A link opens the account permanently, so a stolen session must not make one.
+  // A linked login gives permanent access, so a stolen session must not create one.
   const isGood =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
 }
 
 /**
- * Handles GET /console/api/login/callback/{issuer}, the return from the issuer. The ticket is always used up.
- * 303 to the console, with a session or the reason for none. It precedes `requireOwnPage`, because the
- * navigation starts at another site.
+ * Handles GET /console/api/login/callback/{issuer}. Deletes the ticket cookie and redirects (303) to the
+ * console with a session or an error. Must come before `requireOwnPage`, because the navigation starts at
+ * another site.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;
@@ -197,7 +198,6 @@ async function callback(
   return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });
 }
 
-/** Whether there is no such issuer any more; else it could not be read. */
 function isGone({ kind }: Failure): boolean {
   return kind === "invalid_request" || kind === "login_refused";
 }

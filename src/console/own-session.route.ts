@@ -29,7 +29,7 @@ import type { SessionPlace } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** A person as they act; the key is their member's console key, null while they act as no member. */
+/** An active person with the console key of their current member; null without a member. */
 export type ActivePerson = {
   readonly kind: "person";
   readonly session: PersonSession;
@@ -37,7 +37,7 @@ export type ActivePerson = {
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
-/** An operator; `as`: the organization that the session reads as its owner would, null for none. */
+/** An active operator. `as` is the organization that the session views as an owner, or null. */
 export type ActiveOperator = {
   readonly kind: "operator";
   readonly operator: Operator;
@@ -45,20 +45,18 @@ export type ActiveOperator = {
   readonly session: OperatorIdentity;
 };
 
-/** The identity of an active session: an operator, a person, or a key. */
 export type ActiveIdentity =
   | ActiveOperator
   | { readonly kind: "key"; readonly key: VerifiedKey; readonly known: Key }
   | ActivePerson;
-/** A session that may call, and who calls. */
 export type ActiveSession = Omit<EnteredSession, "identity"> & {
   readonly identity: ActiveIdentity;
   readonly place: SessionPlace;
 };
 
 /**
- * Allows only this console's own page: requests of another site, or changes without `Origin`, are 403 before
- * the cookie is read.
+ * Allows only this console's own pages. Cross-site requests, and changes without `Origin`, get 403 before the
+ * cookie is read.
  */
 export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -72,7 +70,7 @@ export async function requireOwnPage(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Begins a session of 12 hours, with a cookie that never was one before; the browser's former session ends. */
+/** Creates a session of 12 hours with a new cookie, and ends the browser's previous session. */
 export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,
@@ -125,7 +123,6 @@ function isShown(c: AppContext, session: ActiveSession): Result<ActiveSession> {
   return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
 }
 
-/** As `fail`, and removes an ended session's cookie. */
 export function failSession(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
@@ -134,7 +131,7 @@ export function failSession(c: AppContext, failure: Failure): Response {
   return response;
 }
 
-/** `invalid_api_key` when the key, operator, person or member has ended, or never was. */
+/** Returns the active identity, or `invalid_api_key` if it ended or never existed. */
 export async function findActiveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,
@@ -153,7 +150,6 @@ export async function findActiveIdentity(
   return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });
 }
 
-/** Reads the person from the database, and their member's console key from its register. */
 async function livePerson(c: AppContext, session: PersonSession): Promise<Result<ActiveIdentity>> {
   const found = await queryDatabase(
     () => findActingPerson(c.env.DB, session),
@@ -177,7 +173,6 @@ function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
   return readObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
 }
 
-/** Returns the place of this request's session, or null. */
 export function findOwnSession(c: AppContext): Promise<SessionPlace | null> {
   return readSessionCookie(c.req.header("cookie"), c.var.config);
 }

@@ -33,14 +33,12 @@ import { deleteTeamMember, getTeam, patchTeamMember } from "../accounts/people/t
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** A method of a path below `/console/api/people`, in Hono's notation, for a person's session. */
 export type PeopleEndpoint = {
   readonly method: Method;
   readonly path: string;
   readonly isLasting: boolean;
 } & (
   | { readonly roles: null; readonly handle: PeopleHandler<PeopleCall> }
-  /** For members with one of these roles. */
   | { readonly roles: readonly Role[]; readonly handle: PeopleHandler<MemberCall> }
 );
 
@@ -48,7 +46,7 @@ const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
 const OWNERS: readonly Role[] = ["owner"];
 
-/** Every path for people. Keys can't call them, because a leaked key must make nobody a member. */
+/** All endpoints for people. API keys can't call them, so a leaked key can't add members. */
 export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   own("GET /me", getMe),
   own("DELETE /me", deleteMe, "lasting"),

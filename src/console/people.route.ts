@@ -37,7 +37,7 @@ import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** Returns `/console/api/people`: a person's own actions by session. Mounted behind `requireOwnPage`. */
+/** Returns the routes of `/console/api/people`. Mount them behind `requireOwnPage`. */
 export function peopleRoutes(): HonoBase<AppEnv> {
   const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
   routes.post("/invitation/preview", previewRoute);
@@ -81,7 +81,6 @@ async function answer(c: AppContext, endpoint: PeopleEndpoint): Promise<Response
   return respond(c, await answered(c, () => endpoint.handle({ ...call, as })));
 }
 
-/** Returns the endpoint's services for a person with a sufficiently fresh login. */
 async function callOf(
   c: AppContext,
   session: ActiveSession,
@@ -112,7 +111,9 @@ async function callOf(
   });
 }
 
-/** A company's issuer may not touch a person's own data. */
+/**
+ * Reports whether a session may call an endpoint. Company issuers' sessions can't access a person's own data.
+ */
 function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/me");
   return session.realm === undefined || !isOwn;
@@ -122,7 +123,6 @@ function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
   return method !== "GET" && c.req.raw.body !== null && c.req.header("content-length") !== "0";
 }
 
-/** D1's and objects' errors are our own fault: 503, one log line. */
 export async function withStorageFailures<T>(
   c: AppContext,
   ask: () => Promise<Result<T>>,
@@ -147,7 +147,6 @@ function sessionsOf(
   { session }: ActivePerson,
 ): OwnSessions {
   const { personId, realm } = session;
-  // Returns the sessions of companies' own issuers, in their own objects.
   const places = async (): Promise<readonly Pick<SessionPlace, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];
     const realms = new Set(known.map((one) => one.realm).filter((one) => one !== ""));
@@ -158,7 +157,7 @@ function sessionsOf(
     list: async () => {
       const listed: SessionSummary[] = [];
       for (const one of await places()) {
-        // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure stops it
+        // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure ends the loop
         const found = await callSessions(c, one, (own) => own.list());
         if (!found.ok) return found;
         listed.push(...found.value.flatMap((known) => shownSession(known, realm)));
@@ -167,7 +166,7 @@ function sessionsOf(
     },
     close: async (id) => {
       for (const one of await places()) {
-        // oxlint-disable-next-line no-await-in-loop -- as above
+        // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure ends the loop
         const closed = await callSessions(c, one, (own) => own.close(id));
         if (!closed.ok) return closed;
       }
@@ -191,7 +190,6 @@ function shownSession(
   return [{ id: name, browser, issuer, openedAt, freshAt, freshBy, expiresAt }];
 }
 
-/** Returns the services for people. */
 export function peopleServices(c: AppContext): PeopleServices {
   const { config } = c.var;
   const { peers, region, keySecrets, numbers, signUp, mail, companyDomains } = config;

@@ -12,7 +12,6 @@ import type { RightsRow, SessionIdentity } from "./allowed-calls.ts";
 import { findViewedOrganization } from "./viewed.store.ts";
 import { findViewer } from "./viewer.store.ts";
 
-/** The JSON of a session: what the console's first page needs to know, and what it may ask of `rows`. */
 export async function sessionView(
   c: Context<AppEnv>,
   rows: readonly RightsRow[],

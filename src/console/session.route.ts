@@ -29,21 +29,16 @@ const WINDOW_MS = 60_000;
 const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
 
-/**
- * How often logins from an address have failed at this isolate. What was forged costs no I/O, so that counting it
- * here is enough: it bounds the work of guessing, which is hopeless anyway.
- */
+/** This isolate's failed logins by address. They only limit the work of guessing, which can't succeed. */
 class LoginPace {
   readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
 
-  /** How long an address must wait before it may try again; 0 for not at all. */
   waitMs(address: string, nowMs: number): number {
     const known = this.#failures.get(address);
     if (known === undefined || known.count < FAILURES_MAX) return 0;
     return Math.max(0, known.sinceMs + WINDOW_MS - nowMs);
   }
 
-  /** Counts a failure; of too many addresses the oldest is forgotten. */
   failed(address: string, nowMs: number): void {
     const known = this.#failures.get(address);
     const isOver = known === undefined || nowMs - known.sinceMs >= WINDOW_MS;
@@ -57,15 +52,15 @@ class LoginPace {
 type AppContext = Context<AppEnv>;
 
 const KEY_CHARACTERS_MAX = 512;
-/** Anybody may send one: a key or a token, and nothing that is worth a place of its own. */
+/** Limits for bodies of unauthenticated requests, which don't take a slot. */
 export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
 
 /**
- * POST /console/api/login { key }: exchanges a live key of this home, or an operator's token, for a session of
- * 12 hours in a cookie. 401 for anything else, 400 for a key of another home, 429 for too many tries. What
- * was forged is found out without I/O.
+ * Handles POST /console/api/login { key }: exchanges an active key of this region or an operator token for a
+ * session cookie. Fails with 400 for another region's key, 429 after too many failures, else 401. Detects
+ * forged keys without I/O.
  */
 export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
@@ -80,7 +75,7 @@ export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Pro
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
-/** What an address asks that has not failed too often of late: a forged key, or what is no log-in of an issuer. */
+/** Runs a login unless the address has failed too often recently. Counts forged keys and rejected logins. */
 export async function limitFailedLogins<T>(
   c: AppContext,
   ask: () => Promise<Result<T>>,
@@ -102,7 +97,6 @@ export async function limitFailedLogins<T>(
 
 const makePace = (): LoginPace => new LoginPace();
 
-/** A session for who holds this text, counted as a login: its JSON and its cookie. */
 async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): Promise<Login> {
   const found = await identityOf(c, text);
   if (!found.ok) return found;
@@ -118,8 +112,8 @@ async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): P
 }
 
 /**
- * GET /console/api/session: who is logged in, until when, and what of `rows` and more it may ask. 204 for a browser that has no cookie of ours: to open the
- * page is no error. 401 for one whose session is over.
+ * Handles GET /console/api/session: returns the identity, expiry and allowed calls. Fails with 401 for an
+ * ended session, but returns 204 without a cookie, because opening the page is no error.
  */
 export async function sessionRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);
@@ -129,7 +123,6 @@ export async function sessionRoute(c: AppContext, rows: readonly RightsRow[]): P
   return view.ok ? c.json(view.value) : failSession(c, view.failure);
 }
 
-/** POST /console/api/logout: 204, with or without a session. */
 export async function logoutRoute(c: AppContext): Promise<Response> {
   const session = await findOwnSession(c);
   if (session !== null) {

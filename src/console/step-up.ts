@@ -5,18 +5,18 @@ import type { ActiveIdentity } from "./own-session.route.ts";
 const FRESH_MS = 600_000;
 const SKEW_MS = 5000;
 
-/** Which proofs of a fresh log-in count: all, or the issuer's own word (`auth_time`) alone. */
+/** The accepted proofs of a fresh login: all, or only the issuer's `auth_time`. */
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
-/** Whether a moment was within ten minutes; one ahead of our clock proves nothing. */
+/** Reports whether a time is within the last ten minutes. A time in the future isn't fresh. */
 export function isFresh(freshAt: number, nowMs: number): boolean {
   return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
 }
 
 /**
- * Whether who calls proved who they are within ten minutes. Of a pasted key or token it is the log-in itself, which wants
- * that text again.
+ * Reports whether the caller logged in within the last ten minutes. For a pasted key or token, the session's
+ * start counts.
  */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
@@ -31,8 +31,8 @@ export function hasFreshLogIn(
 }
 
 /**
- * When a log-in proved who it is. The issuer's word for when they logged in there counts where it is young, and where it can
- * be had anew (`reauth`); else the code's exchange, which proves less. Null: a word was to be had, and there is no good one.
+ * Returns the time and proof of a login, or null. Uses the issuer's `auth_time` if recent, or if the issuer
+ * can force a login (`reauth`). Otherwise the code exchange counts, a weaker proof, unless `reauth` is set.
  */
 export function freshnessOf(
   authenticatedAt: number | null,
@@ -46,7 +46,7 @@ export function freshnessOf(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-/** Calls that need no fresh login whatever their body: they take access away or repeat a delivery. */
+/** Calls that never need a fresh login, because they remove access or repeat a delivery. */
 const FREE: readonly RegExp[] = [
   /^DELETE \/v1\/(?:keys|sessions|responses)\/[^/]+$/,
   /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay|resend)$/,
@@ -57,7 +57,7 @@ const FREE: readonly RegExp[] = [
 
 type Values = Readonly<Record<string, readonly unknown[]>>;
 
-/** Changes that need no fresh login where every field of the body has one of these values: they only lower limits. */
+/** Changes that need no fresh login if every body field has one of these values, which only lower limits. */
 const LOWERING: readonly (readonly [RegExp, Values])[] = [
   [/^PATCH \/v1\/orgs\/[^/]+\/settings$/, { auto_top_up: [null] }],
   [
@@ -69,8 +69,8 @@ const LOWERING: readonly (readonly [RegExp, Values])[] = [
 const NAMES: ReadonlySet<string> = new Set(["external_id"]);
 
 /**
- * Reports whether a call below `/v1` or `/admin/v1` that asks no provider needs a fresh login. `body` is null where it
- * could not be read.
+ * Reports whether a call below `/v1` or `/admin/v1`, except provider calls, needs a fresh login. `body` is
+ * null if unreadable.
  */
 export function requiresFreshLogin(
   method: string,
@@ -82,7 +82,6 @@ export function requiresFreshLogin(
   return !FREE.some((one) => one.test(call)) && !isLowering(call, body);
 }
 
-/** Reports whether the body of a call can make it one that only lowers limits. */
 export function dependsOnBody(method: string, path: string): boolean {
   return LOWERING.some(([one]) => one.test(`${method} ${path}`));
 }

@@ -2,7 +2,6 @@ import { derivedEventId } from "../shared/event.ts";
 import { eventIfChanged } from "../shared/events.store.ts";
 import { HOUR_MS } from "../shared/clock.ts";
 
-/** What an operator looks at, as a session shows it. */
 export type ViewedOrganization = {
   readonly id: string;
   readonly name: string;
@@ -10,7 +9,10 @@ export type ViewedOrganization = {
   readonly status: "active" | "suspended";
 };
 
-/** An organization by its id or slug, or null; no id looks like a slug. Throws when D1 fails, as what follows does. */
+/**
+ * Returns an organization by ID or slug, or null. IDs never look like slugs. Functions here throw when D1
+ * fails.
+ */
 export function findViewedOrganization(
   db: D1Database,
   name: string,
@@ -21,7 +23,7 @@ export function findViewedOrganization(
     .first<ViewedOrganization>();
 }
 
-/** That an operator looks at it, for the organization's log; told again within the hour it is the same event. */
+/** Records an operator's view in the organization's event log, at most once an hour. */
 export async function recordView(
   db: D1Database,
   orgId: string,

@@ -38,7 +38,7 @@ export type RouteCandidate = {
   readonly most: Micros;
 };
 
-/** Maximum candidates of a request. If a policy applies, further routes aren't used. */
+/** Maximum candidates of a request. If a policy or fallback models apply, further routes aren't used. */
 export const CANDIDATES_MAX = 64;
 
 const ENTRIES_MAX = 100;

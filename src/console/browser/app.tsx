@@ -28,7 +28,6 @@ import { Icon } from "./ui/icons.tsx";
 import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
 import { ConnectionBar, Inline } from "./ui/states.tsx";
 
-/** The whole console: pages for a session, otherwise the login. */
 export function App() {
   const who = useCell(session);
   useEffect(() => {
@@ -53,7 +52,7 @@ export function App() {
   );
 }
 
-/** Asks before a link's key logs in, because anyone can send a link to their own organization. */
+/** Asks before a link's key logs in, because anyone can send a link with their own key. */
 function Offer({ brought }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
@@ -66,7 +65,7 @@ function Offer({ brought }: { brought: string }) {
       onClose={() => linkedKey.set(null)}
       onDone={(who) => {
         linkedKey.set(null);
-        session.set(null); // nothing of one key is shown to the next
+        session.set(null); // show nothing of one key to the next
         session.set(who);
       }}
     >
@@ -277,7 +276,6 @@ function TopLine({ onFind }: { onFind: () => void }) {
   );
 }
 
-/** The available balance on every page, read every 5 s. */
 function Available() {
   const read = useRead("GET /v1/balance", {}, { every: 5000 });
   return (
@@ -299,7 +297,9 @@ function Available() {
   );
 }
 
-/** Handles keys: `g` and a letter open a page, `/` the filter, Ctrl-K the palette, `?` the list. */
+/**
+ * Handles keyboard shortcuts: `g` and a letter open a page, `/` the filter, Ctrl-K the palette, `?` the list.
+ */
 function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
   useEffect(() => {
     let went = 0;

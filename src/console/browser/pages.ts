@@ -4,17 +4,15 @@ import type { Call } from "./api/client.ts";
 import { isLimited, isOperator, isPerson, isSenior, may } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
-/** A page in the navigation, addressed after `#/`. */
 export type Page = {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
   readonly key: string;
-  /** The heading of the rail above it; pages of a group are next to each other. */
   readonly group?: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Region";
-  /** Returns whether a session has it. Other sessions see their first page. */
+  /** Reports whether a session can open the page. Others see their first page instead. */
   readonly forWhom: (session: Session) => boolean;
-  /** Loads its script when it is shown, hovered or the browser is idle. */
+  /** Loads the page's script: when the page is shown or hovered, or the browser is idle. */
   readonly load: () => Promise<FunctionComponent>;
 };
 
@@ -27,7 +25,7 @@ const unlimited = who("GET /v1/keys");
 const spends = who("POST /v1/chat/completions");
 const isMember = who("GET /console/api/people/members");
 
-/** All pages in order. The first allowed one is the start page. */
+/** All pages in order. The first one that a session can open is its start page. */
 export const PAGES: readonly Page[] = [
   {
     path: "",
@@ -198,7 +196,6 @@ export const PAGES: readonly Page[] = [
   },
 ];
 
-/** The pages of a phone's bar; the others are behind More. */
 export const BAR_PATHS: ReadonlySet<string> = new Set([
   "",
   "key",

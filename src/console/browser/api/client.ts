@@ -3,7 +3,6 @@ import type { Session } from "./session.ts";
 
 export type Call = keyof Calls;
 export type ReadCall = Extract<Call, `GET ${string}`>;
-/** The parameters of a call: path, query and body. */
 export type Filling<C extends Call> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
@@ -11,7 +10,7 @@ export type Filling<C extends Call> = {
   readonly idempotencyKey?: string;
 };
 
-/** The failure of a call. `status` 0: no answer. */
+/** The failure of a call. A `status` of 0 means no response. */
 export type CallFailure = {
   readonly status: number;
   readonly code: string;
@@ -28,10 +27,10 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 const NOTHING = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
-/** The organization of this page. Calls for another one are rejected. */
+/** The organization that this page shows. The region rejects calls for another one. */
 export const shown: { organization: string | null } = { organization: null };
 
-/** Returns a call's URL. The same URL is the same state. */
+/** Returns a call's URL, which also identifies its cached state. */
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
   const [, template = ""] = name.split(" ");
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
@@ -46,7 +45,6 @@ export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Fillin
   return `${base}${filled}${text === "" ? "" : `?${text}`}`;
 }
 
-/** Calls this region's API with the session's cookie. */
 export async function call<C extends Call>(
   name: C,
   filling: Filling<C> = {},
@@ -65,7 +63,7 @@ export async function call<C extends Call>(
   return outcome as Outcome<Calls[C]["answer"]>;
 }
 
-/** Reads a file of this page's organization, however long that takes. */
+/** Reads a file of this page's organization, without a time limit. */
 export async function readFile<C extends ReadCall>(
   name: C,
   filling: Filling<C>,
@@ -81,7 +79,7 @@ export async function readFile<C extends ReadCall>(
   }
 }
 
-/** Exchanges a key or operator's token, also a broken paste, for a session cookie. */
+/** Exchanges a key or an operator token for a session cookie. Repairs text that was broken while pasting. */
 export async function login(key: string): Promise<Outcome<Session>> {
   return (await send(`${BASE}/login`, {
     method: "POST",
@@ -94,7 +92,6 @@ export async function readSession(): Promise<Outcome<Session>> {
   return (await send(`${BASE}/session`, {})) as Outcome<Session>;
 }
 
-/** Views an organization as its owner; null ends it. */
 export async function viewOrganization(org: string | null): Promise<Outcome<Session>> {
   const init =
     org === null
@@ -111,7 +108,6 @@ export async function logout(): Promise<Outcome<unknown>> {
   return send(`${BASE}/logout`, { method: "POST" });
 }
 
-/** Sends a request to the console's API and reads its JSON. Any error is a failure. */
 export async function send(url: string, init: RequestInit): Promise<Outcome<unknown>> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -128,7 +124,6 @@ export async function send(url: string, init: RequestInit): Promise<Outcome<unkn
   }
 }
 
-/** Returns the failure of an unsuccessful answer. */
 export function failureOf(response: Response, text: string): CallFailure {
   const error = errorIn(text);
   const said = (name: string): string | null => {

@@ -1,7 +1,6 @@
 import { send } from "./client.ts";
 import type { Outcome } from "./client.ts";
 
-/** The login methods of `/console/api/login`. */
 export type LogIns = {
   readonly region: string;
   readonly issuers: readonly { readonly id: string; readonly name: string }[];
@@ -17,12 +16,10 @@ export async function readLogIns(): Promise<Outcome<LogIns>> {
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST = "turnpike-issuer";
 
-/** Returns the id of this browser's last issuer. */
 export function lastIssuer(): string | null {
   return localStorage.getItem(LAST);
 }
 
-/** Sends this tab, or the given one, to the identity provider. Returns the failure if there is one. */
 export async function startLogIn(
   purpose: Purpose,
   more: {
@@ -45,7 +42,6 @@ export async function startLogIn(
   return started;
 }
 
-/** The content of an invitation. */
 export type Invited = {
   readonly organization: string;
   readonly role: string;

@@ -1,4 +1,3 @@
-/** The login of `/console/api/session`. */
 export type Session = {
   readonly kind: "key" | "person" | "operator";
   readonly role: "owner" | "admin" | "billing" | "member" | "operator" | null;
@@ -17,7 +16,7 @@ export type Session = {
     readonly limited: boolean;
   } | null;
   readonly member: { readonly id: string } | null;
-  /** The allowed calls; `own`: only the member's own objects. */
+  /** The allowed calls. `own` means only the member's own objects. */
   readonly may: Readonly<Record<string, "all" | "own">>;
   readonly region: string;
   readonly expires_at: string;

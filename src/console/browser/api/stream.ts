@@ -1,7 +1,7 @@
 import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
-/** The progress of a playground answer. Times are ms since the request. */
+/** The progress of a playground response. Times are ms since the request. */
 export type StreamProgress =
   | {
       readonly kind: "head";
@@ -99,7 +99,7 @@ async function* eventsOf(response: Response): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true }; // oxlint-disable-line no-await-in-loop -- a stream
+    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true }; // oxlint-disable-line no-await-in-loop -- a stream is read in order
     rest += value ?? "";
     const events = rest.split("\n\n");
     rest = events.pop() ?? "";

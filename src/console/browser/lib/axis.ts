@@ -4,7 +4,6 @@ import { took } from "./time.ts";
 /** The unit of a chart's values. Spend rounds up and balances down; `rate` is per second. */
 export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
-/** Formats one value. */
 export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
   spend: spent,
   balance: left,
@@ -19,16 +18,15 @@ export type Axis = {
   readonly labels: readonly string[];
   readonly low: number;
   readonly high: number;
-  /** Reports whether the value is too large for the axis, which breaks for it. */
+  /** Reports whether a value is too large for the axis, so its bar is broken. */
   readonly isBeyond: (value: number) => boolean;
 };
 
 const TICKS_MAX = 6;
-/** Values beyond this multiple of the 95th percentile break the axis. */
+/** Values above this multiple of the 95th percentile don't scale the axis. */
 const OUTLIER = 5;
 /** With fewer values, a percentile means nothing. */
 const OUTLIER_VALUES_MIN = 5;
-/** The smallest step of units that are counted in whole numbers. */
 const STEP_MIN: Readonly<Record<Unit, number>> = {
   spend: 1,
   balance: 1,
@@ -38,7 +36,7 @@ const STEP_MIN: Readonly<Record<Unit, number>> = {
   rate: 1,
 };
 
-/** Returns an axis from zero, or from below zero for negative values, with at most six ticks. */
+/** Returns an axis that includes zero, with at most six ticks. */
 export function axisOf(values: readonly number[], unit: Unit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;
@@ -49,13 +47,12 @@ export function axisOf(values: readonly number[], unit: Unit): Axis {
   const step = stepOf(max - min || STEP_MIN[unit], unit);
   const isBroken = known.some(isBeyond);
   const from = Math.floor(min / step + 1e-9);
-  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken); // above all other columns
+  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken); // one more step for broken bars
   const ticks = Array.from({ length: to - from + 1 }, (_, i) => (from + i) * step);
   const labels = labelsOf(ticks, step, unit);
   return { ticks, labels, low: from * step, high: to * step, isBeyond };
 }
 
-/** Returns a step of 1, 2 or 5 times a power of ten. */
 function stepOf(span: number, unit: Unit): number {
   const least = Math.max(span / (TICKS_MAX - 2), STEP_MIN[unit]);
   const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
@@ -81,7 +78,6 @@ const SIZES: Readonly<Record<Unit, readonly (readonly [size: number, name: strin
   rate: [[1, ""]],
 };
 
-/** Formats all ticks in one unit, with the same number of digits. */
 function labelsOf(ticks: readonly number[], step: number, unit: Unit): readonly string[] {
   const most = Math.max(...ticks.map(Math.abs));
   const isMoney = unit === "spend" || unit === "balance";
@@ -102,7 +98,6 @@ function decimalsOf(step: number): number {
   return 9;
 }
 
-/** Returns the distance between the named columns, so that their labels don't touch. */
 export function stride(columnWidth: number, labelWidth: number): number {
   const steps = [1, 2, 5, 7, 14, 30, 60, 120, 400];
   return steps.find((step) => step * columnWidth >= labelWidth) ?? 400;

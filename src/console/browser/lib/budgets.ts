@@ -4,26 +4,25 @@ import { counted, left, microsOf, spent } from "./money.ts";
 export type ListedBudget = Budget | BudgetStatus;
 export type BudgetUnit = "dollars" | "tokens" | "requests";
 
-/** Returns a window in words: `in any 60 minutes`, `per month`, `in total`. */
+/** Formats a budget's window: `in any 60 minutes`, `per month`, `in total`. */
 export function spanOf(window: string): string {
   if (window === "total") return "in total";
   if (!window.endsWith("m")) return `per ${window}`;
   return window === "1m" ? "in any minute" : `in any ${window.slice(0, -1)} minutes`;
 }
 
-/** Returns a budget's unit and limit. */
 export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, limit: number] {
   const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = budget;
   if (tokens !== undefined) return ["tokens", tokens];
   return requests === undefined ? ["dollars", dollars ?? 0] : ["requests", requests];
 }
 
-/** Formats an amount of a unit, dollars up for use and down for limits. */
+/** Formats an amount in its unit. By default, rounds dollars up, as for spend. */
 export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = spent): string {
   return unit === "dollars" ? money(microsOf(amount)) : counted(amount, unit.slice(0, -1));
 }
 
-/** Formats `$12.50 of $20.00 in any 60 minutes`, or the limit alone if the use is unknown. */
+/** Formats `$12.50 of $20.00 in any 60 minutes`, or only the limit if the use is unknown. */
 export function budgetText(budget: ListedBudget): string {
   const [unit, limit] = limitOf(budget);
   const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
@@ -32,7 +31,6 @@ export function budgetText(budget: ListedBudget): string {
   return `${inUnit(unit, budget.usage)} of ${whole}${held}`;
 }
 
-/** A budget as the form has it; an empty text is none. */
 export type TypedBudget = {
   readonly unit: BudgetUnit;
   readonly amount: string;
@@ -53,7 +51,7 @@ export function typedOf(budget: ListedBudget | undefined): TypedBudget {
   };
 }
 
-/** Returns the API's entry. `$1,000.50` is a number; the API rejects invalid ones. */
+/** Returns the API's entry. Accepts `$1,000.50`; the API rejects invalid numbers. */
 function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
   const chosen = models.split(/[,\s]+/).filter(Boolean);
   return {
@@ -64,7 +62,10 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
   };
 }
 
-/** Returns the list in which a budget is replaced, added (no budget) or removed (nothing typed). */
+/**
+ * Returns the list with a budget replaced, added (if `budget` is undefined) or removed (if nothing is
+ * entered).
+ */
 export function listWith(
   budgets: readonly ListedBudget[],
   budget: ListedBudget | undefined,

@@ -1,4 +1,4 @@
-/** Returns the changed fields, so that no change undoes another person's. */
+/** Returns only the changed fields, so that a change never undoes another person's. */
 export function changedOf<T extends object>(before: T, after: T): Partial<T> {
   const known = new Map<string, unknown>(Object.entries(before));
   const differing = Object.entries(after).filter(

@@ -1,12 +1,11 @@
-/** A client in the clients document, with its text and code blocks in order. */
 export type ClientBlocks = {
   readonly name: string;
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };
 
-/** The placeholder of the region's address in the blocks. */
+/** The placeholder for the region's address in code blocks. */
 export const ORIGIN = "https://this-region.invalid";
-/** The placeholder of the reader's key in the blocks. */
+/** The placeholder for the reader's key in code blocks. */
 export const YOUR_KEY = "YOUR_KEY";
 
 const OF_MAKERS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
@@ -15,8 +14,8 @@ const OF_MAKERS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]
 };
 
 /**
- * Replaces the alias with a model of the client's vendor if the region sells one, so that the client knows
- * its limits. `live`: model ids, a vendor's best first.
+ * Replaces the alias with a model of the client's vendor, if sold, because the client knows its limits.
+ * `live` lists model IDs, each vendor's best first.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = OF_MAKERS[client] ?? [/^$/, /^$/];
@@ -25,7 +24,7 @@ export function withFittingModels(client: string, text: string, live: readonly s
     .replaceAll(/\bfast\b/g, nameOf(live.find((id) => small.test(id))) ?? "fast");
 }
 
-/** Returns the vendor's own name: `claude-opus-5-5` for `anthropic/claude-opus-5.5`. */
+/** Returns the vendor's name of a model: `claude-opus-5-5` for `anthropic/claude-opus-5.5`. */
 function nameOf(id: string | undefined): string | undefined {
   const name = id?.slice(id.indexOf("/") + 1);
   return name?.startsWith("claude-") === true ? name.replaceAll(".", "-") : name;

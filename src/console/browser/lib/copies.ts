@@ -1,7 +1,5 @@
-/** A request in a programming language, with the key from the variable KEY. */
 export type Copied = { readonly name: string; readonly text: string };
 
-/** Returns a chat request for each documented language, to the region at `origin`. */
 export function copiesOf(body: object, origin: string): readonly Copied[] {
   const json = JSON.stringify(body, null, 2);
   const base = `${origin}/v1`;
@@ -22,7 +20,7 @@ export function copiesOf(body: object, origin: string): readonly Copied[] {
         "from openai import OpenAI",
         "",
         `client = OpenAI(base_url="${base}", api_key=os.environ["KEY"])`,
-        // A JSON string is also a Python string.
+        // A JSON string is also a valid Python string.
         `body = json.loads(${JSON.stringify(JSON.stringify(body))})`,
         ...(isStream
           ? [

@@ -1,9 +1,8 @@
 type Value = string | number | boolean | null;
 
-/** Formulas get an apostrophe, so that a spreadsheet doesn't run them. */
+/** Formulas, which get an apostrophe so that spreadsheets don't run them. */
 const FORMULA = /^(?:[=+@\t\r]|-(?!\d+(?:\.\d+)?$))/;
 
-/** Returns rows as CSV (RFC 4180) with harmless formulas. */
 export function csvOf(rows: readonly (readonly Value[])[]): string {
   return rows.map((row) => `${row.map(cellOf).join(",")}\r\n`).join("");
 }

@@ -3,10 +3,8 @@ import { spanOf } from "./budgets.ts";
 import { left, percent, spent } from "./money.ts";
 
 export type EventType = Event["type"];
-/** Returns the display name of an id, or the id. */
 export type NameOf = (id: string) => string;
 
-/** The text parts of an event; "" for missing ones. */
 type Told = {
   readonly who: string;
   readonly what: string;
@@ -18,7 +16,6 @@ type Told = {
   readonly share: (name: string) => string;
 };
 
-/** Returns the sentence of an event, with dollars and UTC times. */
 export function sentenceOf(event: Event, nameOf: NameOf): string {
   const { data, actor, subject, type } = event;
   const told: Told = {
@@ -35,7 +32,6 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   return `${said}.`;
 }
 
-/** Returns the display name of an actor. */
 export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
   if (id === null) return "Turnpike";
   if (kind === "operator") return `${id} (operator)`;
@@ -44,13 +40,13 @@ export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** Returns the display name, or "a former member" for a member who is no longer in the team. */
+/** Returns a person's name, or "a former member". */
 function personOf(id: string, nameOf: NameOf): string {
   const name = nameOf(id);
   return UUID.test(name) ? "a former member" : name;
 }
 
-/** The sentences by event type, complete by type check. */
+/** The sentence of each event type. The type check ensures that none is missing. */
 export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
@@ -155,12 +151,11 @@ const quotaOf = (period: string): string => PERIODS[period]?.[0] ?? "its total q
 const endOf = (period: string): string => PERIODS[period]?.[1] ?? "the quota is raised";
 const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
 
-/** Formats `2026-11-27 14:02 UTC`. */
+/** Formats a time: `2026-11-27 14:02 UTC`. */
 function moment(time: string): string {
   return `${time.slice(0, 16).replace("T", " ")} UTC`;
 }
 
-/** Returns changed fields with names and values; amounts in dollars. */
 function changesOf(changes: unknown, nameOf: NameOf): string {
   if (typeof changes !== "object" || changes === null) return "";
   return Object.entries(changes)
@@ -182,7 +177,6 @@ function valueOf(field: string, value: unknown, nameOf: NameOf): string {
   return plain(value);
 }
 
-/** Returns a value in words, without JSON. */
 export function plain(value: unknown): string {
   if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
   if (typeof value === "object" && value !== null) {

@@ -1,12 +1,9 @@
-/** The rounding direction of a shortened amount, never the one that looks better. */
+/** The rounding of a shortened amount: down for what is left, up for what is spent. */
 type Side = "left" | "spent";
 
 const MICROS = 1_000_000;
 
-/**
- * Formats micro-credits as dollars with the first two nonzero digits: `$12.40`, `$0.000012`. Balances are
- * rounded down, spend up.
- */
+/** Formats micro-credits as dollars with at least two nonzero digits: `$12.40`, `$0.000012`. */
 function shown(micros: number, side: Side): string {
   const sign = micros < 0 ? "−" : "";
   const size = Math.abs(micros);
@@ -19,38 +16,34 @@ function shown(micros: number, side: Side): string {
   return `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ",")}.${trimmed(decimals)}`;
 }
 
-/** Trims a digit that rounding added: `$0.0100` becomes `$0.01`. Two decimals stay. */
+/** Removes a trailing zero that rounding added: `$0.0100` becomes `$0.01`. Keeps two decimals. */
 function trimmed(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
-/** Formats a balance, rounded down. */
 export function left(micros: number): string {
   return shown(micros, "left");
 }
 
-/** Formats spend, rounded up. */
 export function spent(micros: number): string {
   return shown(micros, "spent");
 }
 
-/** Formats all six decimals, for bills whose lines must add up. */
+/** Formats dollars with all six decimals, for bills whose lines must add up. */
 export function exact(micros: number): string {
   const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
 
-/** Formats the exact micro-credits for a tooltip. */
+/** Formats the exact micro-credits, for tooltips. */
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }
 
-/** Converts the API's dollars to whole micro-credits. */
 export function microsOf(dollars: number): number {
   return Math.round(dollars * MICROS);
 }
 
-/** Formats a whole number with commas. */
 export function grouped(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",");
 }
@@ -73,7 +66,7 @@ export function short(count: number): string {
   return `${value >= 100 ? Math.floor(value) : value}${letter}`;
 }
 
-/** Formats a share of 0 to 1: `12%`, `<1%`, `>99%`. */
+/** Formats a fraction of 0 to 1: `12%`, `<1%`, `>99%`. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.01) return "<1%";
   if (share < 1 && share > 0.99) return ">99%";

@@ -2,7 +2,7 @@ import { FORMATS, axisOf, stride } from "./axis.ts";
 import type { Unit } from "./axis.ts";
 import { dayName } from "./time.ts";
 
-/** A color's place among the six, the color of failures, or null for all others. */
+/** One of six colors, the color of failures, or null for all others. */
 export type Slot = number | "bad" | null;
 export type PlotSeries = {
   readonly label: string;
@@ -35,7 +35,6 @@ export type Shape = {
   readonly ticks: readonly { readonly y: number; readonly text: string }[];
   readonly marks: readonly Mark[];
   readonly paths: readonly { readonly slot: Slot; readonly d: string; readonly dots: string }[];
-  /** Numbers above bars: of an outlier, or of the only bar. */
   readonly numbers: readonly {
     readonly index: number;
     readonly y: number;
@@ -45,7 +44,6 @@ export type Shape = {
   readonly every: number;
 };
 
-/** Computes the chart's geometry in pixels. */
 export function shapeOf(
   { days, series, kind, unit }: PlotData,
   width: number,
@@ -73,7 +71,7 @@ export function shapeOf(
     paths: isBars ? [] : series.map((one) => ({ slot: one.slot, ...pathOf(one, kind, x, yOf) })),
     numbers: named.map((index, i) => ({
       index,
-      y: yOf(sums[index] ?? 0) - 6 - (i % 2) * 12, // neighbors don't touch
+      y: yOf(sums[index] ?? 0) - 6 - (i % 2) * 12,
       text: FORMATS[unit](sums[index] ?? 0),
     })),
     breaks: beyond,
@@ -93,7 +91,7 @@ function marksOf(
       const from = below[index] ?? 0;
       below[index] = from + value;
       const top = yOf(from + value);
-      const height = Math.max(1, yOf(from) - top - (from > 0 ? 1 : 0)); // a gap of one pixel
+      const height = Math.max(1, yOf(from) - top - (from > 0 ? 1 : 0));
       return [{ index, series: at, top, height }];
     }),
   );

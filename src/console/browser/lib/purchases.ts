@@ -26,7 +26,6 @@ export function isFinal({ state }: Purchase): boolean {
   return FINAL.has(state);
 }
 
-/** Returns how a purchase was ordered. */
 export function wayOf({ method }: Purchase): string {
   return { checkout: "payment page", card: "kept card", auto: "automatic" }[method];
 }
@@ -83,7 +82,6 @@ export function kindOf({ kind }: { readonly kind: Credits["credits"][number]["ki
   return KINDS[kind];
 }
 
-/** Returns a short name of a card. */
 export function cardName({
   brand,
   last4,

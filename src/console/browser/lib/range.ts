@@ -1,15 +1,13 @@
 import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
 
-/** UTC days or hours (`2026-11-22T14`), both inclusive. */
+/** UTC days or hours (`2026-11-22T14`), both ends inclusive. */
 export type Range = { readonly from: string; readonly to: string };
 type Query = Readonly<Record<string, string>>;
 
-/** Returns its length in ms. */
 export function lengthOf({ from, to }: Range): number {
   return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
 }
 
-/** Returns the range of equal length just before. */
 export function rangeBefore(range: Range): Range {
   const length = lengthOf(range);
   const asHours = range.from.includes("T") || range.to.includes("T");
@@ -18,7 +16,6 @@ export function rangeBefore(range: Range): Range {
   return { from: at(start - length), to: at(start - (asHours ? DAY / 24 : DAY)) };
 }
 
-/** Returns the days of hours. */
 export function daysOf({ from, to }: Range): Range {
   return { from: from.slice(0, 10), to: to.slice(0, 10) };
 }
@@ -37,7 +34,6 @@ const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
   }),
 };
 
-/** Returns the range in the address: recent days, a preset, or days or hours; at most 366 days. */
 export function rangeOf(query: Query, now: number): Range {
   const today = utcDay(now);
   const { range = "30", from = "", to = "" } = query;

@@ -4,10 +4,9 @@ type Place = readonly [path: readonly string[], query?: Readonly<Record<string, 
 type Remedy = readonly [
   text: string,
   action?: readonly [text: string, place: Place],
-  /** The action is for those who may make this call. */
+  /** The call that the action needs. Shown only to those who may make it. */
   call?: keyof Calls,
 ];
-/** The parts of a failure that its remedy depends on. */
 type Cause = {
   readonly status: number;
   readonly code: string;
@@ -20,7 +19,7 @@ const ADD_CREDITS = ["Add credits", [["credits"]]] as const;
 const KEYS = ["Manage keys", [["keys"]]] as const;
 const AT_PAYMENT_PAGE = ["Go to Credits", [["credits"]]] as const;
 
-/** The remedy of each error code, with the page that has it. */
+/** The remedy of each error code, with the page for it. */
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],
@@ -90,7 +89,6 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   no_script: ["Reload the page."],
 };
 
-/** The remedies of a used-up budget, by the owner that the error names. */
 const BUDGETS: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   "your organization": () => [
     "The organization's budget is used up. An owner, admin or billing member can raise it.",
@@ -114,7 +112,6 @@ const BUDGETS: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   ],
 };
 
-/** Returns what to do about a failure, and where. */
 export function remedyOf(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];

@@ -10,7 +10,6 @@ export type Totals = {
   readonly week: number;
 };
 
-/** Returns spend up to now in micro-credits, by UTC days. */
 export function totalsOf(rows: readonly DayRow[], now: number): Totals {
   const today = utcDay(now);
   const lastStart = monthStart(today, 1);
@@ -29,8 +28,8 @@ export function totalsOf(rows: readonly DayRow[], now: number): Totals {
 }
 
 /**
- * Returns how long the balance lasts at the pace of the last 7 whole days, or of the days since the first
- * spend, today included.
+ * Returns how long the balance lasts at the average of the last 7 whole days, or of the days since spending
+ * began, including today.
  */
 export function runway(availableMicro: number, rows: readonly DayRow[], now: number): string {
   const recent = rows.filter(

@@ -7,31 +7,26 @@ const METRICS = [
 ] as const;
 export type Metric = (typeof METRICS)[number];
 type Amounts = Readonly<Record<Metric, number>>;
-/** The sum of a UTC day and a group (model, key, end user; null for none). */
+/** A group's sums on a UTC day. A null group is none. */
 export type DayRow = Amounts & {
   readonly day: string;
   readonly group: string | null;
-  /** Set for usage by two groups, and for latencies. */
   readonly group2?: string | null;
   readonly first_byte_ms?: { readonly p50: number | null; readonly p99: number | null };
   readonly tokens_per_s?: number | null;
 };
-/** Returns requests without usage, such as failed ones. */
 export function unused(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
   return { ...sums, requests } as Amounts;
 }
 export type Series = { readonly name: string | null; readonly values: readonly number[] };
 
-/** Returns the sum of rows. */
 export function sumOf(rows: readonly DayRow[], metric: Metric): number {
   return rows.reduce((sum, row) => sum + row[metric], 0);
 }
 
-/** A group's total. */
 export type Sum = Amounts & { readonly group: string | null };
 
-/** Returns each group's totals, highest cost first, then by name. */
 export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): readonly Sum[] {
   const sums = new Map<string | null, Record<Metric, number> & { group: string | null }>();
   for (const { day: _day, ...row } of rows) {
@@ -44,7 +39,7 @@ export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): 
   );
 }
 
-/** Returns a series per group, the largest first; those beyond `most` become "other". */
+/** Returns a series per group, largest first. Groups after the first `most` become "other". */
 export function stacked(
   rows: readonly DayRow[],
   days: readonly string[],
@@ -73,13 +68,12 @@ export function stacked(
   return [...series].map(([name, values]) => ({ name, values }));
 }
 
-/** Returns the nearest-rank quantile; null without values. */
 export function quantile(values: readonly number[], share: number): number | null {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
 }
 
-/** Returns the cached share of each day's prompts; null for a day without prompts. */
+/** Returns the cached fraction of each day's prompt tokens; null for a day without prompts. */
 export function cacheShares(
   rows: readonly DayRow[],
   days: readonly string[],

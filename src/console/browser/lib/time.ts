@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Formats a time: relative within a day, else the local date, `withClock` to the minute. */
+/** Formats a time: relative within a day, else as local date, with `withClock` to the minute. */
 export function when(time: string | number, now: number, withClock = false): string {
   const at = new Date(time);
   const past = now - at.getTime();
@@ -35,7 +35,6 @@ export function took(ms: number): string {
   return duration(ms);
 }
 
-/** Formats the exact second, local and in UTC. */
 export function exactly(time: string | number): string {
   const at = new Date(time);
   const local = at.toLocaleString("sv-SE");
@@ -49,12 +48,11 @@ export function localMinute(time: string | number): string {
   return new Date(time).toLocaleString("sv-SE").slice(0, 16).replace(" ", "T");
 }
 
-/** Returns the UTC day: `2026-11-22`. */
 export function utcDay(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Returns the UTC days from `from` to `to`, inclusive; at most 400. */
+/** Returns the UTC days from `from` to `to`, inclusive, at most 400. */
 export function daysBetween(from: string, to: string): string[] {
   const days: string[] = [];
   for (let at = Date.parse(from); at <= Date.parse(to) && days.length < 400; at += DAY) {
@@ -63,7 +61,7 @@ export function daysBetween(from: string, to: string): string[] {
   return days;
 }
 
-/** Returns the started UTC hours of these days: `2026-11-22T14`. */
+/** Returns the UTC hours of these days that have started: `2026-11-22T14`. */
 export function hoursBetween(from: string, to: string, now: number): string[] {
   const hours: string[] = [];
   const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY - HOUR;
@@ -73,7 +71,6 @@ export function hoursBetween(from: string, to: string, now: number): string[] {
   return hours;
 }
 
-/** Returns the start of a UTC day or hour, Unix ms. */
 export function hourStart(text: string): number {
   return Date.parse(text.includes("T") ? `${text}:00Z` : text);
 }
@@ -88,7 +85,6 @@ export function dayName(day: string): string {
   });
 }
 
-/** Returns the first day of the UTC month, `months` before the day's. */
 export function monthStart(day: string, months = 0): string {
   const [year = 0, month = 1] = day.split("-").map(Number);
   return utcDay(Date.UTC(year, month - 1 - months, 1));

@@ -22,11 +22,10 @@ const FILTERS = {
 
 const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 
-/** Failed and rejected requests by group, with links. */
 export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
   const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
-  const { member_id, tag, key_id, ...kept } = only; // errors aren't counted by these
+  const { member_id, tag, key_id, ...kept } = only; // errors have no counts by these filters
   const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
   const untold = {
     ...(split === "key" && kept),
@@ -59,7 +58,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
             rows={data}
             keyOf={({ group }) => group ?? ""}
             open={({ group = null }) => {
-              if (group === null) return; // no filter exists for requests without a group
+              if (group === null) return; // no filter selects requests without a group
               goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
             }}
             empty={<Empty text="No errors in this period." />}

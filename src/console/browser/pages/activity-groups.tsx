@@ -4,7 +4,6 @@ import { ErrorGroups } from "./activity-errors.tsx";
 import { Pairs } from "./activity-pairs.tsx";
 import { GroupTimes } from "./activity-times.tsx";
 
-/** Failures, pairs or latencies below Activity's chart. */
 export function ActivityGroups() {
   const { range, only, by, second, metric } = useActivityQuery();
   if (metric === "errors") return <ErrorGroups by={by} range={daysOf(range)} only={only} />;

@@ -10,7 +10,6 @@ import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { GROUPS_MOST } from "../ui/group-chart.tsx";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 
-/** Activity's charts of errors, cached share and latencies. */
 export function ActivityMeasures() {
   const [, update] = useQuery();
   const { range, parts, isHourly, only, by, metric } = useActivityQuery();

@@ -11,7 +11,6 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Gaps, headingOf, titleOf } from "./activity-sums.tsx";
 
-/** The totals of pairs of groups. */
 export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked: Range & Only }) {
   const [query] = useQuery();
   const pair = pairOf(by, second);
@@ -49,7 +48,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
             keyOf={(row) => JSON.stringify([row.group, row.group2])}
             open={(row) => {
               const [first, other] = [group(row, true), group(row, false)];
-              if (first === null || other === null) return; // no filter exists for requests without a group
+              if (first === null || other === null) return; // no filter selects requests without a group
               goTo(["activity"], { ...query, ...filterBy(by, first), ...filterBy(second, other) });
             }}
             empty={<Empty text="No requests in this period." />}

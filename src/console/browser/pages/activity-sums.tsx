@@ -16,7 +16,6 @@ import { Table, usd } from "../ui/table.tsx";
 import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** The title of a group, also in files. */
 export function titleOf(split: Splits): string {
   return tagOf(split) ?? TITLES[split] ?? split;
 }
@@ -27,7 +26,6 @@ const TITLES: Readonly<Record<string, string>> = {
   user: "End user",
   member: "Member",
 };
-/** Returns a group's heading in files. */
 export function headingOf(split: Splits): string {
   return tagOf(split) ?? IDS[split] ?? split;
 }
@@ -39,13 +37,12 @@ const IDS: Readonly<Record<string, string>> = {
   member: "member_id",
 };
 
-/** Formats a change: `+12 %`. */
 export function changed(now: number, before: number): string {
   const share = (now - before) / before;
   return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 }
 
-/** The data that sums leave out: beyond one read, and older than what is kept. */
+/** A notice about data missing from the sums: beyond one read, or already deleted. */
 export function Gaps({
   isCut,
   completeFrom,
@@ -61,7 +58,6 @@ export function Gaps({
   );
 }
 
-/** The totals of each group, with links. */
 export function Sums({
   rows,
   before,
@@ -69,7 +65,6 @@ export function Sums({
   drawn,
 }: {
   rows: readonly DayRow[];
-  /** The previous period; undefined while loading. */
   before: readonly DayRow[] | undefined;
   by: Splits;
   drawn: ReadonlySet<string | null>;
@@ -132,7 +127,7 @@ function groupColumn(
 function verbs(by: Splits, may: (call: Call, isOwn: boolean) => boolean): readonly Column<Sum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = STOPS[by];
-  if (!may(call, false)) return []; // the rows are everyone's
+  if (!may(call, false)) return []; // the rows include other members' objects
   const cell = ({ group }: Sum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];

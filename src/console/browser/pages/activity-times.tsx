@@ -11,10 +11,8 @@ import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { headingOf, titleOf } from "./activity-sums.tsx";
 
-/** Formats a whole rate. */
 export const perSecond = (rate: number): string => grouped(Math.round(rate));
 
-/** TTFT and speed by group, with links. */
 export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
   const [query] = useQuery();
   const nameOf = useGroupNames();

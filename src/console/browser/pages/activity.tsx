@@ -44,7 +44,6 @@ const GROUPS: Part = {
   load: async () => (await import("./activity-groups.tsx")).ActivityGroups,
 };
 
-/** Spend and usage over time: bars, totals, and the previous period. */
 export function Activity() {
   const [, update] = useQuery();
   const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();

@@ -16,7 +16,6 @@ const PACES = [
   ["the last 30 days", 30],
 ] as const;
 
-/** The balance of 90 days and its forecast at three paces. */
 export function BalanceCurve() {
   const now = useNow();
   const today = utcDay(now);

@@ -34,11 +34,10 @@ const PERIODS = [
   ["last-month", "last month"],
   ["30", "30 days"],
 ] as const;
-/** The most pages of organizations, with 100 wallets each. */
+/** Maximum pages of organizations, with 100 each. */
 const PAGES_MAX = 20;
 const PRICES = "Prices";
 
-/** Charges and purchase costs, and prices. */
 export function Business() {
   const [query] = useQuery();
   const tab = query["tab"] === PRICES ? PRICES : "Margin";
@@ -115,7 +114,7 @@ async function wholeMargin(query: {
   let complete_from = "";
   const missing: string[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
+    // oxlint-disable-next-line no-await-in-loop -- each page contains the next cursor
     const outcome = await readOnce("GET /admin/v1/margin", {
       query: { ...query, ...(after !== undefined && { after }) },
     });
@@ -144,7 +143,6 @@ function added(sum: Row | undefined, row: Row): Row {
   };
 }
 
-/** Only requests with a known cost have a margin; the share of the others is named. */
 function Sum({ rows }: { rows: readonly Row[] }) {
   const of = (name: "charged_micro" | "bought_micro" | "margin_micro"): number =>
     rows.reduce((sum, row) => sum + row[name], 0);

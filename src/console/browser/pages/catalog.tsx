@@ -25,7 +25,6 @@ const STATES = [
   ["not", "not sold"],
 ] as const;
 
-/** All models with routes, status, cost, price and its age. */
 export function Catalog() {
   const [{ state = "" }] = useQuery();
   const read = useRead("GET /admin/v1/catalog");

@@ -27,7 +27,6 @@ const IDS = [
   [/^whk_/, "Webhook", (id: string) => hrefOf(["events", id], { tab: "Webhooks" })],
 ] as const;
 
-/** The command palette. */
 export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
@@ -164,7 +163,7 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
 
 const SETTLED_MS = 200;
 
-/** Returns the text once the typing pauses, so that not every letter is looked up. */
+/** Returns the text once typing pauses, to avoid a lookup for each letter. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState("");
   useEffect(() => {
@@ -174,7 +173,6 @@ function useSettled(text: string): string {
   return settled;
 }
 
-/** End users whose ID contains the text, and one with exactly this ID that sent requests. */
 function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
   const query = { external_id: text, limit: 1 };
   const isAsked = isRead && text.length > 1;
@@ -192,7 +190,6 @@ function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
   }));
 }
 
-/** The customers with this name, slug, ID, member, domain or key. */
 function useCustomerFinds(text: string, isRead: boolean): readonly Find[] {
   const call = isRead && text.length > 1 ? "GET /admin/v1/orgs" : null;
   const found = readAside(useRead(call, { query: { q: text, limit: OF_EACH } }));

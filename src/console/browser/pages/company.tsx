@@ -10,7 +10,6 @@ import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
 
-/** The domains by which people join the organization. */
 export function Company() {
   const [naming, setNaming] = useState(false);
   const read = useRead("GET /console/api/people/company/domains", {});

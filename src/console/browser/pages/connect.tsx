@@ -19,7 +19,6 @@ const BLOCKS = "/console/clients.json";
 type Read = Outcome<readonly ClientBlocks[]>;
 const SHOWN = 18;
 
-/** The way to the first request: a key, the client's code and the result. */
 export function Connect() {
   const [query, update] = useQuery();
   const { region } = useSession();

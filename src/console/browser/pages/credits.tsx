@@ -19,7 +19,6 @@ import { TopUp } from "./top-up.tsx";
 const EVERY_MS = 5000;
 const ABOUT_OWED = "/docs/credits#when-a-payment-goes-back";
 
-/** The balance, ways to add credits, and all payments. */
 export function Credits() {
   const may = useMay();
   const mayRead = may("GET /v1/credits");

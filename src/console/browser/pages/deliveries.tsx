@@ -15,7 +15,6 @@ import type { Column } from "../ui/table.tsx";
 
 const RESEND = "POST /v1/webhooks/{id}/resend";
 
-/** A webhook's deliveries, newest first. */
 export function Deliveries({ id }: { id: string }) {
   const [opened, setOpened] = useState<Delivery | null>(null);
   const [query] = useQuery();
@@ -124,7 +123,6 @@ function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
   );
 }
 
-/** The next attempt; a due one is in progress. */
 function NextTry({ at }: { at: string | null }) {
   return at !== null && Date.parse(at) <= Date.now() ? <>now</> : <Time at={at} none="none" />;
 }
@@ -143,7 +141,6 @@ const WHY: Readonly<Record<string, string>> = {
   webhook_disabled: "none: the webhook was disabled",
 };
 
-/** Returns the receiver's last answer. */
 export function answerOf({ status, error }: Pick<Delivery, "status" | "error">): string {
   const why = error === null ? "" : (WHY[error] ?? "");
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
@@ -217,7 +214,7 @@ const ATTEMPTS: readonly Column<Attempt>[] = [
     cell: ({ duration_ms: ms }) => (ms === null ? "" : took(ms)),
   }),
 ];
-/** The shown characters of an answer; the rest is in its tooltip. */
+/** Maximum displayed characters of a response. The tooltip shows the rest. */
 const SHOWN_MAX = 40;
 
 const linesOf = (headers: Readonly<Record<string, string>>): string =>
@@ -225,7 +222,6 @@ const linesOf = (headers: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
 
-/** The first KiB of a receiver's answer. */
 export function Beginning({ answer }: { answer: string | null }) {
   return answer ? <Sent title="Response body" text={answer} /> : null;
 }

@@ -17,7 +17,6 @@ import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/v1/users"];
 
-/** The end users, their spend and quotas. */
 export function EndUsers() {
   const { path } = useCell(route);
   const [query] = useQuery();

@@ -26,7 +26,6 @@ const WEBHOOK_PAGE: Part = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
 };
 
-/** The event log and webhooks. */
 export function Events() {
   const [query] = useQuery();
   const isThere = isManager(useSession()) && query["tab"] === WEBHOOKS;

@@ -15,7 +15,6 @@ import { Grid } from "../ui/table.tsx";
 const MONTHS_MAX = 24;
 const FOCUS = "GET /v1/exports/focus";
 
-/** The charges, payments and taxes of months and days as files. */
 export function Exports() {
   const who = useSession();
   const path = { org_id: who.organization?.id ?? "" };
@@ -56,7 +55,7 @@ function monthsOf(today: string, first: string): readonly string[] {
   return all.filter((month) => month >= first);
 }
 
-/** Returns whether a later charge can change a file that ends with a day. */
+/** Returns whether later charges can still change a file that ends with this day. */
 function stateOf(lastDay: string, completeThrough: string): string {
   if (lastDay <= completeThrough) return "Final";
   return completeThrough === "" ? "Open" : `Final through ${completeThrough}`;

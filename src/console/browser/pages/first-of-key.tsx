@@ -7,11 +7,10 @@ import { ModelName, Panel } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
 
 const EVERY_MS = 2000;
-/** The time after which the page stops polling and shows help. */
+/** Ms after which the page stops polling and shows help. */
 const PATIENCE_MS = 600_000;
 const DOUBT_MS = 60_000;
 
-/** Waits for a key's next request and shows its result. */
 export function FirstOfKey({ id }: { id: string | null }) {
   return (
     <Panel title="The first request">
@@ -55,7 +54,6 @@ function Waiting({ id }: { id: string }) {
   );
 }
 
-/** The newest request of a key, once it is another than the newest when one began to wait. */
 function useNewest(id: string, every: number): Generation | null {
   const read = useRead("GET /v1/generations", { query: { key_id: id, limit: 1 } }, { every });
   const newest = readAside(read)?.generations[0] ?? null;

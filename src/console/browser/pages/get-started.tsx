@@ -17,7 +17,6 @@ type Step = {
   readonly action: readonly [text: string, href: string];
 };
 
-/** The steps of a new organization, until all are done or it is hidden. */
 export function GetStarted() {
   const [isHidden, setHidden] = useState(localStorage.getItem(KEPT_AS) === "hidden");
   const steps = useSteps(!isHidden);
@@ -52,7 +51,6 @@ export function GetStarted() {
 
 const REQUEST = "Send your first request";
 
-/** Returns the steps that the session may take; undefined until they are known. */
 function useSteps(isRead: boolean): readonly Step[] | undefined {
   const may = useMay();
   const every = { every: EVERY_MS };

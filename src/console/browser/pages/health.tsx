@@ -13,7 +13,6 @@ type Problem = HealthAnswer["problems"][number];
 type Breaker = HealthAnswer["breakers"][number];
 type Peer = HealthAnswer["peers"][number];
 
-/** Whether the region works, and what waits in it. */
 export function Health() {
   const read = useRead("GET /admin/v1/health", {}, { every: 5000 });
   return (
@@ -117,7 +116,6 @@ function Troubles<Row>({ title, none, ...grid }: TroublesProps<Row>) {
   );
 }
 
-/** The outboxes with messages or without an answer; the number of others. */
 function Outboxes({ all }: { all: readonly Outbox[] }) {
   const rows = all.filter(({ waiting, parked, dead }) =>
     [waiting, parked, dead].some((count) => count !== 0),
@@ -155,7 +153,6 @@ const PROBLEMS: readonly Column<Problem>[] = [
   }),
 ];
 const WELL = "operate#is-the-region-well";
-/** The documentation of a problem, by default the list of all. */
 const REMEDIES: Readonly<Record<string, string>> = {
   wallets_unavailable: "operate#a-lost-wallet",
   wallets_in_conflict: "operate#does-the-money-agree",

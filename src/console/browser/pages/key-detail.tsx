@@ -20,7 +20,6 @@ const CHANGE = "PATCH /v1/keys/{id}";
 const LIST = ["/v1/keys"];
 type Doing = "read" | "edit" | "rotate" | "revoke";
 
-/** One key: what it spent, its limits, and its end. */
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
   const mayRevoke = useMay()("DELETE /v1/keys/{id}", useIsOwn(apiKey));
@@ -56,7 +55,6 @@ function useIsOwn({ member_id }: Key): boolean {
   return useSession().member?.id === member_id;
 }
 
-/** Returns a key's use since yesterday, if permitted. */
 function useUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = isSenior(useSession());

@@ -15,7 +15,6 @@ import { KeyDetail } from "./key-detail.tsx";
 import { NewKey } from "./new-key.tsx";
 import { Sessions } from "./sessions.tsx";
 
-/** Give me a key, take that key away; and the sessions that keys made. */
 export function Keys() {
   const [query, update] = useQuery();
   const [making, setMaking] = useState(query["make"] !== undefined);

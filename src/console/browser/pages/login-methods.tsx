@@ -8,7 +8,6 @@ import type { Route } from "../state/route.ts";
 import { Badge, Time } from "../ui/basics.tsx";
 import { Failed } from "../ui/states.tsx";
 
-/** The sentence for each reason of a failed login. */
 export const WHY: Readonly<Record<string, string>> = {
   expired: "This login took longer than ten minutes or was already completed. Try again.",
   denied: "The login was declined.",
@@ -23,13 +22,12 @@ export const WHY: Readonly<Record<string, string>> = {
   invitation_over: "The invitation was used or canceled, or has expired.",
 };
 
-/** The addresses that a login can return to. */
+/** The addresses to which a login can return. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 
-/** The requested address of the latest login, in case that it fails without one. */
+/** The storage key of the requested address, in case the login fails without one. */
 const GOAL = "turnpike-goal";
 
-/** Returns the address after a login: the requested one, or the start page. */
 function goalOf({ path, query }: Route): string {
   if (path[0] === "login") return sessionStorage.getItem(GOAL) ?? "#/";
   const { why: _why, joined: _joined, ...rest } = query;
@@ -37,7 +35,6 @@ function goalOf({ path, query }: Route): string {
   return ROUTE.test(go) ? go : "#/";
 }
 
-/** A button for each way in, and a sentence about the last try. */
 export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
   const place = useCell(route);
   const [ways, setWays] = useState<LogIns>();
@@ -125,7 +122,6 @@ function CompanyName({
   );
 }
 
-/** An invitation and its acceptance. */
 export function Invitation({ token }: { token: string }) {
   const [invited, setInvited] = useState<Invited>();
   const [failure, setFailure] = useState<CallFailure>();

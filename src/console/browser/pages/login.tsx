@@ -13,7 +13,7 @@ const ROLES = [
   ["Operator's token", "the region's organizations and their health"],
 ] as const;
 
-/** The way in: a key is exchanged for a session that the browser keeps and scripts cannot read. */
+/** The login page. Exchanges a key for a session cookie, which scripts can't read. */
 export function Login() {
   const [key, setKey] = useState("");
   const why = useCell(farewell);

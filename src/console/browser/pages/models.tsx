@@ -13,10 +13,8 @@ import { Table, usd } from "../ui/table.tsx";
 import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** The spend of a model in 30 days, and its latency. */
 type Used = { readonly micros: number; readonly ttft: number | null };
 
-/** The models with prices and own spend. */
 export function Models() {
   const read = useModels();
   const used = useUsed();
@@ -64,7 +62,6 @@ function useUsed(): (id: string) => Used | undefined {
   };
 }
 
-/** Returns the value for a spreadsheet; null without one. */
 function millionOf(dollars: string | undefined): string | null {
   return dollars === undefined ? null : (Number(dollars) * 1e6).toFixed(6);
 }

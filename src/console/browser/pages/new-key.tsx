@@ -10,13 +10,12 @@ const SCOPES = [
   ["global", "every region; this one pays"],
 ] as const;
 
-/** Makes a key, then shows its secret this once. */
 export function NewKey({
   onClose,
   models = null,
 }: {
   onClose: () => void;
-  /** The initially allowed models; null: all. */
+  /** The initially allowed models; null for all. */
   models?: readonly string[] | null;
 }) {
   const [name, setName] = useState("");

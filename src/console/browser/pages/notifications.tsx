@@ -15,7 +15,6 @@ const LABELS: Readonly<Record<NotifiedType, string>> = {
   "top_up.disabled": "Automatic top-up is disabled",
 };
 
-/** The emails that the person receives about the current organization. */
 export function Notifications() {
   const may = useMay();
   if (!may("PATCH /console/api/people/notifications")) return null;

@@ -38,7 +38,6 @@ const COLUMNS: readonly Column<Purchase>[] = [
   column("payment", "Payment", ({ payment_id }) => payment_id, { wide: true }),
 ];
 
-/** An organization's purchases, refunds and debt, for operators. */
 export function OrganizationPayments({ id }: { id: string }) {
   const [opened, setOpened] = useState<Purchase | null>(null);
   const [forgiving, setForgiving] = useState(false);
@@ -123,7 +122,6 @@ function Detail({ orgId, purchase, onClose }: Opened) {
   );
 }
 
-/** Asks for amount and reason, then shows both before the money moves. */
 function Refund({ orgId, purchase, onClose }: Opened) {
   const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
   const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));

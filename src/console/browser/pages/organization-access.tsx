@@ -17,7 +17,6 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Of = { readonly id: string };
 type Closing = Of & { readonly onClose: () => void };
 
-/** The ways into an organization: sessions, invitations, domains, its own login. */
 export function Access() {
   const [, id = ""] = useCell(route).path;
   return (

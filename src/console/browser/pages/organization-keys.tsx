@@ -35,7 +35,6 @@ const VERBS = [
 ] as const;
 type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey };
 
-/** An organization's keys with actions. */
 export function OrganizationKeys() {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
@@ -116,7 +115,6 @@ function bodyOf(typed: Typed) {
 const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
 
-/** Changes a key's name and limits; sends only changes. */
 function ChangeKey({ path, of, onClose }: Given) {
   const [typed, setTyped] = useState(typedOf(of));
   const line = (name: keyof Typed, label: string, more: object = {}) => (
@@ -143,7 +141,6 @@ function ChangeKey({ path, of, onClose }: Given) {
   );
 }
 
-/** Rotates a key; the secret is shown once. */
 function Rotate({ path, of: { name }, onClose }: Given) {
   const [overlap, setOverlap] = useState(HOUR_S);
   const [key, setKey] = useState<string | null>(null);

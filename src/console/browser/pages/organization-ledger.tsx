@@ -32,7 +32,6 @@ const PAYMENTS: readonly Column<CreditRow>[] = [
 ];
 const ROWS = 50;
 
-/** The ledger, newest first, or only payments. */
 export function Ledger() {
   const [, id = ""] = useCell(route).path;
   const [isPayments, setPayments] = useState(false);

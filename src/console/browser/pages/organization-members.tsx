@@ -29,7 +29,6 @@ const VERBS = [
   ["remove", "Remove…", "DELETE /admin/v1/orgs/{id}/members/{member_id}"],
 ] as const;
 
-/** The members of an organization with actions. */
 export function Members({ id }: { id: string }) {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
@@ -120,7 +119,6 @@ function RemoveMember({ id, member, onClose }: Props) {
   );
 }
 
-/** Makes a member's key; the secret is shown once. */
 function MemberKeyForm({ id, member, onClose }: Props) {
   const [name, setName] = useState("");
   const [made, setMade] = useState<{ readonly name: string; readonly key: string } | null>(null);

@@ -15,7 +15,6 @@ import type { Column } from "../ui/table.tsx";
 
 const EVENTS_SHOWN = 20;
 
-/** An organization's spend of 30 days by model. */
 export function OrganizationUsage({ id }: { id: string }) {
   const now = useNow();
   const query = { from: utcDay(now - 29 * DAY), to: utcDay(now), group_by: "model" } as const;
@@ -57,7 +56,6 @@ const USAGE: readonly Column<UsageRow>[] = [
   countColumn("requests", "Requests", ({ requests }) => requests),
 ];
 
-/** An organization's recent events. */
 export function OrganizationEvents({ id }: { id: string }) {
   const query = { limit: EVENTS_SHOWN };
   const read = useRead("GET /admin/v1/orgs/{id}/events", { path: { id }, query });
@@ -100,7 +98,6 @@ const bodyOf = ({ name, slug, rpm_limit, price_list }: Typed) => ({
   price_list: price_list.trim() || null,
 });
 
-/** Changes an organization's name, slug and request limit; sends only changes. */
 export function ChangeOrganization({
   one,
   onClose,
@@ -108,8 +105,8 @@ export function ChangeOrganization({
   one: OrganizationAndMoney;
   onClose: () => void;
 }) {
-  const { operator } = useSession(); // prices are for finance, the rest for support
-  const [found] = useState(() => typedOf(one)); // it is read again meanwhile
+  const { operator } = useSession(); // prices need the role finance, the rest support
+  const [found] = useState(() => typedOf(one)); // read again meanwhile
   const [typed, setTyped] = useState(found);
   const line = (name: keyof Typed, label: string, more: object = {}, hint = "") => (
     <Field label={label} param={name} hint={hint}>

@@ -11,7 +11,6 @@ const TOUCHES = ["/admin/v1/orgs"];
 const NOT_MINE = <p class="muted">Only operators with the role all can do this.</p>;
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
-/** Rare irreversible actions: rebuild a wallet, close an organization. */
 export function Recovery() {
   const [, id = ""] = useCell(route).path;
   const may = useMay();
@@ -81,7 +80,7 @@ const NOT_IT = {
   },
 } as const;
 
-/** Asks for the slug, because closing is final. */
+/** Asks for the slug, because closing is permanent. */
 function Close({ id, slug, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [isGivenUp, setGivenUp] = useState(false);

@@ -16,7 +16,6 @@ import type { Column } from "../ui/table.tsx";
 
 type Of = { readonly id: string; readonly webhook: WebhookAndHealth };
 
-/** An organization's webhooks with health, test and replay. */
 export function Webhooks() {
   const [, id = ""] = useCell(route).path;
   const path = { id };
@@ -138,7 +137,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
   column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
 ];
 
-/** Sends events again since a time, at most 1,000. */
+/** Sends the events since a time again, at most 1,000. */
 function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   return (

@@ -28,7 +28,6 @@ const PARTS = {
   Recovery: { load: async () => (await parts()).Recovery },
 } satisfies Record<string, Part>;
 
-/** One organization: money, people, keys, ledger. */
 export function Organization() {
   const [, id = ""] = useCell(route).path;
   return <OrganizationDetail key={id} id={id} />;

@@ -22,7 +22,6 @@ const ORGANIZATION: Part = {
   load: async () => (await import("./organization.tsx")).Organization,
 };
 
-/** All organizations of this region. */
 export function Organizations() {
   const may = useMay();
   const { path } = useCell(route);
@@ -155,7 +154,6 @@ function slugOf(name: string): string {
     .slice(0, 40);
 }
 
-/** Makes an organization with owner, credits and a first key, whose secret is shown once. */
 function NewOrganization({ onClose }: { onClose: () => void }) {
   const mayCredit = useMay()("POST /admin/v1/orgs/{id}/credits");
   const [typed, setTyped] = useState(NEW);

@@ -22,7 +22,6 @@ import { GetStarted } from "./get-started.tsx";
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
 
-/** The balance, its forecast, and top spenders. */
 export function Overview() {
   const senior = isSenior(useSession());
   return (
@@ -37,7 +36,7 @@ export function Overview() {
 function Spending() {
   const now = useNow();
   const today = utcDay(now);
-  // From the first of last month, for all sums of the page.
+  // From the first of last month, which covers all sums of the page.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
   const sums = readAside(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
@@ -115,7 +114,7 @@ function NothingLeft() {
 
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
-  // Also before the first answer, so that the layout doesn't move.
+  // Also before the first response, so the layout doesn't move.
   if ((readAside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
   return (
     <p class="notice calm">
@@ -179,7 +178,6 @@ function TopOf({ range, ...ranked }: Ranked & { range: Range }) {
   return <Top {...ranked} read={useShares(ranked.by, range)} from={range.from} />;
 }
 
-/** The top spenders since a day. */
 function Top({
   title,
   by,

@@ -6,7 +6,6 @@ import { Budgets } from "../ui/budgets.tsx";
 import { Bar, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
-/** The key's own view: itself and its remaining limits. */
 export function OwnKey() {
   const { key } = useSession();
   const read = useRead("GET /v1/key", {}, { every: 5000 });

@@ -32,8 +32,7 @@ const FRESH: Asked = {
   stream: true,
 };
 const typed = cell(FRESH);
-session.watch(() => session.get() || typed.set(FRESH)); // nothing of one key is shown to the next
-/** An answer. Times are ms since the request. */
+session.watch(() => session.get() || typed.set(FRESH)); // show nothing of one key to the next
 type Answer = {
   readonly text: string;
   readonly thought: string;
@@ -65,7 +64,6 @@ const NOTHING: Answer = {
   broken: null,
 };
 
-/** The playground: a request to a model, and its cost. */
 export function Playground() {
   const [query] = useQuery();
   const read = useModels();
@@ -118,7 +116,6 @@ function Asking({
   models: readonly ListedModel[];
   model: ListedModel | undefined;
   busy: boolean;
-  /** Returns the request's body, or the reason for none. */
   body: object | string;
   onAsk: (body: object) => void;
   onStop: () => void;
@@ -216,7 +213,7 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
   };
 }
 
-/** Returns the highest cost in micro-credits: one token per byte, and the whole cap. */
+/** Returns the maximum cost in micro-credits: one token per byte, and the full output cap. */
 function mostOf(
   { pricing, max_output_tokens: most }: ListedModel,
   { system, text, tools, cap }: Asked,

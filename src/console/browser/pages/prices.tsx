@@ -16,7 +16,6 @@ import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/prices"];
 
-/** The price lists, posting, and rerating. */
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
   const may = useMay();
   const [doing, setDoing] = useState<"post" | "rerate" | null>(null);
@@ -46,7 +45,6 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
   );
 }
 
-/** The prices of one list, or of all. A price that hasn't started can be removed. */
 export function PriceTable({ list }: { list?: string }) {
   const mayRemove = useMay()("DELETE /admin/v1/prices/{price_id}");
   const [removed, setRemoved] = useState<PriceRow | null>(null);
@@ -120,7 +118,7 @@ function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
 const NUMBER = { type: "number", step: "any", min: "0" };
 const MOMENT = { type: "datetime-local", required: true };
 
-/** A form for a new price. `list`: the only list that it is for. `then` runs after the price is posted. */
+/** The form for a new price. `list` restricts it to one list. `then` runs after the price is posted. */
 export function SchedulePrice({
   list: own,
   then,

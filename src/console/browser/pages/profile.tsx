@@ -13,7 +13,6 @@ import { Notifications } from "./notifications.tsx";
 
 const TOUCHES = ["/people"];
 
-/** A person's logins, memberships, sessions, and account deletion. */
 export function Profile() {
   const read = useRead("GET /console/api/people/me", {});
   const [doing, setDoing] = useState<"organization" | "delete" | null>(null);
@@ -52,7 +51,7 @@ export function Profile() {
   );
 }
 
-/** Names the organizations that close and the credits that are given up. */
+/** Names the organizations that will close and the credits that will be lost. */
 function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
   const [givesUp, setGivesUp] = useState(false);
   const current = session.get()?.organization;
@@ -104,7 +103,7 @@ async function exportMe(): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-/** Switches the organization. Nothing of one is shown in the next. */
+/** Switches the organization, and shows nothing of one to the next. */
 export async function actIn(organizationId: string): Promise<void> {
   const body = { organization_id: organizationId };
   const done = await change("POST /console/api/people/me/act", { body }, []);

@@ -10,7 +10,6 @@ import { TOUCHES } from "./buy.tsx";
 
 const EVERY_MS = 1500;
 
-/** A purchase's progress until it ends. */
 export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }) {
   const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
   const state = readAside(read)?.state;

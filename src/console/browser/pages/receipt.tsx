@@ -25,7 +25,6 @@ const WORDS = {
   request: "the request",
   search_unit: "search units",
 } as const;
-/** The units of bill lines other than tokens. */
 const NOUNS: Readonly<Record<string, string>> = {
   image: "image",
   character: "character",
@@ -34,10 +33,9 @@ const NOUNS: Readonly<Record<string, string>> = {
   search_unit: "search unit",
 };
 
-/** The neighbors of a request in a list; null for none. */
 export type Beside = readonly [newer: string | null, older: string | null];
 
-/** A request as a bill. `known`: the list's row, the only source for an uncharged one. */
+/** A request as a bill. `known` is the list's row, the only source for an uncharged request. */
 export function Receipt({
   id,
   known,

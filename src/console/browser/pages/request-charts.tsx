@@ -2,7 +2,6 @@ import { useQuery } from "../state/route.ts";
 import { RequestErrors } from "./request-errors.tsx";
 import { RequestStates } from "./request-states.tsx";
 
-/** The errors by code, or the requests by outcome. */
 export function RequestChart() {
   return useQuery()[0]["status"] === "error" ? <RequestErrors /> : <RequestStates />;
 }

@@ -8,7 +8,6 @@ import { useNow } from "../state/now.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
-/** The error summary above the failed requests. */
 export function RequestErrors() {
   const [query] = useQuery();
   return (

@@ -16,11 +16,10 @@ const PARTS = { Succeeded: "settled", "Failed or refused": "error" } as const;
 const HOURLY_MS = 3 * DAY;
 const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 
-/** Succeeded and failed requests over time, as filters. */
 export function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
   const mayCount = useMay()(USAGE);
-  /** errors are counted only by hour and key */
+  /** Errors are counted only by hour and key. */
   const isCounted = (model ?? provider ?? external_id) === undefined;
   const title = titleOf(mayCount, isCounted);
   const days =

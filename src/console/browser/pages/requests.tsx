@@ -41,7 +41,6 @@ const TABS = [
 
 const CHARTS: Part = { load: async () => (await import("./request-charts.tsx")).RequestChart };
 
-/** All requests with bills, and open ones. */
 export function Requests() {
   const { path } = useCell(route);
   const [query] = useQuery();

@@ -12,7 +12,6 @@ import { Table } from "../ui/table.tsx";
 import { codeColumn, column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** Active used sessions with spend and end. */
 export function Sessions() {
   const read = useRead("GET /v1/sessions", {}, { every: 15_000 });
   const nameOfKey = useKeyNames();

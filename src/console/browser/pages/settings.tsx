@@ -10,7 +10,6 @@ import { ReadResult } from "../ui/states.tsx";
 
 const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
 
-/** The organization's settings. */
 export function Settings() {
   const { organization } = useSession();
   const may = useMay();
@@ -98,7 +97,7 @@ const FIELDS = [
   ],
 ] as const;
 
-/** The use of budgets changes by itself, which must not clear the form. */
+/** Returns a text that identifies the form's values, without budgets, whose use changes. */
 function fieldsKey({ budgets: _budgets, ...fields }: OrgSettings): string {
   return JSON.stringify(fields);
 }

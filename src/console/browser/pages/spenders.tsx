@@ -22,12 +22,10 @@ const PERIODS = [
   ["30", "spent in 30 days"],
 ] as const;
 
-/** The order of end users: by creation, or by spend in a period. */
 export function Period() {
   return isSenior(useSession()) ? <Choice name="spent" label="Order" options={PERIODS} /> : null;
 }
 
-/** The top end users of a period. */
 export function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
   const [query] = useQuery();
   const range = daysOf(rangeOf({ range: period }, useNow()));

@@ -15,7 +15,6 @@ import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/people"];
 
-/** The members and who may join. */
 export function Team() {
   const who = useSession();
   const manages = may(who, "POST /console/api/people/invitations");

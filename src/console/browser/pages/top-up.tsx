@@ -17,7 +17,6 @@ const FIELDS = [
 ] as const;
 const USUAL = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
 
-/** Automatic top-up and its problems. */
 export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
   const { auto_top_up: chosen, top_up: state } = credits;
   const [isOpen, setOpen] = useState(false);

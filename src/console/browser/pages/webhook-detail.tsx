@@ -13,7 +13,6 @@ import { HealthBadge, WebhookState, toWebhooks } from "./webhooks.tsx";
 
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
-/** One webhook: what it was sent, and what one can do about it. */
 export function WebhookDetail({ id }: { id: string }) {
   const [deleting, setDeleting] = useState<Webhook | null>(null);
   // A webhook being deleted isn't read.

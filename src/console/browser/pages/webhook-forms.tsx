@@ -16,7 +16,6 @@ export const TOUCHES = ["/v1/webhooks"];
 type Closing = { readonly onClose: () => void };
 type Shape = Pick<Webhook, "url" | "types" | "format">;
 
-/** Makes a webhook, then shows its secret this once. */
 export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string) => void }) {
   const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
   const { shape, fields } = useShape({ url: "", types: null, format: null });
@@ -49,7 +48,6 @@ export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }
   );
 }
 
-/** Edits address, format and types; no chosen type means every type. */
 function useShape(before: Shape): {
   shape: Shape;
   fields: ComponentChildren;
@@ -105,7 +103,6 @@ function useShape(before: Shape): {
   };
 }
 
-/** Gives it a new secret; the one of now signs as well until the overlap ends. */
 export function RotateWebhook({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const [overlap, setOverlap] = useState(HOUR_S);
   const [rotated, setRotated] = useState<WebhookWithSecret | null>(null);
@@ -148,7 +145,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
   );
 }
 
-/** Sends again what happened since a moment; of more than 1,000 events the rest at the next click. */
+/** Sends events since a time again. A click sends at most 1,000; the next one continues. */
 export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const { id } = webhook;
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));

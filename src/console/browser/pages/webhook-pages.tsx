@@ -4,7 +4,6 @@ import { EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { WebhookDetail } from "./webhook-detail.tsx";
 import { Webhooks } from "./webhooks.tsx";
 
-/** All webhooks, or the one that the address names. */
 export function WebhookPages() {
   const [, id] = useCell(route).path;
   return id === undefined ? (

@@ -14,12 +14,10 @@ import { NewWebhook } from "./webhook-forms.tsx";
 
 const WEBHOOKS_MAX = 5;
 
-/** The address of a webhook's own page, or of all of them. */
 export function toWebhooks(id?: string): void {
   goTo(["events", ...(id === undefined ? [] : [id])], { tab: "Webhooks" });
 }
 
-/** The webhooks with their health. */
 export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   const [making, setMaking] = useState(false);
   const mayMake = useMay()("POST /v1/webhooks");
@@ -87,7 +85,6 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
   return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
 }
 
-/** The health in words: failures and waiting deliveries, or well; nothing if disabled. */
 export function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) {
   if (health === null) return <span class="muted">unknown</span>;
   const { failing_since: since, last_error: error, waiting, state } = health;

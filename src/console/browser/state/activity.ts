@@ -27,7 +27,6 @@ export const SPLITS = [
   ["user", "by end user"],
   ["member", "by member"],
 ] as const;
-/** The filters by their names in the address and the API. */
 export const CHIPS = [
   ["model", "model"],
   ["provider", "provider"],
@@ -36,25 +35,21 @@ export const CHIPS = [
   ["member", "member_id"],
   ["tag", "tag"],
 ] as const;
-/** Activity's settings in the address. */
 export type ActivityQuery = {
   readonly range: Range;
-  /** The bars: hours, or days if these are too many. */
+  /** The bars: hours, or days if there would be too many hours. */
   readonly parts: readonly string[];
   readonly isHourly: boolean;
   readonly only: Only;
   readonly by: Splits;
-  /** The second group, if two are combined. */
   readonly second: Splits | undefined;
   readonly metric: (typeof METRICS)[number][0];
 };
 
-/** The longest range with hourly bars. */
 const HOURLY_DAYS = 3;
-/** The parameter for latencies. */
 export const LATENCY = { with: "latency" } as const;
 
-/** Whether a measure is of times, which only the requests' own rows have. */
+/** Reports whether a measure is a latency, which only individual request records have. */
 export function isTimed(metric: ActivityQuery["metric"]): metric is "first_byte" | "tokens_per_s" {
   return metric === "first_byte" || metric === "tokens_per_s";
 }
@@ -78,7 +73,6 @@ function splitOf(text = ""): Splits | undefined {
   return text.startsWith("tag:") ? (text as Splits) : SPLITS.find(([name]) => name === text)?.[0];
 }
 
-/** Returns the splits with those by the organization's tag keys. */
 export function useSplits(): readonly (readonly [split: Splits, text: string])[] {
   const { organization } = useSession();
   const path = { org_id: organization?.id ?? "" };
@@ -87,7 +81,6 @@ export function useSplits(): readonly (readonly [split: Splits, text: string])[]
   return [...SPLITS, ...(tags ?? [])];
 }
 
-/** Returns the filter by a group of a split. */
 export function filterBy(split: Splits, group: string): Query {
   const tag = tagOf(split);
   return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };
@@ -102,14 +95,14 @@ function onlyOf(query: Query): Only {
   );
 }
 
-/** Two splits as the API has them together, and which comes first there; null: they are one question. */
+/** Returns the combination of two groupings as named in the API, or null if the API has none. */
 export function pairOf(by: Splits, second: Splits): Pair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
-  const isNone = two === "member" ? one === "key" : one === "member"; // tags aren't summed by member
+  const isNone = two === "member" ? one === "key" : one === "member"; // the API has no sums of keys or tags by member
   return by === second || isNone ? null : (`${one},${two}` as Pair);
 }
 
-/** Tags come last. */
+/** Returns the sort rank of a grouping. Tags come last. */
 function rankOf(split: Splits): number {
   return tagOf(split) === null ? ORDER.indexOf(split) : ORDER.length;
 }

@@ -3,11 +3,11 @@ import { readOnce } from "./reads.ts";
 import { session } from "./session.ts";
 
 const EVERY_MS = 1000;
-/** Longer than a region works on for a reader who left; nothing found so often is nothing charged. */
+/** Polls longer than a region works for a disconnected client. If no request appears, nothing was charged. */
 const TRIES = 60;
 const TRIES_OF_NOTHING = 4;
 
-/** The newest requests of the session's key, or that a person sees; undefined for a key that may not see them. */
+/** Returns the newest requests of the session's key or person; undefined if a key has no access. */
 export async function newestRequests(): Promise<readonly Generation[] | undefined> {
   const { key } = session.get() ?? {};
   if (key?.limited === true) return undefined;
@@ -17,8 +17,8 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
 }
 
 /**
- * Waits for the final bill of a request sent after `known`, by its id, or "" without one: then it is the only
- * one since. Null: nothing was held; undefined: unknown.
+ * Waits for the final bill of a request sent after `known`. Without an ID ("") it must be the only new one.
+ * Returns null if nothing was held, undefined if unknown.
  */
 export async function finalBill(
   known: readonly Generation[] | undefined,
@@ -26,9 +26,9 @@ export async function finalBill(
 ): Promise<Generation | null | undefined> {
   if (known === undefined) return undefined;
   for (let tries = 1; tries <= TRIES; tries++) {
-    // oxlint-disable-next-line no-await-in-loop -- it is over when it is
+    // oxlint-disable-next-line no-await-in-loop -- polls until the bill is final
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
-    const newest = (await newestRequests()) ?? known; // oxlint-disable-line no-await-in-loop -- as above
+    const newest = (await newestRequests()) ?? known; // oxlint-disable-line no-await-in-loop -- polls until the bill is final
     const before = newest.findIndex((one) => one.id === known[0]?.id);
     const since = before < 0 ? newest : newest.slice(0, before);
     const own = since.find((one) => one.id === id) ?? (since.length === 1 ? since[0] : undefined);

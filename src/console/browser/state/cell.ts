@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** A shared value whose users are redrawn on a change. */
+/** A shared value. Components that use it are rendered again when it changes. */
 export type Cell<T> = {
   readonly get: () => T;
   readonly set: (value: T) => void;
@@ -28,7 +28,7 @@ export function useCell<T>(shared: Cell<T>): T {
   const [value, setValue] = useState(shared.get());
   useEffect(() => {
     const take = (): void => setValue(() => shared.get());
-    take(); // it may have changed between drawing and now
+    take(); // it may have changed since rendering
     return shared.watch(take);
   }, [shared]);
   return value;

@@ -7,8 +7,8 @@ function hashOf(name: string): number {
 }
 
 /**
- * Returns colors: each name has its hash's slot, or the next free one, the first name first. Beyond six,
- * and for the sum of others, it is null (gray).
+ * Assigns each name the color slot of its hash, or the next free one, in order. Beyond six names, and for the
+ * sum of others, the color is null (gray).
  */
 export function colorsOf(
   names: readonly (string | null)[],

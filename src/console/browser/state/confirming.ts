@@ -1,14 +1,11 @@
 import type { Outcome } from "../api/client.ts";
 import { cell } from "./cell.ts";
 
-/** A change that waits until its author has confirmed the login. */
 export type Confirming = {
-  /** The change, as the middle of a sentence: "creating a key". */
   readonly change: string;
   readonly finish: (isConfirmed: boolean) => void;
 };
 
-/** The dialog that asks for a fresh login; null while nothing waits for one. */
 export const confirming = cell<Confirming | null>(null);
 let waiting: Promise<boolean> | null = null;
 
@@ -27,8 +24,8 @@ const CHANGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Runs a call. If the region rejects it because the login is too old, asks the user to confirm the login and runs the
- * call once more. The region made no change before, so the repeat is safe.
+ * Runs a call. If the login is too old, asks the user to confirm it and runs the call again. The rejected
+ * call changed nothing.
  */
 export async function withFreshLogin<T>(
   name: string,
@@ -53,18 +50,16 @@ function askToConfirm(change: string): Promise<boolean> {
   return waiting;
 }
 
-/** The result of a login that another tab made: `why` is the reason of a failure. */
+/** The result of a login in another tab. `why` is the reason of a failure. */
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 
-/** Tells the waiting tab how the login ended. */
 export function tellConfirmed(confirmed: Confirmed): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   channel.close();
 }
 
-/** Calls `take` with the result of this flow, until the returned function is called. */
 export function watchConfirmed(flow: string, take: (why: string | null) => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", ({ data }: MessageEvent<Confirmed>) => {

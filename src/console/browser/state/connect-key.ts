@@ -1,10 +1,10 @@
 import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
-/** A key whose secret is at hand, to be filled into blocks; `id`: null where it is not known which key it is. */
+/** A key with its secret, to fill into code blocks. A null `id` means the key is unknown. */
 export type HeldKey = { readonly secret: string; readonly id: string | null };
 
-/** The key that the page Connect fills in: in this tab's memory alone, gone with the log-in and at a reload. */
+/** The key that the Connect page fills in. Exists only in this tab's memory, until logout or reload. */
 export const connectKey = cell<HeldKey | null>(null);
 
 let account: string | null | undefined;

@@ -1,6 +1,8 @@
 import { cell } from "./cell.ts";
 
-/** The time of the next call to the region, Unix ms, and 0 during it; null while it answers. */
+/**
+ * The time of the next call to an unavailable region (Unix ms), 0 during it; null while the region responds.
+ */
 export const nextTry = cell<number | null>(null);
 
 const STEPS_MS = [2000, 4000, 8000, 15_000, 30_000];
@@ -8,13 +10,13 @@ let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const retries = new Set<() => boolean>();
 
-/** Registers `retry`, which returns whether it calls, for the region's return. Returns the removal. */
+/** Registers `retry`, which returns whether it makes a call. Returns a function that removes it. */
 export function onRetry(retry: () => boolean): () => void {
   retries.add(retry);
   return () => retries.delete(retry);
 }
 
-/** A call had no answer: all that is shown is read again after a while, later each time. */
+/** Records a call without response, and schedules a retry of all reads, with increasing delays. */
 export function lostConnection(): void {
   if (timer !== undefined) return;
   const wait = STEPS_MS[Math.min(failures, STEPS_MS.length - 1)] ?? 0;
@@ -23,7 +25,6 @@ export function lostConnection(): void {
   timer = setTimeout(tryNow, wait);
 }
 
-/** Records an answer of any kind. */
 export function foundConnection(): void {
   failures = 0;
   stopWaiting(null);

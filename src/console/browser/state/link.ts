@@ -2,10 +2,9 @@ import { send } from "../api/client.ts";
 import { cell } from "./cell.ts";
 import { hrefOf, route } from "./route.ts";
 
-/** The key that a link brought, until it is used or declined; the address has forgotten it. */
+/** The key from a link, until it is used or declined. It is no longer in the address. */
 export const linkedKey = cell<string | null>(null);
 
-/** Takes a link's key out of the address, at the start and when a link is pasted into an open page. */
 export function takeKeyOfAddress(): void {
   if (!location.hash.startsWith("#key=")) return;
   const { path, query } = route.get();
@@ -14,7 +13,7 @@ export function takeKeyOfAddress(): void {
   linkedKey.set(key);
 }
 
-/** The organization that a key spends for, by name or else by id; null for what is no live key of one. */
+/** Returns the name or ID of a key's organization; null for a key that isn't active. */
 export async function organizationOf(key: string): Promise<string | null> {
   const headers = { authorization: `Bearer ${key}` };
   const id = await fetch("/v1/key", { headers }).then(

@@ -3,7 +3,7 @@ import type { Model } from "../api/types.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 
-/** A model as the list shows it, beyond what OpenAI's shape has. Prices in dollars for a token, as text. */
+/** A listed model's fields beyond OpenAI's. Prices are in dollars per token, as text. */
 export type ListedModel = {
   readonly id: string;
   readonly kind: Model["kind"];
@@ -16,7 +16,6 @@ export type ListedModel = {
     readonly completion: string;
     readonly input_cache_read: string;
   };
-  /** The next price that is announced, and from when on. */
   readonly next_price: {
     readonly from: string;
     readonly prompt: string;
@@ -27,26 +26,23 @@ export type ListedModel = {
   readonly aliases?: readonly string[];
 };
 
-/** Returns the models for sale to this session. */
 export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
   return useRead(isRead ? "GET /v1/models" : null) as Read<{
     readonly data: readonly ListedModel[];
   }>;
 }
 
-/** Dollars for a million tokens. */
 export function perMillion(dollars: string): string {
   return spent(Math.round(Number(dollars) * 1e12));
 }
 
-/** The day on which a model's price changes, and to what; none: "". */
+/** Returns the next price of a model and its day, or "". */
 export function nextPrice({ next_price: next }: ListedModel): string {
   if (next === null) return "";
   const { from, prompt, completion } = next;
   return `${from.slice(0, 10)}: ${perMillion(prompt)} in, ${perMillion(completion)} out`;
 }
 
-/** Returns a model's price, or an alias's meaning. */
 export function modelHint({ alias_of, pricing }: ListedModel): string {
   const price = `${perMillion(pricing.prompt)} in, ${perMillion(pricing.completion)} out per million tokens`;
   return alias_of === undefined ? price : `now ${alias_of}: ${price}`;

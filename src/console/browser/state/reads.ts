@@ -7,12 +7,12 @@ import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, session } from "./session.ts";
 
 /**
- * The last answer at an address, and whether a new read is running. `Shown` or `Inline` of `ui/states.tsx`
- * show it with its age and failure; only they use `latest`.
+ * The last response of a URL, and whether a new read is in progress. `ReadResult` and `Inline` of
+ * `ui/states.tsx` show it with its age and failure; only they use `latest`.
  */
 export type Read<T> = {
   readonly latest: T | undefined;
-  /** When it was read, Unix ms. */
+  /** Time of the read (Unix ms). */
   readonly at: number;
   readonly failure: CallFailure | undefined;
   readonly again: () => void;
@@ -29,7 +29,7 @@ type Entry = {
 
 const FRESH_MS = 2000;
 const KEPT = 200;
-/** A load that throws is a failure like any other and is retried. */
+/** The failure of a load that throws. It is retried like any other. */
 const BROKEN: Outcome<never> = {
   ok: false,
   failure: {
@@ -44,7 +44,7 @@ const BROKEN: Outcome<never> = {
 const entries = new Map<string, Entry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
-/** Returns a read's answer, cached first and refreshed behind it; null reads nothing. */
+/** Returns a read's response, first from the cache, then refreshed. Null reads nothing. */
 export function useRead<C extends ReadCall>(
   name: C | null,
   filling: Filling<C> = {},
@@ -54,17 +54,15 @@ export function useRead<C extends ReadCall>(
   return useLoaded(url, async () => call(name as C, filling), { every });
 }
 
-/** Returns a secondary read's value: a name beside an id, an offer, a note. Undefined if it wasn't read. */
 export function readAside<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
-/** Returns a read without a call, for missing permissions. */
 export function emptyRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, again: () => undefined };
 }
 
-/** As `useRead` for a custom call; `url` is its key, and null loads nothing. */
+/** Does the same as `useRead` for a custom call. `url` is its cache key; null loads nothing. */
 export function useLoaded<T>(
   url: string | null,
   load: () => Promise<Outcome<T>>,
@@ -82,7 +80,7 @@ export function useLoaded<T>(
       entry.watchers.delete(watcher);
       clearInterval(timer);
     };
-    // The address identifies the call.
+    // The URL identifies the call.
   }, [url, every]);
   const entry = url === null ? undefined : entries.get(url);
   return {
@@ -93,7 +91,7 @@ export function useLoaded<T>(
   };
 }
 
-/** Makes a change, and reads again what it touched: every read whose path begins with one of `touches`. */
+/** Makes a change, then reads again every URL whose path starts with one of `touches`. */
 export async function change<C extends Call>(
   name: C,
   filling: Filling<C>,
@@ -107,7 +105,6 @@ export async function change<C extends Call>(
   return outcome;
 }
 
-/** Reads without a copy, for exports. */
 export async function readOnce<C extends ReadCall>(
   name: C,
   filling: Filling<C>,
@@ -117,7 +114,6 @@ export async function readOnce<C extends ReadCall>(
   return outcome;
 }
 
-/** Applies a failure to the console: an ended session, an unavailable region. */
 export function noteFailure({ status, code }: CallFailure): void {
   if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
@@ -148,7 +144,7 @@ function entryOf(url: string, load: Entry["load"]): Entry {
 
 async function refresh(entry: Entry): Promise<void> {
   if (entry.pending) {
-    entry.stale = true; // what is on its way may be from before the change
+    entry.stale = true; // a read in progress may be from before the change
     return;
   }
   entry.pending = true;
@@ -169,17 +165,16 @@ async function refresh(entry: Entry): Promise<void> {
   if (entry.stale && outcome.ok) void refresh(entry);
 }
 
-/** Reads again what stands under these paths: something there has changed without a call of this tab. */
+/** Reads again what these paths show, after a change outside this tab. */
 export function refreshPaths(paths: readonly string[]): void {
   for (const [url, entry] of entries) {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
     if (entry.watchers.size > 0) void refresh(entry);
-    else entries.delete(url); // it would be shown first, though it is known to be wrong
+    else entries.delete(url); // a cached response is known to be outdated, so it must not be shown
   }
 }
 
-/** Refreshes older shown reads. Returns whether there were any. */
 function refreshShown(olderThanMs: number): boolean {
   if (document.hidden) return false;
   const shown = [...entries.values()].filter(
@@ -195,5 +190,5 @@ otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>
 document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
 onRetry(() => refreshShown(0));
 session.watch(() => {
-  if (!session.get()) entries.clear(); // nothing of one key is shown to the next
+  if (!session.get()) entries.clear(); // show nothing of one key to the next
 });

@@ -1,12 +1,12 @@
 import { useCallback } from "preact/hooks";
 import { cell, useCell } from "./cell.ts";
 
-/** The location: `#/keys/key_1?q=server` is ["keys", "key_1"] with the query q. */
+/** The current address: `#/keys/key_1?q=server` is ["keys", "key_1"] with the query q. */
 export type Route = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<Route>({ path: [], query: {} });
-/** The address changes before the browser's event, so the next step continues from there. */
+/** The address changes before the browser's event, so the next step uses the new one. */
 const follow = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };
@@ -29,7 +29,7 @@ function decoded(part: string): string {
   }
 }
 
-/** The address of a page: `hrefOf(["keys", id], { tab: "sessions" })`. */
+/** Returns the address of a page: `hrefOf(["keys", id], { tab: "sessions" })`. */
 export function hrefOf(path: readonly string[], query: Query = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
   const text = search.toString();
@@ -42,8 +42,8 @@ export function goTo(path: readonly string[], query: Query = {}): void {
 }
 
 /**
- * The query of the address, and how to change it: an empty value goes, the page stays. A choice is a step that Back
- * undoes; what is typed replaces what was typed before.
+ * Returns the query of the address and a function to change it, which removes empty values. A choice adds a
+ * step to the history; typed text replaces the current one.
  */
 export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
   const { query } = useCell(route);

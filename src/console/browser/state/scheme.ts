@@ -4,12 +4,10 @@ const KEPT_AS = "scheme";
 const SCHEMES = ["system", "light", "dark"] as const;
 export type Scheme = (typeof SCHEMES)[number];
 
-/** The reader's choice; "system" follows the device. */
 export const scheme = cell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(KEPT_AS)) ?? "system",
 );
 
-/** Puts what was chosen on the page. */
 export function applyScheme(): void {
   const chosen = scheme.get();
   document.documentElement.dataset["scheme"] = chosen;

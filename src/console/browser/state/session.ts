@@ -3,9 +3,8 @@ import type { Call, Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
-/** `undefined`: unknown yet; null: not logged in. */
+/** The session; undefined while unknown, null if logged out. */
 export const session = cell<Session | null | undefined>(undefined);
-/** The reason of a session's end, for the login page. */
 export const farewell = cell<string | null>(null);
 
 session.watch(() => {
@@ -13,14 +12,13 @@ session.watch(() => {
   shown.organization = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
 });
 
-/** Returns the session, for pages that have one. */
 export function useSession(): Session {
   const who = useCell(session);
   if (!who) throw new Error("a page was drawn for nobody");
   return who;
 }
 
-/** Reads the session from the region. Returns false without an answer. */
+/** Reads the session from the region. Returns false without a response. */
 export async function recallSession(): Promise<boolean> {
   const outcome = await readSession();
   if (outcome.ok) session.set(outcome.value);
@@ -28,7 +26,7 @@ export async function recallSession(): Promise<boolean> {
   return outcome.ok || outcome.failure.status === 401;
 }
 
-/** The region does not know this session any more: the key was revoked, or its 12 hours are over. */
+/** Ends the session in this tab, after its key was revoked or its 12 hours passed. */
 export function endSession(why: string): void {
   if (!session.get()) return;
   farewell.set(why);
@@ -42,25 +40,22 @@ export async function leave(): Promise<void> {
 }
 
 /**
- * Returns whether a session may make a call, because no action is shown that would be rejected. `isOwn`:
- * whether the object is its member's; a list is, for members who only see their own.
+ * Reports whether a session may make a call, to hide actions that would be rejected. `isOwn` is whether the
+ * object belongs to the session's member. For lists it is true, because members see only their own.
  */
 export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
-/** Returns the same for the current session. */
 export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   const who = useSession();
   return (call, isOwn) => may(who, call, isOwn);
 }
 
-/** Whether it may read the spend of all keys. */
 export function isSenior(who: Session): boolean {
   return may(who, "GET /v1/usage");
 }
 
-/** Whether it may read where events are sent. */
 export function isManager(who: Session): boolean {
   return may(who, "GET /v1/webhooks");
 }
@@ -69,7 +64,6 @@ export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
 }
 
-/** A person, who may be in no organization. */
 export function isPerson({ kind }: Session): boolean {
   return kind === "person";
 }
@@ -78,16 +72,14 @@ export function isOperator({ kind, organization }: Session): boolean {
   return kind === "operator" && organization === null;
 }
 
-/** An operator who looks at an organization as its owner sees it, and changes nothing. */
 export function isViewing({ kind, organization }: Session): boolean {
   return kind === "operator" && organization !== null;
 }
 
-/** Begins to look at an organization as its owner sees it, or with null ends that. */
 export async function viewAs(org: string | null): Promise<Outcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {
-    session.set(null); // nothing of one is shown to the other
+    session.set(null); // show nothing of one organization to the next
     session.set(outcome.value);
   }
   return outcome;

@@ -7,29 +7,25 @@ import type { Read } from "./reads.ts";
 import { useMay, useSession } from "./session.ts";
 
 export type SplitBy = "model" | "key" | "user";
-/** UTC days, both included. */
 export type Range = { readonly from: string; readonly to: string };
 type Rows = {
   readonly rows: readonly DayRow[];
-  /** Whether the region had more than is read here. */
   readonly isCut: boolean;
 };
 
 type GroupBy = SplitBy | "day" | `day,${SplitBy}`;
 
 const CALL = "GET /v1/usage";
-/** Of 10,000 rows each. */
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
-/** So many rows are megabytes, so they are read only when the page opens. */
+/** Above this number of rows, responses take megabytes, so they aren't refreshed. */
 const MANY = 10_000;
 
-/** Sums of each UTC day and each model, key or end user; null reads nothing. */
 export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by === null ? null : `day,${by}`, range);
 }
 
-/** Sums of each model, key or end user over the whole range, every row dated at its first day. */
+/** Returns the sums by model, key or end user over the whole range. Each row has the range's first day. */
 export function useShares(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by, range);
 }
@@ -46,16 +42,13 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   return useLoaded(url, load, { every });
 }
 
-/** Groups by the values of a tag's key. */
 type TagSplit = `tag:${string}`;
 export type Splits = SplitBy | "provider" | "member" | TagSplit;
 
-/** Returns the key of the tag that a split groups by. */
 export function tagOf(split: Splits): string | null {
   return split.startsWith("tag:") ? split.slice(4) : null;
 }
 
-/** Two of them together, as the API names it. */
 export type Pair =
   | `${Splits},${TagSplit}`
   | "model,provider"
@@ -67,7 +60,6 @@ export type Pair =
   | "model,member"
   | "provider,member"
   | "user,member";
-/** The filters, as the API names them. */
 export type Only = {
   readonly model?: string;
   readonly provider?: string;
@@ -83,7 +75,6 @@ type Asked = Range &
   };
 export type Whole = Rows & { readonly completeFrom: string | null };
 
-/** Sums of each day or hour and each group, or of each group alone, of some requests; null reads nothing. */
 export function useActivity(asked: Asked | null): Read<Whole> {
   const url =
     asked && `${urlOf(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
@@ -105,9 +96,9 @@ async function allSums(
   let after: string | undefined;
   let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
+    // oxlint-disable-next-line no-await-in-loop -- each page contains the next cursor
     const outcome = await readOnce(CALL, {
-      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // a tag's key is free
+      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // tag keys can have any name
     });
     if (!outcome.ok) return outcome;
     const { data, next_after, complete_from } = outcome.value;
@@ -127,7 +118,6 @@ const NO_NAMES: Readonly<Record<string, string>> = {
   member: "none",
 };
 
-/** Returns a group's name, also for none. */
 export function useGroupNames(): (by: Splits | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
   const mayRead = useMay()(MEMBERS);
@@ -143,7 +133,6 @@ export function useGroupNames(): (by: Splits | "tag", group: string | null) => s
 
 const MEMBERS = "GET /console/api/people/members";
 
-/** Names of keys by their ids, as far as the reader may see them. */
 export function useKeyNames(): (id: string | null) => string {
   const known = readAside(useRead("GET /v1/keys"));
   const names = new Map(known?.keys.map(({ id, name }) => [id, name]));

@@ -4,7 +4,7 @@ import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts"
 import { exactly, when } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
 
-/** An amount of money: what is left or what was spent, all of its micros for who points at it. */
+/** An amount of money, left or spent. Its tooltip shows the exact micro-credits. */
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
   const text = kind === "left" ? left(micros) : spent(micros);
   return (
@@ -26,7 +26,7 @@ export function Tokens({ count }: { count: number }) {
   );
 }
 
-/** A model's id; on a phone without its maker. */
+/** A model's ID. Phones omit the author. */
 export function ModelName({ id }: { id: string }) {
   const own = id.slice(id.indexOf("/") + 1);
   return (
@@ -37,7 +37,7 @@ export function ModelName({ id }: { id: string }) {
   );
 }
 
-/** A moment: relative, with its local time and UTC for who points at it. */
+/** A relative time. Its tooltip shows the local and UTC time. */
 export function Time({
   at,
   none = "never",
@@ -45,7 +45,6 @@ export function Time({
 }: {
   at: string | number | null;
   none?: string;
-  /** One purchase with the payment provider's ids, and its refund. */
   withClock?: boolean;
 }) {
   const current = useNow();
@@ -57,13 +56,12 @@ export function Time({
   );
 }
 
-/** Returns the time to measure from. The page's clock lags by seconds, and a past moment is never in the future. */
+/** Returns the reference of a relative time. The page's clock lags, so past times could appear as future. */
 function notBefore(at: string | number, current: number): number {
   const past = new Date(at).getTime();
   return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);
 }
 
-/** A state as a word, a shape and a color. */
 export function Badge({
   tone = "plain",
   children,
@@ -80,7 +78,6 @@ export function Badge({
   );
 }
 
-/** The used part of a limit as a bar with text; `held` is the part that open requests may take. */
 export function Bar({
   used,
   held = 0,
@@ -118,7 +115,6 @@ function toneOf(share: number): string {
   return share >= 0.8 ? "warn" : "";
 }
 
-/** Copies a text and confirms it. */
 export function Copy({
   text,
   label = "Copy",
@@ -148,7 +144,6 @@ export function Copy({
   );
 }
 
-/** A block of code or a command, with a button that copies it. */
 export function Code({
   text,
   copied = text,
@@ -156,7 +151,6 @@ export function Code({
   onCopied = () => undefined,
 }: {
   text: string;
-  /** The copied text, if it differs from the shown one. */
   copied?: string;
   label?: string;
   onCopied?: () => void;
@@ -171,7 +165,6 @@ export function Code({
   );
 }
 
-/** A part of a page under its heading. */
 export function Panel({
   title,
   aside,
@@ -192,7 +185,6 @@ export function Panel({
   );
 }
 
-/** The head of a page: its name, its question in a sentence, and what one can do. */
 export function Head({
   title,
   text,
@@ -213,7 +205,6 @@ export function Head({
   );
 }
 
-/** Names and what they are, side by side; what is nothing is left out. */
 export function Facts({
   facts,
   inPanel = false,
@@ -235,7 +226,6 @@ export function Facts({
   );
 }
 
-/** Parts of a page, each with an address; `current` is the title of the one that is shown. */
 export function Tabs({
   label,
   tabs,

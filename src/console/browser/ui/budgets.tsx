@@ -11,15 +11,13 @@ type Save = (budgets: BudgetEntries) => Promise<Outcome<unknown>>;
 type Owned = {
   readonly budgets: readonly ListedBudget[];
   readonly save: Save;
-  /** What a new budget changes besides. */
   readonly note: string;
 };
-/** The budget that a dialog changes; undefined for a new one. */
 type Edited = { readonly budget: ListedBudget | undefined; readonly isRemoved?: boolean };
 
 const MOST = 8;
 
-/** An owner's budgets with their use. `save` replaces the whole list; without it, nothing can be changed. */
+/** An owner's budgets with their use. `save` replaces the whole list; without it, they are read-only. */
 export function Budgets({
   budgets,
   save,

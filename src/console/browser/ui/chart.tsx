@@ -7,12 +7,11 @@ import type { PlotProps } from "./plot.tsx";
 
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   readonly kind?: Kind;
-  /** `series`: the place of the part that was clicked; undefined where a range was chosen. */
+  /** Called with a selected range, or with a bar and the index of its clicked part in `series`. */
   readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
 type Entry = { readonly label: string; readonly slot: Slot; readonly value: number };
 
-/** A chart by UTC day or hour. A column shows its values, and a table has the same data. */
 export function Chart(props: Props) {
   const { days, series, unit, kind = "bars", onSelect } = props;
   const [at, setAt] = useState<{ readonly index: number; readonly x: number } | null>(null);
@@ -57,7 +56,6 @@ export function Chart(props: Props) {
 const sumOf = (values: readonly (number | null)[]): number =>
   values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
 
-/** Returns a column's values, the largest first. */
 function entriesOf({ series, kind = "bars" }: Props, index: number): readonly Entry[] {
   return series
     .flatMap(({ label, slot, values }) => {
@@ -67,7 +65,6 @@ function entriesOf({ series, kind = "bars" }: Props, index: number): readonly En
     .toSorted((a, b) => b.value - a.value);
 }
 
-/** A group's color next to its name. */
 export function Swatch({ slot }: { slot: Slot }) {
   return (
     <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">

@@ -13,7 +13,6 @@ export function column<T>(
   return { id, title, value, ...more };
 }
 
-/** Returns a kind of columns whose cells show their value; a missing one is empty. */
 function kind<V extends Cell>(show: (value: V) => ComponentChildren, common: More<never> = {}) {
   return <T,>(
     id: string,
@@ -36,7 +35,6 @@ export const tokensColumn = kind<number>((count) => <Tokens count={count} />, RI
 export const codeColumn = kind<string>((text) => <code class="small">{text}</code>);
 export const strongColumn = kind<string>((text) => <strong>{text}</strong>);
 
-/** A column of moments; a missing one reads "never". */
 export function timeColumn<T>(
   id: string,
   title: string,
@@ -53,7 +51,6 @@ export function timeColumn<T>(
   };
 }
 
-/** The column of a row's actions. */
 export function verbsColumn<T, What extends string>(
   verbs: readonly (readonly [what: What, text: string, ...unknown[]])[],
   onDo: (what: What, row: T) => void,

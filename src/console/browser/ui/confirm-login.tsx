@@ -13,7 +13,7 @@ import { session, useSession } from "../state/session.ts";
 import { Dialog, Form, Input } from "./dialog.tsx";
 import { Failed } from "./states.tsx";
 
-/** Asks for a fresh login while a change waits for it. */
+/** The dialog that asks for a fresh login while a change waits for it. */
 export function ConfirmLogin() {
   const asked = useCell(confirming);
   return asked && <ConfirmDialog {...asked} />;
@@ -44,7 +44,7 @@ function ConfirmDialog({ change, finish }: Confirming) {
   );
 }
 
-/** Logs in at an identity provider in a new tab, so that this page keeps its forms. */
+/** Logs in at an identity provider in a new tab, so this page keeps its forms. */
 function Providers({ onDone }: { onDone: (now: Session) => void }) {
   const [ways, setWays] = useState<LogIns>();
   const [why, setWhy] = useState<string>();
@@ -62,7 +62,7 @@ function Providers({ onDone }: { onDone: (now: Session) => void }) {
     [flow],
   );
   const go = async (issuer: string): Promise<void> => {
-    const tab = open("", "_blank"); // while the click allows it
+    const tab = open("", "_blank"); // the browser allows opening a tab only during the click
     if (tab === null) return setWhy("The browser blocked the new tab. Allow it and try again.");
     const started = await startLogIn("step_up", { issuer, go: `#/confirmed?flow=${flow}` }, tab);
     if (started.ok) return;
@@ -107,7 +107,7 @@ function Paste({ onDone }: { onDone: (now: Session) => void }) {
   );
 }
 
-/** The page where a login in a new tab ends: it tells the first tab and closes itself. */
+/** The page where a login in a new tab ends. It notifies the first tab and closes itself. */
 export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;

@@ -4,7 +4,7 @@ import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { Failed } from "./states.tsx";
 
-/** A dialog while it is drawn: focus stays inside, Escape closes it, asking first where something was typed. */
+/** A dialog. Keeps the focus inside. Escape closes it, after a confirmation if something was typed. */
 export function Dialog({
   title,
   onClose,
@@ -30,7 +30,7 @@ export function Dialog({
     dialog.current?.showModal();
     const fields = dialog.current?.querySelectorAll<HTMLElement>("input,select,textarea") ?? [];
     const isChosen = [...fields].some((field) => field.hasAttribute("autofocus"));
-    if (!isChosen) fields[0]?.focus(); // not the button that closes it
+    if (!isChosen) fields[0]?.focus(); // not to the button that closes it
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
@@ -41,14 +41,14 @@ export function Dialog({
       class={wide ? "wide" : ""}
       aria-labelledby={id}
       onInput={(event) => {
-        event.stopPropagation(); // of a dialog above this one
+        event.stopPropagation(); // otherwise an enclosing dialog receives it too
         setTyped("something");
       }}
       onCancel={(event) => {
         event.preventDefault();
         close();
       }}
-      onClose={onClose} // a browser asks once: the next Escape closes silently
+      onClose={onClose} // browsers let a page stop Escape only once: the next one closes the dialog
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>
@@ -66,7 +66,7 @@ export function Dialog({
   );
 }
 
-/** Runs one change at a time. Its failure stays until the next try. */
+/** Runs one change at a time. A failure stays until the next attempt. */
 export function useChange<T>(
   run: () => Promise<Outcome<T>>,
   onDone: (value: T) => void,
@@ -85,7 +85,9 @@ export function useChange<T>(
   return { busy, failure, start: () => void start() };
 }
 
-/** Asks before an irreversible action: the safe button has the focus, the other names the action. */
+/**
+ * A confirmation of an irreversible action. The safe button has the focus; the other one names the action.
+ */
 export function Confirm<T>({
   title,
   verb,
@@ -122,7 +124,7 @@ export function Confirm<T>({
 
 const Refused = createContext<CallFailure | undefined>(undefined);
 
-/** A form in which Enter makes the change; a refusal that names a field stands at that field too. */
+/** A form that Enter submits. A failure that names a field is also shown at the field. */
 export function Form<T>({
   verb,
   run,
@@ -170,7 +172,6 @@ export function Form<T>({
   );
 }
 
-/** A dialog that is one form. */
 export function FormDialog<T>({
   title,
   onClose,
@@ -191,7 +192,6 @@ export function FormDialog<T>({
   );
 }
 
-/** A line of a form: its label, what is typed, and a hint. `param` is its name at the API. */
 export function Field({
   label,
   hint,
@@ -199,7 +199,6 @@ export function Field({
   isGroup = false,
   children,
 }: Labeled & {
-  /** Whether it has several named controls. */
   isGroup?: boolean;
   children: ComponentChildren;
 }) {
@@ -222,7 +221,6 @@ type Labeled = {
   readonly param?: string | undefined;
 };
 
-/** A line of a form in which one types. */
 export function Input({
   label,
   hint,
@@ -237,7 +235,6 @@ export function Input({
   );
 }
 
-/** A line of a form in which one chooses. */
 export function Select<Value extends string>({
   label,
   hint,
@@ -263,12 +260,10 @@ export function Select<Value extends string>({
   );
 }
 
-/** `allowed_models[0]` is of the field `allowed_models`. */
 function isOf(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
 
-/** Returns number fields by API name; empty is null. */
 export function useNumbers<Name extends string>(
   fields: readonly (readonly [name: Name, label: string, hint: string])[],
   before: Readonly<Partial<Record<Name, number | null>>>,

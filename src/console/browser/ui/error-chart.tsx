@@ -11,7 +11,6 @@ const WORDS: Readonly<Record<string, string>> = {
   member_id: "member",
 };
 
-/** Shows which filters don't apply here: errors are counted by key only. */
 export function FilterNotice({ only }: { only: Only }) {
   const fields = Object.keys(only).filter((field) => field !== "key_id");
   if (fields.length === 0) return null;
@@ -19,7 +18,6 @@ export function FilterNotice({ only }: { only: Only }) {
   return <p class="notice">▲ Errors can't be grouped by {names} here. These are totals.</p>;
 }
 
-/** Failed and rejected requests by code: bars of UTC hours if `parts` are hours, else of days. */
 export function ErrorChart({
   range: { from, to },
   keyId,
@@ -27,7 +25,6 @@ export function ErrorChart({
   onSelect,
 }: {
   range: Range;
-  /** The key; undefined: all. */
   keyId: string | undefined;
   parts: readonly string[];
   onSelect?: (from: string, to: string) => void;

@@ -5,7 +5,6 @@ import { Tabs } from "./basics.tsx";
 export const EVENTS = "Events";
 export const WEBHOOKS = "Webhooks";
 
-/** The events and webhooks tabs, as permitted. */
 export function EventTabs({ current }: { current: string }) {
   const tabs = [
     [EVENTS, hrefOf(["events"])],

@@ -5,7 +5,6 @@ import type { Column } from "./table.tsx";
 
 type Pages<T> = AsyncIterable<readonly T[]> | Iterable<readonly T[]>;
 
-/** Saves all rows as CSV, with progress and a stop button. */
 export function Export<T>({
   name,
   columns,
@@ -57,7 +56,6 @@ export function Export<T>({
   );
 }
 
-/** Saves a file as a browser's download. */
 export function save(name: string, file: Blob): void {
   const url = URL.createObjectURL(file);
   const link = document.createElement("a");

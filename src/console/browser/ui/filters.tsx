@@ -1,6 +1,9 @@
 import { useQuery } from "../state/route.ts";
 
-/** A choice in the filter line that stands in the address under `name`; the first one is left out of it. */
+/**
+ * A choice in the filter bar, stored in the address under `name`. The first option is the default and is
+ * omitted.
+ */
 export function Choice({
   name,
   label,
@@ -27,7 +30,7 @@ export function Choice({
   );
 }
 
-/** A text in the filter line; it is filtered by when it was typed, not at each letter. */
+/** A text in the filter bar. It applies when typing ends, not at each letter. */
 export function Text({ name, label }: { name: string; label: string }) {
   const [query, update] = useQuery();
   return (
@@ -41,7 +44,6 @@ export function Text({ name, label }: { name: string; label: string }) {
   );
 }
 
-/** A UTC day in the filter line: the first or the last that is looked at. */
 export function Day({ name }: { name: "from" | "to" }) {
   const [query, update] = useQuery();
   return (
@@ -56,7 +58,6 @@ export function Day({ name }: { name: "from" | "to" }) {
   );
 }
 
-/** Everything that was filtered by, gone at a click. */
 export function ClearFilters({ names }: { names: readonly string[] }) {
   const [query, update] = useQuery();
   if (!names.some((name) => query[name] !== undefined)) return null;

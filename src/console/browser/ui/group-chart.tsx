@@ -5,10 +5,8 @@ import type { DayRow, Metric } from "../lib/spend.ts";
 import { colorsOf } from "../state/colors.ts";
 import { Chart } from "./chart.tsx";
 
-/** Groups that a chart names; the others are one. */
 export const GROUPS_MOST = 6;
 
-/** Bars of UTC days or hours, each of its largest groups in its color. */
 export function GroupChart({
   name,
   rows,
@@ -25,9 +23,7 @@ export function GroupChart({
   metric: Metric;
   labelOf: (group: string | null) => string;
   unit: Unit;
-  /** Colors that a name always has; undefined: those of its hash. */
   slotOf?: (group: string | null) => Slot;
-  /** `group`: of the part that was clicked; undefined where a range was chosen. */
   onSelect?: ((from: string, to: string, group?: string | null) => void) | undefined;
 }) {
   const all = stacked(rows, parts, { metric, most: GROUPS_MOST });

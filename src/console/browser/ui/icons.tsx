@@ -1,4 +1,3 @@
-/** Outlines on a grid of 16, one path each. */
 const PATHS = {
   overview: "M2 9h5V2H2zM9 14h5V7H9zM2 14h5v-3H2zM9 5h5V2H9z",
   activity: "M2 14V8M6 14V3M10 14V6M14 14V10",

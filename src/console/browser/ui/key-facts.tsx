@@ -2,7 +2,6 @@ import type { Key } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { Badge, Bar } from "./basics.tsx";
 
-/** Whether a key still opens anything. */
 export function stateOf(key: Key, now: number): "live" | "revoked" | "expired" {
   if (key.revoked) return "revoked";
   const { expires_at } = key;
@@ -14,7 +13,6 @@ export function KeyState({ state }: { state: "live" | "revoked" | "expired" }) {
   return <Badge tone={tone[state]}>{state}</Badge>;
 }
 
-/** A key's spend of its budget. */
 export function Budget({ apiKey }: { apiKey: Key }) {
   const { budget_dollars, budget_period, spent_dollars } = apiKey;
   if (budget_dollars === undefined || budget_dollars === null) {

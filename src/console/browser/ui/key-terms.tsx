@@ -3,7 +3,6 @@ import { DAY, localMinute } from "../lib/time.ts";
 import { Field, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
-/** A key's limits as typed; an empty text is none. */
 export type Terms = {
   readonly rpm_limit: string;
   readonly tpm_limit: string;
@@ -11,7 +10,7 @@ export type Terms = {
   readonly budget_period: string;
   readonly allowed_models: string;
   readonly end_user: string;
-  /** In the browser field's format: local, to the minute. */
+  /** Local time in the format of a date field, to the minute. */
   readonly expires_at: string;
 };
 
@@ -28,7 +27,7 @@ export function termsOf(key: Partial<Key>): Terms {
   };
 }
 
-/** Returns the API's body: numbers are numbers, an empty text is null. The API rejects invalid ones. */
+/** Returns the API's body, with null for empty text. The API rejects invalid values. */
 export function bodyOf(terms: Terms) {
   const models = terms.allowed_models.split(/[,\s]+/).filter(Boolean);
   const hasBudget = terms.budget_dollars.trim() !== "";
@@ -51,7 +50,7 @@ function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
   return text === "day" || text === "week" || text === "month" ? text : null;
 }
 
-/** Returns whether a key with these terms may only ask models. */
+/** Reports whether a key with these limits can't call management endpoints. */
 export function isLimitedBy({ rpm_limit: _own, budget_period: _of, ...others }: Terms): boolean {
   return Object.values(others).some((text) => text.trim() !== "");
 }
@@ -68,7 +67,6 @@ const EXPIRIES = [
   ["30", "in 30 days"],
 ] as const;
 
-/** Fields of all limits of a key. */
 export function TermFields({
   terms,
   onChange,

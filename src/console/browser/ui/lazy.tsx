@@ -4,7 +4,6 @@ import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
 import { Failed, Skeleton } from "./states.tsx";
 
-/** A separately loaded page or part. */
 export type Part = Pick<Page, "load">;
 const views = new Map<Part, FunctionComponent>();
 const NO_SCRIPT = {
@@ -22,18 +21,18 @@ async function fetched(page: Part): Promise<FunctionComponent> {
   return view;
 }
 
-/** Loads a page's script early. A failure is silent until it is needed. */
+/** Loads a page's script early. Ignores failures until the page is opened. */
 export function fetchAhead(page: Part): void {
   void fetched(page).catch(() => undefined);
 }
 
-/** Fetches all pages' scripts, one after the other, once nothing else is to do. */
+/** Loads all pages' scripts one by one while the browser is idle. */
 export function fetchWhenIdle(pages: readonly Part[]): () => void {
   let isOver = false;
   const timer = setTimeout(async () => {
     for (const page of pages) {
       if (isOver || document.hidden) return;
-      // oxlint-disable-next-line no-await-in-loop -- one after the other: what is asked for goes first
+      // oxlint-disable-next-line no-await-in-loop -- one at a time, so a requested page loads first
       await fetched(page).catch(() => undefined);
     }
   }, IDLE_MS);
@@ -45,7 +44,7 @@ export function fetchWhenIdle(pages: readonly Part[]): () => void {
 
 const IDLE_MS = 3000;
 
-/** A page, once its script is here; a script that does not come is a failure like any other. */
+/** A page that loads its script when shown. Shows a failure to load. */
 export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
   const [, draw] = useState(0);
   const [isLost, setLost] = useState(false);
@@ -61,6 +60,6 @@ export function LazyPage({ page, height = 480 }: { page: Part; height?: number }
   const View = views.get(page);
   if (View !== undefined) return <View />;
   if (!isLost) return <Skeleton height={height} />;
-  // A browser remembers a failed import, so only a new document can load it.
+  // Browsers cache a failed import, so only a reload can load it.
   return <Failed failure={NO_SCRIPT} again={() => location.reload()} verb="Reload" />;
 }

@@ -6,7 +6,6 @@ import { useQuery } from "../state/route.ts";
 
 type Option = readonly [id: string, hint: string];
 
-/** Models and aliases, each with what it costs or means now; with `makers` also all of a maker's. */
 export function useModelOptions({ makers = false }: { readonly makers?: boolean } = {}): Option[] {
   const models = readAside(useModels())?.data ?? [];
   const own = models.map((one): Option => [one.id, modelHint(one)]);
@@ -31,7 +30,6 @@ function Options({ id, options }: { id: string; options: readonly Option[] }) {
   );
 }
 
-/** A model in the filter line. */
 export function ModelFilter() {
   const [query, update] = useQuery();
   const list = useId();
@@ -51,7 +49,7 @@ export function ModelFilter() {
   );
 }
 
-/** Several models by comma: each a chip, the next one picked or typed. No one chosen is all. */
+/** A field for several models, shown as chips. None means all. */
 export function ModelsField({
   value,
   onChange,

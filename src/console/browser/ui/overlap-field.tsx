@@ -1,6 +1,5 @@
 import { Field } from "./dialog.tsx";
 
-/** The overlap that stands there first, in seconds. */
 export const HOUR_S = 3600;
 const OVERLAPS = [
   [HOUR_S, "in an hour"],
@@ -9,7 +8,6 @@ const OVERLAPS = [
   [0, "at once"],
 ] as const;
 
-/** When the secret ends that another one replaces. */
 export function OverlapField({
   overlap,
   onChange,

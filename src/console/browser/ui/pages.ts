@@ -5,14 +5,12 @@ import { readOnce, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 
-/** A list that the region gives by pages. */
 export type Pager<T> = {
   readonly label: string;
   readonly previous: (() => void) | undefined;
   readonly next: (() => void) | undefined;
-  /** Whether a filter is on, so that no rows do not mean that there are none. */
+  /** Whether a filter applies, so an empty list may have other rows. */
   readonly isFiltered: boolean;
-  /** Yields every page for an export. Throws the region's failure. */
   readonly all: () => AsyncIterable<readonly T[]>;
 };
 type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
@@ -21,7 +19,7 @@ const LIMIT = 50;
 const FULL_MS = 2000;
 
 /**
- * Returns the cursors of the pages up to the shown one, which stay in the address, and how to change them. Another
+ * Returns the cursors up to the current page, kept in the address, and a function to change them. Another
  * list or filter starts at its first page.
  */
 function useCursors(list: string) {
@@ -36,8 +34,8 @@ function useCursors(list: string) {
 }
 
 /**
- * A list by pages of 50. `read` returns an answer's rows and the next `cursor` (the parameter's name); null:
- * none.
+ * Returns a list in pages of 50. `read` returns the rows and the next value of the parameter `cursor`, or
+ * null.
  */
 export function usePages<C extends ReadCall, T>(
   name: C,
@@ -70,10 +68,10 @@ export function usePages<C extends ReadCall, T>(
   const from = cursors.length * limit;
   async function* all(): AsyncGenerator<readonly T[]> {
     for (let after: string | number | undefined, more = true; more;) {
-      const outcome = await readOnce(name, at(after, 100)); // oxlint-disable-line no-await-in-loop -- a page says where the next begins
+      const outcome = await readOnce(name, at(after, 100)); // oxlint-disable-line no-await-in-loop -- each page contains the next cursor
       if (!outcome.ok && outcome.failure.status === 429) {
-        yield []; // the session's limit is reached: the reader may stop here
-        await new Promise((resolve) => setTimeout(resolve, FULL_MS)); // oxlint-disable-line no-await-in-loop -- as above
+        yield []; // the session's limit is reached, and the user can stop here
+        await new Promise((resolve) => setTimeout(resolve, FULL_MS)); // oxlint-disable-line no-await-in-loop -- waits for the rate limit
         continue;
       }
       if (!outcome.ok) throw new Error(outcome.failure.message);

@@ -4,12 +4,10 @@ import type { PlotData, Shape } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 
 export type PlotProps = PlotData & {
-  /** Its description for screen readers: `Spend by day and model`. */
   readonly name: string;
-  /** Describes a column for screen readers. */
   readonly describe: (index: number) => string;
   readonly onRead: (at: { readonly index: number; readonly x: number } | null) => void;
-  /** A click selects a column, and the series of the bar's part, a drag a range. */
+  /** Called with the column and the clicked part's series after a click, or with a range after a drag. */
   readonly onSelect?: ((from: number, to: number, series?: number) => void) | undefined;
 };
 
@@ -22,7 +20,7 @@ function widthOf(text: string): number {
   return Math.ceil(pen.measureText(text).width);
 }
 
-/** Draws bars stacked from zero, lines with gaps, or steps, and reads columns by pointer and keys. */
+/** Draws stacked bars, lines with gaps, or steps. Pointer and keys select columns. */
 export function Plot(props: PlotProps) {
   const { name, days } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -64,7 +62,6 @@ function useWidth(place: Place): number {
   return width;
 }
 
-/** Returns the column under the pointer or the arrow keys, and the handlers that move and select it. */
 function useReader({ days, onRead, onSelect }: PlotProps, place: Place, shape: Shape) {
   const [read, setRead] = useState<number | null>(null);
   const [dragged, setDragged] = useState<number | null>(null);
@@ -108,7 +105,7 @@ function useReader({ days, onRead, onSelect }: PlotProps, place: Place, shape: S
   };
 }
 
-/** Returns the column that a key moves to, null for none; undefined for another key. */
+/** Returns the column that a key moves to, null for none, or undefined for another key. */
 function moved(key: string, read: number | null, last: number): number | null | undefined {
   const at = read ?? last;
   if (key === "ArrowLeft") return Math.max(0, at - 1);
@@ -192,7 +189,6 @@ function Drawing({
   );
 }
 
-/** Moves the middle of a text so that the chart holds all of it. */
 function inside(middle: number, text: string, width: number): number {
   const half = widthOf(text) / 2 + 1;
   return Math.max(half, Math.min(width - half, middle));

@@ -3,7 +3,6 @@ import { spent } from "../lib/money.ts";
 
 const IN_STREAM = new Map([[200, "Failed during its stream"]]);
 
-/** Returns a request's result in words for the error's reader. */
 export function sentenceOf({
   status,
   error,

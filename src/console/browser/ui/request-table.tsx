@@ -22,7 +22,6 @@ export const STATUS_WORDS = {
   refused: "Rejected",
 } as const;
 
-/** A request's result and error. */
 export function Status({ of: { status, error } }: { of: Pick<Generation, "status" | "error"> }) {
   if (status === "settled" && error !== null) return <Status of={{ status: "voided", error }} />;
   const [word, tone] = [STATUS_WORDS[status], TONES[status]];
@@ -54,7 +53,6 @@ function time(id: string, title: string, of: (row: Row) => number | null): Colum
   return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };
 }
 
-/** The columns of a list of requests. */
 export function requestColumns(nameOfKey: (id: string | null) => string): readonly Column<Row>[] {
   return [
     timeColumn("time", "Time", (row) => row.created_at, {
@@ -106,13 +104,11 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
   ];
 }
 
-/** Returns the purpose of a hold or charge that isn't a model call. */
 export function purposeText(purpose: Generation["purpose"]): string {
   if (purpose === null) return "";
   return purpose.merchant === null ? "Own charge" : `Charge by ${purpose.merchant}`;
 }
 
-/** Returns a request's tags as `team:search, run:42`. */
 export function tagsText({ tags }: Pick<Row, "tags">): string {
   return Object.entries(tags)
     .map(([key, value]) => `${key}:${value}`)
@@ -121,7 +117,6 @@ export function tagsText({ tags }: Pick<Row, "tags">): string {
 
 const LEFT_OUT = new Set(["cached", "took", "tags"]);
 
-/** A few requests, without sorting and filter; a row opens its receipt. */
 export function RequestTable({ rows }: { rows: readonly Row[] }) {
   const columns = requestColumns(useKeyNames()).filter(({ id }) => !LEFT_OUT.has(id));
   return (

@@ -9,14 +9,12 @@ type Props = {
   readonly secret: string;
   readonly noun: string;
   readonly note?: string;
-  /** The secret in use, each under a heading. */
   readonly uses: readonly (readonly [heading: string, text: string])[];
-  /** A place to use it at once, which closes the dialog. */
   readonly use?: readonly [text: string, run: () => void];
   readonly onClose: () => void;
 };
 
-/** A secret, shown once. Leaving before a copy asks. */
+/** A secret, shown once. Asks before closing if it wasn't copied. */
 export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState(false);
@@ -61,7 +59,6 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
   );
 }
 
-/** The secret of an API key. */
 export function KeySecret({
   name,
   secret,
@@ -71,7 +68,6 @@ export function KeySecret({
 }: {
   name: string;
   secret: string;
-  /** The key's ID, if its owner may connect a client here. */
   id?: string;
   note?: string;
   onClose: () => void;

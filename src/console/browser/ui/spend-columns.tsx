@@ -7,7 +7,6 @@ import type { Column } from "./table.tsx";
 
 type Spent = Readonly<Record<Extract<Metric, "cost_micro" | "requests">, number>>;
 
-/** Each group's charges. */
 export const SPEND: Column<Spent> = moneyColumn(
   "cost_micro",
   "Spend",
@@ -15,7 +14,6 @@ export const SPEND: Column<Spent> = moneyColumn(
   { csv: [["cost_usd", ({ cost_micro }) => usd(cost_micro)]] },
 );
 
-/** Its share of all charges. */
 export function shareOf(total: number): Column<Spent> {
   const share = ({ cost_micro }: Spent): number => (total === 0 ? 0 : cost_micro / total);
   return column("share", "Share", share, { align: "right", cell: (row) => percent(share(row)) });
@@ -28,7 +26,6 @@ export const REQUESTS: Column<Spent> = countColumn(
   { wide: true },
 );
 
-/** The average cost of a request. */
 export const AVERAGE: Column<Spent> = column(
   "each",
   "Avg cost",

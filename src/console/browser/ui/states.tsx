@@ -14,7 +14,7 @@ import { useNow } from "../state/now.ts";
 const PATIENCE_MS = 300;
 const OLD_MS = 30_000;
 
-/** The place of what is being read, as high as that will be: empty at first, then its shape. */
+/** A placeholder of the final height: empty at first, then gray. */
 export function Skeleton({ height }: { height: number }) {
   const [waited, setWaited] = useState(false);
   useEffect(() => {
@@ -30,7 +30,6 @@ export function Skeleton({ height }: { height: number }) {
   );
 }
 
-/** An empty place and the action that fills it. */
 export function Empty({
   text,
   command,
@@ -49,7 +48,6 @@ export function Empty({
   );
 }
 
-/** The steps before a first request. */
 export function FirstSteps() {
   const steps = [
     ["Try a model here", ["playground"]],
@@ -66,7 +64,6 @@ export function FirstSteps() {
   );
 }
 
-/** What to do about a failure, with a link for those who may do it. */
 export function Remedy(cause: Parameters<typeof remedyOf>[0]) {
   const [text, action, call] = remedyOf(cause);
   const who = useCell(session);
@@ -78,7 +75,6 @@ export function Remedy(cause: Parameters<typeof remedyOf>[0]) {
   );
 }
 
-/** A failure, its remedy and the ID to quote. */
 export function Failed({
   failure,
   again,
@@ -113,7 +109,6 @@ export function Failed({
   );
 }
 
-/** The age of data that couldn't be refreshed. */
 export function Age({ read }: { read: Read<unknown> }) {
   const now = useNow();
   if (read.latest === undefined || read.failure === undefined) return null;
@@ -125,7 +120,7 @@ export function Age({ read }: { read: Read<unknown> }) {
   );
 }
 
-/** A read's value, its skeleton of the same height, or its failure. */
+/** A read's value, a placeholder of the same height, or the failure. */
 export function ReadResult<T>({
   read,
   height,
@@ -147,7 +142,7 @@ export function ReadResult<T>({
   return <Skeleton height={height} />;
 }
 
-/** As `Shown` for a word or number in a line: empty at first, with the same height. */
+/** Does the same as `ReadResult` for a word or number in a line. */
 export function Inline<T>({
   read,
   children,
@@ -181,7 +176,6 @@ function Awaited() {
   return <span class="hidden">{waited && "Reading"}</span>;
 }
 
-/** The bar while the region is unavailable, with the time of the next try. */
 export function ConnectionBar() {
   const at = useCell(nextTry);
   const [, tick] = useState(0);

@@ -1,10 +1,8 @@
 import { useRef, useState } from "preact/hooks";
 
-/** A list whose rows stand still while somebody is in it. */
+/** A list whose rows don't move while the user is in it. */
 export type Steady<T> = {
-  /** The rows in order since the pointer or focus came, each current. */
   readonly shown: readonly T[];
-  /** The number of new rows since. */
   readonly waiting: number;
   readonly letIn: () => void;
   readonly watch: {
@@ -15,7 +13,7 @@ export type Steady<T> = {
   };
 };
 
-/** Holds back new rows while the pointer or focus is in a list; `of` identifies the list. */
+/** Holds back new rows while the pointer or focus is in a list. `of` identifies the list. */
 export function useSteady<T extends { readonly id: string }>(
   rows: readonly T[],
   of: string,

@@ -9,16 +9,14 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /** Its columns in a file: headings with units, and values; by default its title and value. */
+  /** Its columns in files: headings with units, and values. The default is its title and value. */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
   readonly wide?: boolean;
 };
-/** One heading of a file, as the API names it, and its value. */
 export type CsvColumn<T> = readonly [heading: string, value: (row: T) => Cell];
 
-/** Dollars in a file: all six decimals. */
 export function usd(micros: number | null): string | null {
   return micros === null ? null : (micros / 1_000_000).toFixed(6);
 }
@@ -29,14 +27,14 @@ type Props<T> = {
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   readonly open?: (row: T) => void;
-  /** Rows come from the region by pages, in its order: no sorting, its filters are the page's. */
+  /** Pages from the region, in its order. Then the rows can't be sorted, and the page has the filters. */
   readonly pager?: Pager<T>;
   readonly filters?: ComponentChildren;
   readonly empty: ComponentChildren;
 };
 const PAGE_ROWS = 50;
 
-/** Rows with their filter line and an export; all that was chosen stands in the address. */
+/** A table with filters and export. Its settings are in the address. */
 export function Table<T>(props: Props<T>) {
   const { rows, pager, filters, empty } = props;
   if (rows.length > 0 || pager?.isFiltered === true) {
@@ -65,7 +63,6 @@ function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
   );
 }
 
-/** Rows that are all here: they sort by their headers and filter by a text. */
 function Whole<T>(props: Props<T>) {
   const { name, columns, rows, filters } = props;
   const [query, update] = useQuery();
@@ -121,7 +118,7 @@ function matching<T>(
   });
 }
 
-/** Sorts by the column in `sort`, descending with a minus. Missing values come last. */
+/** Sorts by the column in `sort`; a minus means descending. Missing values come last. */
 function sorted<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -141,7 +138,7 @@ function sorted<T>(
   });
 }
 
-/** The rows alone; headers sort unless the order is the region's. */
+/** The rows without filters. Headers sort unless the region sets the order. */
 export function Grid<T>({
   name,
   columns,
@@ -181,7 +178,8 @@ export function Grid<T>({
 }
 
 /**
- * Returns the columns that fit. The wide ones hide first, from the right; files and details still have them.
+ * Returns the columns that fit. Wide ones are hidden first, from the right; files and details still have
+ * them.
  */
 function useFitting<T>(
   box: { readonly current: HTMLDivElement | null },
@@ -210,7 +208,7 @@ function useFitting<T>(
   return columns.filter((column) => !hidden.has(column));
 }
 
-/** A table that is still too wide scrolls; other headers stay visible under the top line. */
+/** Makes a table scroll if it is still too wide. Other tables keep their header visible. */
 function watchWidth(box: HTMLElement): () => void {
   const watch = new ResizeObserver(() =>
     box.classList.toggle("fits", box.scrollWidth <= box.clientWidth),
@@ -220,7 +218,7 @@ function watchWidth(box: HTMLElement): () => void {
   return () => watch.disconnect();
 }
 
-/** The next order after a click on a header: descending, ascending, original. */
+/** The order after a click on a header: descending, ascending, original. */
 const ORDERS = {
   none: { arrow: "", next: (id: string) => `-${id}` },
   descending: { arrow: " ↓", next: (id: string) => id },
@@ -237,7 +235,7 @@ function HeadCell<T>({
   onSort: ((sort: string) => void) | undefined;
 }) {
   const classes = classesOf({ align, wide });
-  if (title === "") return <td class={classes} />; // a head of nothing is none
+  if (title === "") return <td class={classes} />; // a column without a title has no header
   if (onSort === undefined) {
     return (
       <th class={classes} scope="col">
