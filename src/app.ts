@@ -46,10 +46,9 @@ import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole API; `routes.ts` has the table below `/v1`. Order matters. `requestContext` wraps every answer.
- * Below `/internal/v1` nothing exists but for a peer. Below `/v1` everything is authenticated, and everything
- * but the paid paths (which read their body meanwhile) is admitted before its handler. From `forwardToHome`
- * on, a global key's home answers. The router matches in one step and throws for ambiguous paths.
+ * The whole API; `routes.ts` lists the paths below `/v1`. The order matters. `/internal/v1` is only for other
+ * regions. Below `/v1`, keys are verified first, and all but paid paths are admitted before their handler.
+ * After `forwardToHome`, requests are at the key's home. The router throws for ambiguous paths.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
@@ -139,7 +138,10 @@ function serve(reach: Reach): void {
   for (const row of rowsOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
 }
 
-/** Another's organization is told apart before any role is; a role is known once the member is. */
+/**
+ * Returns the checks of a path in their order: organization, member, role. The role is known only once the
+ * member is read.
+ */
 function gatesOf({ path, who }: RouteRow): MiddlewareHandler<AppEnv>[] {
   const gates: MiddlewareHandler<AppEnv>[] = [];
   if (path.includes("/:org_id")) gates.push(requireOwnOrganization);

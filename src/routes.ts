@@ -85,24 +85,27 @@ import {
 } from "./events/webhooks/webhooks.route.ts";
 
 /**
- * Where a path is answered, which is also the order of what a request passes on its way there:
- * - `paid`: where it was asked; costs money, and awaits its admission itself while its body is read
- * - `here`: where it was asked; a key away from home must live there at this moment
- * - `home`: at the key's home, for any key
- * - `managed`: at the key's home, for a key without limits of its own, which this could lift
+ * Where a request is handled, in the order in which a request passes them:
+ * - `paid`: where it arrives. It costs money, and its admission runs while its body is read.
+ * - `here`: where it arrives. A key away from home must be active there too.
+ * - `home`: at the key's home.
+ * - `managed`: at the key's home, only for keys without limits, because these calls can change limits.
  */
 export type Reach = "paid" | "here" | "home" | "managed";
 
-/** Who may ask a path. */
+/** The callers that a path allows. */
 export type AllowedCallers = {
   readonly roles: readonly Role[];
-  /** Whether the caller's member is read from the book before the handler runs; `tried`: the handler can do without. */
+  /**
+   * Whether the caller's member is read from the database first. With `tried`, the handler also works without
+   * it.
+   */
   readonly member: "unread" | "read" | "tried";
-  /** Where the handler shows a role what belongs to other members too; everyone else has its own. */
+  /** The roles that also see other members' objects. */
   readonly others?: readonly Role[];
 };
 
-/** One method of one path, in Hono's notation; what holds a parameter `org_id` is the caller's organization alone. */
+/** One method and path, in Hono's notation. A parameter `org_id` must be the caller's organization. */
 export type RouteRow = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
@@ -113,7 +116,7 @@ export type RouteRow = {
 
 export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
-/** Whoever holds a live key; nobody is read from the book. */
+/** Any active key, without a database read. */
 const ANY: AllowedCallers = { roles: EVERYONE, member: "unread" };
 const MEMBERS: AllowedCallers = { roles: EVERYONE, member: "read" };
 const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
@@ -123,9 +126,8 @@ const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 const MERCHANTS = { isMerchant, findMerchantName };
 
 /**
- * Every path below `/v1`; the operators' are `operator/endpoints.ts`. From these rows come the routes with
- * their gates and their 405s (`app.ts`), what costs money, what home answers for a peer, the tests of who
- * may what, and the OpenAPI document. All rows of one path have one reach.
+ * All paths below `/v1`; the operators' are in `operator/endpoints.ts`. They define routes, checks and 405s
+ * (`app.ts`), paid paths, forwarding, tests and OpenAPI. All rows of a path have the same reach.
  */
 export const ROUTES: readonly RouteRow[] = [
   ...ENDPOINTS.map((door) =>
@@ -204,12 +206,12 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
 ];
 
-/** What costs money: a POST to one of these takes a place among what an isolate works on at once. */
+/** Paths whose POST requests cost money and take one of the isolate's slots. */
 export const PAID_ROUTES: ReadonlySet<string> = new Set(
   ROUTES.filter(({ reach }) => reach === "paid").map((row) => row.path),
 );
 
-/** What asks a provider, paid or not. */
+/** Paths whose POST requests can call a provider, paid or not. */
 export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
   ROUTES.filter(
     ({ method, reach }) => method === "POST" && (reach === "paid" || reach === "here"),
@@ -221,7 +223,7 @@ const PEERS_OWN = ROUTES.filter(({ reach }) => reach === "paid" || reach === "he
     new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),
 );
 
-/** Whether home answers this for a peer: below `/v1`, and nothing that a peer answers itself. */
+/** Reports whether a path below `/v1` is handled at the key's home. */
 export function isAnsweredAtHome(routedPath: string): boolean {
   const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
   return isBelow && !PEERS_OWN.some((pattern) => pattern.test(routedPath));
