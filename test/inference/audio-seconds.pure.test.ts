@@ -4,18 +4,51 @@ import { audioSecondsMax } from "../../src/models/core/audio-seconds.ts";
 
 const RATE = 16_000;
 
-/** A WAV file of 16-bit mono samples, with other values in its header. */
-function wav(seconds: number, told: { bytes?: number; frame?: number; format?: number } = {}) {
-  const data = seconds * RATE * 2;
-  const file = new Uint8Array(44 + data);
-  const view = new DataView(file.buffer);
-  file.set(new TextEncoder().encode("RIFF0000WAVEfmt "));
-  view.setUint16(20, told.format ?? 1, true);
-  view.setUint16(22, 1, true);
-  view.setUint32(24, RATE, true);
-  view.setUint16(32, told.frame ?? 2, true);
-  view.setUint16(34, 16, true);
-  view.setUint32(40, told.bytes ?? data, true);
+type Told = {
+  readonly bytes?: number;
+  readonly rate?: number;
+  readonly frame?: number;
+  readonly format?: number;
+  readonly codec?: number;
+};
+
+function chunk(name: string, data: Uint8Array, length = data.length): number[] {
+  const size = new Uint8Array(new Uint32Array([length]).buffer);
+  return [...new TextEncoder().encode(name), ...size, ...data, ...(data.length % 2 ? [0] : [])];
+}
+
+function format({ rate = RATE, frame = 2, format: told = 1, codec }: Told = {}): number[] {
+  const data = new Uint8Array(codec === undefined ? 16 : 40);
+  const view = new DataView(data.buffer);
+  view.setUint16(0, told, true);
+  view.setUint16(2, 1, true);
+  view.setUint32(4, rate, true);
+  view.setUint16(12, frame, true);
+  view.setUint16(14, 16, true);
+  if (codec !== undefined) view.setUint16(24, codec, true);
+  return chunk("fmt ", data);
+}
+
+/** A WAV file of 16-bit mono samples, with other values in its header and other chunks before and after. */
+function wav(seconds: number, told: Told = {}, [before, after]: readonly number[][] = []) {
+  const data = new Uint8Array(seconds * RATE * 2);
+  const head = new TextEncoder().encode("RIFF0000WAVE");
+  const tail = chunk("data", new Uint8Array(), told.bytes ?? data.length);
+  const parts = [head, before ?? [], format(told), tail, data, after ?? []];
+  const file = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    file.set(part, at);
+    at += part.length;
+  }
+  return file;
+}
+
+/** An MP3 file with 10,000 bytes of sound after a tag, whose length is told in four digits of 7 bits. */
+function tagged(size: readonly number[], tag = 256): Uint8Array {
+  const file = new Uint8Array(10 + tag + 10_000);
+  file.set([0x49, 0x44, 0x33, 4, 0, 0, ...size]);
+  file.set([0xff, 0xfb], 10 + tag);
   return file;
 }
 
@@ -28,14 +61,18 @@ function flac(samples: number, rate = 48_000): Uint8Array {
   return file;
 }
 
-function ogg(seconds: number): Uint8Array {
-  const file = new Uint8Array(200);
-  const page = new TextEncoder().encode("OggS");
-  file.set(page);
-  file.set(page, 150);
-  new DataView(file.buffer).setBigUint64(156, BigInt(seconds * 48_000), true);
+/** An Ogg file whose later pages end after these seconds; -1 if no packet ends in a page. */
+function ogg(...ends: readonly number[]): Uint8Array {
+  const file = new Uint8Array(50 + ends.length * 50);
+  for (const [index, seconds] of [0, ...ends].entries()) {
+    file.set(new TextEncoder().encode("OggS"), index * 50);
+    const samples = BigInt(seconds < 0 ? -1 : seconds * 48_000);
+    new DataView(file.buffer).setBigInt64(index * 50 + 6, samples, true);
+  }
   return file;
 }
+
+const FAST = format({ rate: 4_000_000_000 });
 
 describe("audioSecondsMax", () => {
   it.each([
@@ -43,20 +80,42 @@ describe("audioSecondsMax", () => {
     ["a WAV file whose header tells fewer bytes", wav(30, { bytes: 1 }), 31],
     ["a WAV file whose header tells larger frames", wav(30, { frame: 60_000 }), 31],
     ["a WAV file of another codec", wav(1, { format: 0x31 }), 65],
+    ["a WAV file of PCM by its GUID", wav(30, { format: 0xfffe, codec: 1 }), 31],
+    ["a WAV file of another codec by its GUID", wav(1, { format: 0xfffe, codec: 0x31 }), 65],
+    ["a WAV file without the GUID of its codec", wav(1, { format: 0xfffe }), 65],
+    [
+      "a WAV file with a format in another chunk",
+      wav(30, {}, [chunk("LIST", new Uint8Array([0, ...FAST]))]),
+      31,
+    ],
+    ["a WAV file with a faster format first", wav(30, {}, [FAST]), 31],
+    ["a WAV file with a slower format last", wav(30, { rate: 4_000_000_000 }, [[], format()]), 31],
     ["an MP3 file at 8 kbit/s", new Uint8Array(10_000).fill(0xfb).fill(0xff, 0, 1), 10],
     ["a silent FLAC file", flac(48_000 * 600), 600],
     ["a FLAC file without a length", flac(0), 1],
     ["an Ogg file with long pages", ogg(900), 900],
+    ["an Ogg file whose last page ends no packet", ogg(900, -1), 900],
+    ["an Ogg file without a known length", ogg(-1, -1), 1],
+    ["an Ogg file that breaks off within a page", ogg(900, 901).subarray(0, 110), 900],
     ["bytes of an unknown format", new Uint8Array(50_000), 100],
   ])("bounds %s", (_, file, seconds) => {
     expect(audioSecondsMax(file)).toBe(seconds);
   });
 
-  it("ignores the tags before an MP3 file", () => {
-    const file = new Uint8Array(10 + 256 + 10_000);
-    file.set([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 2, 0]);
-    file.set([0xff, 0xfb], 266);
-    expect(audioSecondsMax(file)).toBe(10);
+  it("finds an MP3 file behind its tags, which count as sound", () => {
+    expect(audioSecondsMax(tagged([0, 0, 2, 0]))).toBe(11);
+  });
+
+  it.each([
+    ["longer than the file", [127, 127, 127, 127]],
+    ["in bytes with the high bit", [0, 0, 130, 0]],
+  ])("ignores a tag's length %s", (_, size) => {
+    expect(audioSecondsMax(tagged(size))).toBe(21);
+  });
+
+  it("counts the bytes in a tag as sound", () => {
+    const tag = 40_000;
+    expect(audioSecondsMax(tagged([0, 2, 56, 64], tag))).toBe(51);
   });
 
   it("returns a whole number for any bytes, at least by their number", () => {

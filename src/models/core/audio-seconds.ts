@@ -1,70 +1,89 @@
-/** Lowest bytes per second: MP3 at 8 kbit/s, others at 4 kbit/s. PCM rates are in the header. */
+/** The lowest bytes a second: PCM by its header, MP3 at 8 kbit/s, others at 4 kbit/s. */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
-const HEADER_BYTES = 4096;
-/**
- * Sample rate of Opus timestamps. Vorbis at a lower rate lasts longer than computed, but the byte
- * count bounds it.
- */
+/** Opus counts in this rate; Vorbis at a lower one lasts longer by its own header, which the bytes bound. */
 const OGG_RATE = 48_000;
 /** Longer than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
 
 /**
- * Returns the maximum length of an audio file in seconds: the larger of its header's and its bytes
- * at the format's lowest rate, because headers can be false.
+ * Returns the most seconds that an audio file can last: the larger of its header's length and its bytes at the
+ * lowest rate of its format, because a header may lie. Tags count as sound, because their length may lie too.
  */
 export function audioSecondsMax(file: Uint8Array): number {
-  const bytes = withoutId3(file);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const seconds = Math.max(lengthInHeader(bytes, view), bytes.length / lowestRate(bytes, view));
+  const sound = withoutId3(file);
+  const seconds = Math.max(lengthInHeader(sound), file.length / lowestRate(file, sound));
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
 function withoutId3(bytes: Uint8Array): Uint8Array {
-  if (!hasText(bytes, 0, "ID3") || bytes.length < 10) return bytes;
-  const size = bytes.subarray(6, 10).reduce((sum, byte) => sum * 128 + (byte & 127), 0);
-  return bytes.subarray(10 + size);
+  const digits = bytes.subarray(6, 10);
+  if (!hasText(bytes, 0, "ID3") || digits.some((digit) => digit > 127)) return bytes;
+  const end = digits.reduce((sum, digit) => sum * 128 + digit, 0) + 10;
+  return end > bytes.length ? bytes : bytes.subarray(end);
 }
 
-function lowestRate(bytes: Uint8Array, view: DataView): number {
-  if (hasText(bytes, 0, "RIFF") && hasText(bytes, 8, "WAVE")) return wavRate(bytes, view);
-  const isMp3 = bytes[0] === 0xff && ((bytes[1] ?? 0) & 0xe6) === 0xe2;
+function lowestRate(file: Uint8Array, sound: Uint8Array): number {
+  if (hasText(file, 0, "RIFF") && hasText(file, 8, "WAVE")) return wavRate(file);
+  const isMp3 = sound[0] === 0xff && ((sound[1] ?? 0) & 0xe6) === 0xe2;
   return isMp3 ? MP3_BYTES : OTHER_BYTES;
 }
 
-const PCM: ReadonlySet<number> = new Set([1, 3, 0xfffe]);
-
-function wavRate(bytes: Uint8Array, view: DataView): number {
-  const at = placeOf(bytes.subarray(0, HEADER_BYTES), "fmt ") + 8;
-  if (at < 8 || at + 16 > bytes.length) return OTHER_BYTES;
-  if (!PCM.has(view.getUint16(at, true))) return OTHER_BYTES;
-  const [channels, bits] = [view.getUint16(at + 2, true), view.getUint16(at + 14, true)];
-  const frame = Math.min(view.getUint16(at + 12, true), Math.ceil((channels * bits) / 8));
-  return Math.max(1, view.getUint32(at + 4, true) * frame);
+/** Returns the lowest rate of all formats in a WAV file, because programs differ in which one they use. */
+function wavRate(bytes: Uint8Array): number {
+  const view = viewOf(bytes);
+  let lowest = Infinity;
+  let at = 12;
+  while (at + 8 <= bytes.length) {
+    const end = at + 8 + view.getUint32(at + 4, true);
+    const isFormat = hasText(bytes, at, "fmt ");
+    if (isFormat) lowest = Math.min(lowest, formatRate(bytes.subarray(at + 8, end)));
+    at = end + (end % 2);
+  }
+  return lowest === Infinity ? OTHER_BYTES : lowest;
 }
 
-/** Returns the seconds from a FLAC header or the last Ogg page; 0 for other formats. */
-function lengthInHeader(bytes: Uint8Array, view: DataView): number {
+const PCM: ReadonlySet<number> = new Set([1, 3]);
+/** The format whose codec follows in a GUID. */
+const EXTENSIBLE = 0xfffe;
+const CODEC_AT = 24;
+
+function formatRate(format: Uint8Array): number {
+  if (format.length < 16) return OTHER_BYTES;
+  const view = viewOf(format);
+  const isExtended = view.getUint16(0, true) === EXTENSIBLE && format.length >= CODEC_AT + 2;
+  if (!PCM.has(view.getUint16(isExtended ? CODEC_AT : 0, true))) return OTHER_BYTES;
+  const [channels, bits] = [view.getUint16(2, true), view.getUint16(14, true)];
+  const frame = Math.min(view.getUint16(12, true), Math.ceil((channels * bits) / 8));
+  return Math.max(1, view.getUint32(4, true) * frame);
+}
+
+/**
+ * Returns the seconds by a header of FLAC, or by the last page of Ogg; 0 for others and for an unknown length.
+ * FLAC without a length, as programs write it into a pipe, is bounded by its bytes like an unknown format.
+ * Crafted silence lasts longer, but a rejection wouldn't prevent it, because its header could state any length.
+ */
+function lengthInHeader(bytes: Uint8Array): number {
+  const view = viewOf(bytes);
   if (hasText(bytes, 0, "fLaC") && bytes.length > 26) {
     const rate = view.getUint32(18) >>> 12;
     const samples = ((bytes[21] ?? 0) & 15) * 2 ** 32 + view.getUint32(22);
     return rate === 0 ? 0 : samples / rate;
   }
-  if (!hasText(bytes, 0, "OggS")) return 0;
-  const page = lastPage(bytes);
-  return page + 14 > bytes.length ? 0 : Number(view.getBigUint64(page + 6, true)) / OGG_RATE;
+  return hasText(bytes, 0, "OggS") ? oggLength(bytes, view) : 0;
 }
 
-function lastPage(bytes: Uint8Array): number {
-  let at = bytes.length - 4;
-  while (at > 0 && !hasText(bytes, at, "OggS")) at -= 1;
-  return at;
+/** Returns the seconds by the last page with a known end. A page without one, such as -1, ends no packet. */
+function oggLength(bytes: Uint8Array, view: DataView): number {
+  for (let at = bytes.length - 14; at >= 0; at--) {
+    const samples = hasText(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;
+    if (samples >= 0n) return Number(samples) / OGG_RATE;
+  }
+  return 0;
 }
 
-function placeOf(bytes: Uint8Array, text: string): number {
-  for (let at = 0; at < bytes.length; at++) if (hasText(bytes, at, text)) return at;
-  return -1;
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 function hasText(bytes: Uint8Array, at: number, text: string): boolean {
