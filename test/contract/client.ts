@@ -96,6 +96,8 @@ export type Sending = {
   readonly body?: unknown;
   /** Other bindings than the tests' own. */
   readonly bindings?: Env;
+  /** Aborted when the client disconnects. */
+  readonly signal?: AbortSignal;
 };
 
 /** One request to the real application, answered as the OpenAPI document says; the path begins with a slash. */
@@ -105,9 +107,9 @@ export async function send(path: string, sending: Sending = {}): Promise<Respons
   const type = body === undefined ? {} : { "content-type": "application/json" };
   const headers = new Headers({ ...type, ...declared(sent) });
   if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
-  for (const [name, value] of Object.entries(sending.headers ?? {})) headers.set(name, value);
+  for (const [name, value] of Object.entries({ ...sending.headers })) headers.set(name, value);
   const method = sending.method ?? (body === undefined ? "GET" : "POST");
-  const init = { method, headers, redirect: "manual" as const };
+  const init = { method, headers, redirect: "manual" as const, signal: sending.signal ?? null };
   const request = new Request(`https://eu.test${path}`, {
     ...init,
     ...(sent !== undefined && { body: sent }),

@@ -24,9 +24,10 @@ type Sent = {
   readonly bytes?: number;
   readonly bindings?: Env;
   readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
 };
 
-async function transcribe({ fields = {}, bytes = BYTES, bindings, headers }: Sent = {}) {
+async function transcribe({ fields = {}, bytes = BYTES, headers, ...more }: Sent = {}) {
   const file = new FormFile("a.mp3", "audio/mpeg", new Uint8Array(bytes).fill(7));
   const given: FormField[] = Object.entries({ model: "sandbox/transcribe", ...fields });
   const form = new OutgoingForm([...given, ["file", file]]);
@@ -35,7 +36,7 @@ async function transcribe({ fields = {}, bytes = BYTES, bindings, headers }: Sen
     method: "POST",
     headers: { "content-type": form.type, ...headers },
     body: new Uint8Array(await new Response(form.stream()).arrayBuffer()),
-    ...(bindings && { bindings }),
+    ...more,
   });
 }
 
@@ -56,9 +57,9 @@ async function charged(sent: Sent) {
   return { text, receipt, response };
 }
 
-function answering(answer: () => Response) {
+function answering(answer: () => Response | Promise<Response>, numbers: object = {}) {
   const { calls } = mockUpstream(answer);
-  return { calls, bindings: bindingsWith(KEYS) };
+  return { calls, bindings: bindingsWith({ ...KEYS, ...numbers }) };
 }
 
 function eventsIn(text: string): unknown[] {
@@ -103,7 +104,20 @@ describe("POST /v1/audio/transcriptions: 200", () => {
 });
 
 const SECONDS = { text: "Hi", usage: { type: "duration", seconds: 12.2 } };
+async function secondsLater(): Promise<Response> {
+  await scheduler.wait(300);
+  return Response.json(SECONDS);
+}
+
 const AUDIO_SECONDS = { text: "Hi", model: "m", usage: { prompt_audio_seconds: 12 } };
+
+describe("POST /v1/audio/transcriptions with JSON", () => {
+  it.each(["AA", "AAA", "AAAA", "AA==", "AAA="])("accepts the base64 %j", async (data) => {
+    const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,${data}` };
+    const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
+    expect(response.status).toBe(200);
+  });
+});
 
 describe("POST /v1/audio/transcriptions at providers", () => {
   it.each([
@@ -206,6 +220,25 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
+  it("waits longer than UPSTREAM_HEADERS_MS, because the upload takes its time", async () => {
+    const { bindings } = answering(secondsLater, { UPSTREAM_HEADERS_MS: "50" });
+    const { receipt } = await charged({ fields: { model: "openai/gpt-transcribe" }, bindings });
+    expect(receipt.cost_micro).toBe(13 * 75);
+  });
+
+  it("reads on longer than DRAIN_S after a disconnect, and charges the counted seconds", async () => {
+    const client = new AbortController();
+    const left = () => {
+      client.abort();
+      return secondsLater();
+    };
+    const { bindings } = answering(left, { DRAIN_S: "0" });
+    const fields = { model: "openai/gpt-transcribe" };
+    const before = await balanceOf(key);
+    await transcribe({ fields, bindings, signal: client.signal });
+    expect(before - (await balanceOf(key))).toBe(13 * 75);
+  });
+
   it.each([{}, { text: 5 }, { text: null, usage: { seconds: 3 } }])(
     "returns 502 for %j, and charges nothing",
     async (answer) => {
@@ -237,6 +270,15 @@ describe("POST /v1/audio/transcriptions: refusals", () => {
     const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
     expect(await errorOf(response, 400)).toMatchObject({ param: "file" });
   });
+
+  it.each(["AAAAA", "AA=", "AAA==", "AAAA=", "A", "", "AA==AA=="])(
+    "returns 400 for a data URL with the base64 %j",
+    async (data) => {
+      const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,${data}` };
+      const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
+      expect(await errorOf(response, 400)).toMatchObject({ param: "file" });
+    },
+  );
 
   it("returns 415 for a form at an endpoint without forms", async () => {
     const headers = { "content-type": "multipart/form-data; boundary=b" };

@@ -14,12 +14,12 @@ const PROMPT_CHARACTERS_MAX = 4096;
 /** Minimum billed seconds per request (Groq's). */
 export const SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
-const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}={0,2})$/;
+const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}(={0,2}))$/;
 
 /** A file of a form, or a data URL in JSON. */
 export const audioFile = z.custom<FormFile | string>((value: unknown) => {
   if (value instanceof FormFile) return value.bytes.length > 0;
-  return typeof value === "string" && DATA_URL.test(value);
+  return typeof value === "string" && isDataUrl(value);
 }, "must be an audio file of a form, or a data URL in base64");
 const temperature = z.pipe(
   z.union([z.number(), z.string().check(z.regex(/^[01](\.\d{1,6})?$/))]),
@@ -65,6 +65,14 @@ export function parseTranscriptionRequest(value: object): Result<Transcription> 
     ...rest
   } = parsed.value;
   return success({ body: { ...rest, file: fileOf(file), stream }, user: name });
+}
+
+/** Returns whether the base64 in a data URL can be decoded. Padding is optional, but never partial. */
+function isDataUrl(url: string): boolean {
+  const found = DATA_URL.exec(url);
+  if (found === null) return false;
+  const [, , data = "", padding = ""] = found;
+  return padding === "" ? data.length % 4 !== 1 : data.length % 4 === 0;
 }
 
 function fileOf(given: FormFile | string): FormFile {

@@ -146,14 +146,18 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
   slot?.dropBody(request.keep === null ? 0 : bodyBytes);
 }
 
-/** Returns the timeout of a JSON response in ms: its output at a slow pace, at most ten minutes. */
+/**
+ * Returns the timeout of a JSON answer in ms: the time for its output at a slow pace, at most ten minutes.
+ * Transcriptions have no cap and begin with an upload, so they always get ten minutes.
+ */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
   const { core } = run.request;
   const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
   const rounds = Math.ceil(prompts / CONCURRENT_PROMPTS_MAX);
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
-  return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
+  const paceMs = core?.kind === "transcription" ? Infinity : tokens * SLOW_TOKEN_MS;
+  return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, paceMs));
 }
 
 function servingRoute(

@@ -298,7 +298,8 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
   const thinks = optionsOf(request).some(({ mayThink }) => mayThink);
-  const isSlow = thinks || (request.stream && request.cap === null);
+  const isTranscription = request.core?.kind === "transcription";
+  const isSlow = thinks || isTranscription || (request.stream && request.cap === null);
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
