@@ -89,6 +89,14 @@ describe("POST /v1/moderations at providers", () => {
     expect(calls[0]?.url).toMatch(/^https:\/\/api\.(eu|us)\.mistral\.ai\/v1\/moderations$/);
   });
 
+  it("joins the texts of an input for Mistral, which accepts no parts", async () => {
+    const { calls, bindings } = answering("mistral", [RESULT]);
+    const input = ["a", "b"].map((text) => ({ type: "text", text }));
+    const model = "mistral/mistral-moderation-latest";
+    expect((await moderate({ model, input }, bindings)).status).toBe(200);
+    expect(calls[0]?.body).toMatchObject({ input: "a\nb" });
+  });
+
   it("charges an operator's price per token as held, because no provider counts", async () => {
     const { bindings } = answering("openai", [RESULT]);
     const response = await moderate({ model: "own/mod", input: "hello" }, bindings);

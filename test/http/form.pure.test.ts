@@ -23,7 +23,7 @@ const value = fc.oneof(
 );
 
 function formOf(text: string): readonly FormField[] {
-  return [["file", new FormFile("a", "b", utf8(text))]];
+  return [["file", new FormFile("a", "a/b", utf8(text))]];
 }
 
 async function sent(form: OutgoingForm): Promise<Uint8Array> {
@@ -90,6 +90,19 @@ describe("parseForm", () => {
     expect(parsed(utf8(text), "multipart/form-data; boundary=b")).toBeNull();
   });
 
+  it.each([
+    ["Grüße \u2603.mp3", "audio/mpeg", "Gr__e__.mp3", "audio/mpeg"],
+    ["a\\b;c.m4a", "audio/webm;codecs=opus", "a_b;c.m4a", "audio/webm"],
+    ["", "sound", "file", "application/octet-stream"],
+  ])(
+    "sends a file %j of the type %j under a plain name and type",
+    async (filename, type, ...plain) => {
+      const form = new OutgoingForm([["file", new FormFile(filename, type, utf8("x"))]]);
+      const [[, file] = []] = parsed(await sent(form), form.type) ?? [];
+      expect(file instanceof FormFile && [file.filename, file.type]).toEqual(plain);
+    },
+  );
+
   it("rejects a name that is given twice", () => {
     const twice = formObject([
       ["model", "a"],
@@ -101,6 +114,9 @@ describe("parseForm", () => {
   it.each([
     ["multipart/form-data; boundary=x", "x"],
     ['Multipart/Form-Data; boundary="a b"', "a b"],
+    ["multipart/form-data; charset=utf-8; boundary=x", "x"],
+    ["multipart/form-data;boundary=x ; charset=utf-8", "x"],
+    ["multipart/form-data; xboundary=x", null],
     ["multipart/form-data", null],
     ["multipart/mixed; boundary=x", null],
     [`multipart/form-data; boundary=${"x".repeat(71)}`, null],

@@ -72,8 +72,9 @@ export class OutgoingForm {
     const pieces = fields.flatMap(([name, value]) => {
       const head = `--${boundary}\r\ncontent-disposition: form-data; name="${name}"`;
       if (typeof value === "string") return [encoder.encode(`${head}\r\n\r\n${value}\r\n`)];
-      const file = `; filename="${value.filename}"\r\ncontent-type: ${value.type}\r\n\r\n`;
-      return [encoder.encode(head + file), value.bytes, encoder.encode("\r\n")];
+      const file = `; filename="${plainName(value.filename)}"\r\n`;
+      const type = `content-type: ${plainType(value.type)}\r\n\r\n`;
+      return [encoder.encode(head + file + type), value.bytes, encoder.encode("\r\n")];
     });
     this.#pieces = [...pieces, encoder.encode(`--${boundary}--\r\n`)];
   }
@@ -82,6 +83,17 @@ export class OutgoingForm {
     const length = this.#pieces.reduce((sum, piece) => sum + piece.length, 0);
     return streamOf(this.#pieces, length);
   }
+}
+
+/** Replaces characters that hosts read in different ways. The extension, by which some know the format, stays. */
+function plainName(filename: string): string {
+  return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
+}
+
+/** Returns a file's type without parameters, which not all hosts know. */
+function plainType(type: string): string {
+  const [essence] = /^[\w.+-]+\/[\w.+-]+(?=$|\s*;)/.exec(type) ?? [];
+  return essence ?? "application/octet-stream";
 }
 
 function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<Uint8Array> {

@@ -22,11 +22,13 @@ const CR = 13;
 const LF = 10;
 const DASHES = "--";
 
-const TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))\s*;?\s*$/i;
+const TYPE = /^multipart\/form-data\s*;/i;
+const BOUNDARY = /;\s*boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i;
 const TYPE_CHARACTERS_MAX = 200;
 
 export function boundaryOf(type: string): string | null {
-  const [, quoted, plain] = (type.length <= TYPE_CHARACTERS_MAX && TYPE.exec(type)) || [];
+  const isForm = type.length <= TYPE_CHARACTERS_MAX && TYPE.test(type);
+  const [, quoted, plain] = (isForm && BOUNDARY.exec(type)) || [];
   const boundary = quoted ?? plain ?? null;
   return boundary !== null && /^[\x20-\x7e]+$/.test(boundary) ? boundary : null;
 }

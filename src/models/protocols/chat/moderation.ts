@@ -1,12 +1,13 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { listOf, isObject, objectOf } from "../../core/json-value.ts";
 import { moderatedInputs } from "../../core/moderation.ts";
+import type { ModerationBody } from "../../core/moderation.ts";
 import type { PlainCall } from "./profile.ts";
 
 /** POST /moderations of OpenAI, and of Mistral, whose results lack `flagged`. */
 export const MODERATIONS: PlainCall<"moderation"> = {
   path: "/moderations",
-  request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input }),
+  request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: plainInput(input) }),
   answer: ({ results: given }, { body }) => {
     const results = listOf(given).filter(isObject);
     if (results.length !== moderatedInputs(body)) return null;
@@ -18,3 +19,11 @@ export const MODERATIONS: PlainCall<"moderation"> = {
     return { body: { results: flagged }, usage: NO_USAGE };
   },
 };
+
+/** Joins the texts of one input, because Mistral accepts no parts. */
+function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
+  const texts = [input].flat().flatMap((one) => {
+    return typeof one !== "string" && one.type === "text" ? [one.text] : [];
+  });
+  return texts.length > 0 && texts.length === input.length ? texts.join("\n") : input;
+}
