@@ -73,7 +73,12 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
           tool_call_id: id,
           content: `result ${at}`,
         }));
-        const history = [QUESTION, begun.message, ...results];
+        // Another conversation for each, or it would continue with the route of the one before.
+        const question = {
+          ...QUESTION,
+          content: `${QUESTION.content} ${first.name}, ${second.name}`,
+        };
+        const history = [question, begun.message, ...results];
         const isSame = first.id === second.id;
         const { asked, served } = await ask(
           isSame ? [second] : [first, second],
