@@ -7,14 +7,13 @@ import { StreamWatch } from "../../src/models/requests/stream-watch.ts";
 
 const NUMBERS = {
   UPSTREAM_IDLE_MS: 400,
-  UPSTREAM_FIRST_MS: 2000,
   UPSTREAM_THINKING_MS: 4000,
   KEEP_ALIVE_MS: 200,
   READER_STUCK_MS: 1000,
 };
 
 /** A watch over an upstream and a reader that only count what is done to them. */
-function watching(numbers: Partial<typeof NUMBERS> = {}) {
+function watching(numbers: Partial<typeof NUMBERS> = {}, lateMs?: number) {
   const seen = { cancelled: 0, left: 0, written: [] as string[] };
   const client = {
     pendingMs: 0,
@@ -28,6 +27,7 @@ function watching(numbers: Partial<typeof NUMBERS> = {}) {
   const timer = new RunTimer(new AbortController().signal, timers, limits);
   const watch = new StreamWatch({
     events: { next: () => Promise.resolve(null), cancel: () => void seen.cancelled++ },
+    lateMs,
     timer,
     client: client as unknown as StreamClient,
     ping: () => ": keep-alive\n\n",
@@ -132,13 +132,18 @@ it("does not count the isolate's own pause as silence", () => {
   watch.close();
 });
 
-it("waits as long for the first event as before the stream was returned", () => {
-  const { watch, seen } = watching();
+it("waits for a late first event as long as its attempt, and then the idle time", () => {
+  const { watch, seen } = watching({}, 1700);
   vi.advanceTimersByTime(1700);
   expect(seen.cancelled).toBe(0);
-  vi.advanceTimersByTime(400);
+  watch.heard();
+  vi.advanceTimersByTime(600);
   expect(seen.cancelled).toBe(1);
   watch.close();
+  const silent = watching({}, 1700);
+  vi.advanceTimersByTime(1800);
+  expect(silent.seen.cancelled).toBe(1);
+  silent.watch.close();
 });
 
 it("accepts events after the last choice despite a pause of the isolate", () => {

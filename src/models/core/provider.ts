@@ -158,8 +158,8 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `isLate`: the first event hasn't arrived yet. */
-  | { readonly kind: "stream"; readonly events: EventStream; readonly isLate?: true }
+  /** `lateMs`: its first event is still to come, within this time. */
+  | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 export type Provider = {

@@ -143,7 +143,7 @@ export async function sendStream(
   { given, reply }: { readonly given: StreamAnswer; readonly reply: StreamReply },
 ): Promise<EndedResponse> {
   const { timer } = run;
-  const { events, isLate } = given;
+  const { events, lateMs } = given;
   const beganMs = elapsedMs();
   const meter = meterOf(run, route, beganMs);
   const owed = (): Outcome => chargeOf({ run, route, meter }, "stopped", true);
@@ -159,7 +159,7 @@ export async function sendStream(
   const { numbers } = run.services;
   const early = reply.contentType === undefined ? COMMENT : "";
   const ping = (): string => (streaming.hasBegun ? writer.ping : early);
-  const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
+  const watch = new StreamWatch({ events, lateMs, timer, client, ping, now: elapsedMs, numbers });
   const streaming = {
     run,
     route,
@@ -174,7 +174,7 @@ export async function sendStream(
   markOpen(run, { owed, close: async () => close(streaming) });
   timer.whenClientGone(() => left(streaming));
   run.answer(response);
-  if (isLate === true) void client.write(early);
+  if (lateMs !== undefined) void client.write(early);
   markOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
   const ending = await pump(streaming);
   noteFault(streaming, ending);

@@ -84,6 +84,8 @@ const TICK_MS_MIN = 10;
 
 type Watched = {
   readonly events: EventStream;
+  /** The longest wait for the first event in ms; absent if it is here. */
+  readonly lateMs?: number | undefined;
   readonly timer: RunTimer;
   readonly client: StreamClient;
   readonly ping: () => string;
@@ -184,10 +186,9 @@ export class StreamWatch {
   }
 
   #silenceMs(): number {
-    const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } =
-      this.#watched.numbers;
-    // A stream passed on before its first event has already waited KEEP_ALIVE_MS.
-    if (!this.#hasBegun) return Math.max(UPSTREAM_IDLE_MS, UPSTREAM_FIRST_MS - KEEP_ALIVE_MS);
+    const { numbers, lateMs = 0 } = this.#watched;
+    const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS } = numbers;
+    if (!this.#hasBegun) return Math.max(UPSTREAM_IDLE_MS, lateMs);
     return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 

@@ -127,7 +127,8 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
   const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).of(first);
   if (batch === null) {
     if (quietMs >= firstMs || signal.aborted) return failed("timeout");
-    return { kind: "stream", events: startingWith(first.then(unbroken), events), isLate: true };
+    const lateMs = firstMs - quietMs;
+    return { kind: "stream", events: startingWith(first.then(unbroken), events), lateMs };
   }
   if (batch === BROKEN) return failed("connection");
   const error = batch.find((event) => event.kind === "error");
