@@ -48,6 +48,17 @@ async function made(fields: object, bindings?: Env): Promise<Made & { readonly c
   return { ...answer, cost };
 }
 
+/** A body in network chunks. Each comes some time after the one before was read. */
+function inChunks(parts: string[], waitMs = 20): ReadableStream<Uint8Array> {
+  const pull = async (stream: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    const next = parts.shift();
+    if (next === undefined) stream.close();
+    else stream.enqueue(new TextEncoder().encode(next));
+  };
+  return new ReadableStream({ pull }, { highWaterMark: 0 });
+}
+
 /** Responses of a provider. */
 function answering(answer: object | string, type = "application/json") {
   const body = typeof answer === "string" ? answer : JSON.stringify(answer);
@@ -153,6 +164,38 @@ describe("POST /v1/images/generations at OpenAI", () => {
     );
   });
 
+  it("shows of a preview its picture, place and format only", async () => {
+    const seen = { type: "image_generation.partial_image", b64_json: PICTURE };
+    const more = { request_id: "theirs", usage: { input_tokens: 1 }, host: "x", size: "1024x1024" };
+    const done = { type: "image_generation.completed", b64_json: PICTURE };
+    const { bindings } = answering(
+      [{ ...seen, ...more, partial_image_index: 1 }, { ...seen, host: "x" }, done]
+        .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+        .join(""),
+      "text/event-stream",
+    );
+    const { text } = await charged(() => draw({ ...MEDIUM, stream: true }, bindings));
+    const [, first = "", second = ""] = text.split("data: ");
+    const shown = [first, second].map(
+      (event) => JSON.parse(event.split("\n\n")[0] ?? "") as object,
+    );
+    expect(shown).toEqual([
+      { ...seen, partial_image_index: 1, size: "1024x1024" },
+      { ...seen, partial_image_index: 0 },
+    ]);
+  });
+
+  it("waits minutes for the first event of a stream", async () => {
+    const done = { type: "image_generation.completed", b64_json: PICTURE };
+    const headers = { "content-type": "text/event-stream" };
+    const parts = [`data: ${JSON.stringify(done)}\n\n`];
+    mockUpstream(() => new Response(inChunks(parts, 600), { headers }));
+    const waits = { UPSTREAM_FIRST_MS: "100", UPSTREAM_IDLE_MS: "100", KEEP_ALIVE_MS: "50" };
+    const bindings = bindingsWith({ ...KEYS, ...waits });
+    const { text } = await charged(() => draw({ ...MEDIUM, stream: true }, bindings));
+    expect(text).toContain(`"b64_json":"${PICTURE}"`);
+  });
+
   it("turns an event that breaks off into an error, and charges nothing", async () => {
     const { bindings } = answering(
       'data: {"type":"image_generation.completed","b64_json":"iVBO',
@@ -219,12 +262,46 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     expect(cost).toBeGreaterThan(16_384 * (30 + 7.5));
   });
 
-  it("returns 400 for a refused prompt", async () => {
-    const { bindings } = answering({
-      promptFeedback: { blockReason: "PROHIBITED_CONTENT" },
-      usageMetadata: { promptTokenCount: 10 },
-    });
+  const refusedPrompt = { promptFeedback: { blockReason: "PROHIBITED_CONTENT" } };
+  const textOnly = { content: { parts: [{ text: "I can't." }] }, finishReason: "STOP" };
+  const PROMPT = { promptTokenCount: 10 };
+  it.each([
+    ["a refused prompt", { ...refusedPrompt, usageMetadata: PROMPT }, 15],
+    [
+      "an image that is unsafe",
+      { candidates: [{ finishReason: "IMAGE_SAFETY" }], usageMetadata: PROMPT },
+      15,
+    ],
+    [
+      "text only",
+      { candidates: [textOnly], usageMetadata: { ...PROMPT, candidatesTokenCount: 20 } },
+      15 + 20 * 7.5,
+    ],
+    [
+      "thoughts only",
+      {
+        candidates: [{ finishReason: "MAX_TOKENS" }],
+        usageMetadata: { ...PROMPT, thoughtsTokenCount: 100 },
+      },
+      15 + 100 * 7.5,
+    ],
+  ])("returns 400 for %s, and charges the reported tokens", async (_, answer, cost) => {
+    const { calls, bindings } = answering(answer);
+    const before = await balanceOf(key);
     expect(await errorOf(await draw(BANANA, bindings), 400)).toMatchObject({ param: "prompt" });
+    expect(before - (await balanceOf(key))).toBe(cost);
+    expect(calls).toHaveLength(1);
+  });
+
+  it("charges the reported tokens of an image that is blocked after its draft", async () => {
+    const text = JSON.stringify(gemini(PROMPT, { finishReason: "IMAGE_SAFETY" }));
+    const middle = text.indexOf(PICTURE) + 4;
+    const parts = [text.slice(0, middle), text.slice(middle)];
+    mockUpstream(() => new Response(inChunks(parts)));
+    const wanted = { model: BANANA.model, stream: true };
+    const { text: shown, cost } = await charged(() => draw(wanted, bindingsWith(KEYS)));
+    expect(shown).toContain("content_policy_violation");
+    expect(cost).toBe(15);
   });
 
   it("charges the images of xAI, at most as many as asked for", async () => {

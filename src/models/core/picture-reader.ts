@@ -20,7 +20,8 @@ const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 /** The facts of a complete response: its usage, null if not reported, and fields for the client. */
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-export type ReadFacts = (raw: JsonObject) => PictureFacts | ProviderFailure;
+/** Reads a response without its pictures. `pictures` is their number. */
+export type ReadFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
 
 /**
  * Reads images from a JSON response, or from server-sent events with one each. Base64 is passed on
@@ -52,6 +53,11 @@ export class PictureReader implements StreamReader {
     this.#facts = facts;
   }
 
+  /** The characters that it keeps of the current response. */
+  get kept(): number {
+    return this.#length;
+  }
+
   push(bytes: Uint8Array): StreamEvent[] {
     return this.#read(this.#decoder.decode(bytes, { stream: true }));
   }
@@ -68,7 +74,7 @@ export class PictureReader implements StreamReader {
       if (this.#rest === null) at = this.#between(text, at);
       else if (this.#state === "plain") at = this.#structure(text, at, events);
       else at = this.#string(text, at, events);
-      if (this.#length > REST_MAX) this.#fail(events, eventTooLarge(REST_MAX));
+      if (this.kept > REST_MAX) this.#fail(events, eventTooLarge(REST_MAX));
     }
     return events;
   }
@@ -80,7 +86,6 @@ export class PictureReader implements StreamReader {
       if (one === "\n") this.#line = "";
       else if (one === "{" && /^(?:data:)?\s*$/.test(this.#line)) {
         this.#rest = [];
-        this.#length = 0;
         this.#depth = 0;
         this.#responseCount = 0;
         return at;
@@ -163,6 +168,7 @@ export class PictureReader implements StreamReader {
   #close(events: StreamEvent[]): void {
     const raw = parsePlainObject(this.#rest?.join("") ?? "");
     this.#rest = null;
+    this.#length = 0;
     this.#line = "";
     if (raw === null) return this.#fail(events, retry("bad_json"));
     if (this.#isPartial) {
@@ -170,7 +176,7 @@ export class PictureReader implements StreamReader {
       events.push(nativeEvent(raw), { kind: "thinking" });
       return;
     }
-    const facts = this.#facts(raw);
+    const facts = this.#facts(raw, this.#count);
     if (isFailure(facts)) return this.#fail(events, facts);
     if (this.#count === 0) return this.#fail(events, retry("no_image"));
     const usage = { ...(facts.usage ?? NO_USAGE), image: this.#count };
@@ -180,7 +186,7 @@ export class PictureReader implements StreamReader {
 
   #fail(events: StreamEvent[], failure: ProviderFailure): void {
     this.ended = true;
-    events.push(...failureEvents(failure));
+    events.push(...failureEvents(failure, failure.spent?.usage));
   }
 }
 

@@ -68,7 +68,7 @@ function wireOf(service: Service): ProviderProtocol {
           body: JSON.stringify(imageRequest(call)),
         }),
       answer: () => null,
-      pieces: () => new PictureReader((raw) => imageFacts(raw, service.secrets())),
+      pieces: () => new PictureReader((raw, count) => imageFacts(raw, count, service.secrets())),
     },
     failureInside: (raw) => failureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>

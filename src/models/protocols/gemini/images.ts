@@ -42,24 +42,38 @@ const answer = shape({
 });
 const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
+type Counted = ReturnType<typeof answer>["usageMetadata"];
+
 /**
- * Reads a response without its images. Without details, all output counts as images, which cost
- * more than text and thoughts.
+ * Reads a response without its pictures. A blocked one, and one without a picture, costs the tokens that Google
+ * reports.
  */
-export function imageFacts(raw: JsonObject, secrets: readonly string[]) {
+export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
   const { candidates, promptFeedback, usageMetadata: counted } = answer(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
-  if (BLOCKED.test(reason)) return blocked(usageOf(counted));
-  return { usage: usageOf(counted), fields: {} };
+  if (BLOCKED.test(reason)) return refused(BLOCKED_PROMPT, usageOf(withZeros(counted)));
+  const usage = usageOf(counted);
+  if (pictures > 0 || usage === null) return { usage, fields: {} };
+  return refused(NO_PICTURE, usageOf(withZeros(counted), true));
 }
 
-function usageOf(counted: ReturnType<typeof answer>["usageMetadata"]) {
+/** Returns counts in which an absent output is 0, because Google's JSON omits zeros. */
+function withZeros(counted: Counted): Counted {
+  const { promptTokenCount: input, candidatesTokenCount: output } = counted;
+  return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
+}
+
+/**
+ * Text and thoughts have another price than images. Without details all output counts as images, the most
+ * expensive.
+ */
+function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;
   const ofImages = counted.candidatesTokensDetails.find(({ modality }) => modality === "IMAGE");
-  const images = ofImages?.tokenCount ?? output;
+  const images = ofImages?.tokenCount ?? (isTextOnly ? 0 : output);
   const texts = Math.max(0, (output ?? 0) - (images ?? 0)) + (counted.thoughtsTokenCount ?? 0);
   return {
     ...NO_USAGE,
@@ -68,13 +82,21 @@ function usageOf(counted: ReturnType<typeof answer>["usageMetadata"]) {
   };
 }
 
-function blocked(usage: ReturnType<typeof usageOf>): ProviderFailure {
+const BLOCKED_PROMPT = {
+  reason: "blocked",
+  message: "The provider refused to make this image.",
+  code: "content_policy_violation",
+};
+const NO_PICTURE = { reason: "no_image", message: "The model answered without an image." };
+
+function refused(
+  words: Pick<ProviderFailure, "reason" | "message" | "code">,
+  usage: ReturnType<typeof usageOf>,
+): ProviderFailure {
   return {
     kind: "refused",
-    reason: "blocked",
-    message: "The provider refused to make this image.",
     param: "prompt",
-    code: "content_policy_violation",
+    ...words,
     ...(usage !== null && { spent: { usage: { ...usage, image: 0 }, output: 0 } }),
   };
 }
