@@ -5,6 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import { user, withoutNulls } from "./core-request.ts";
 import type { InputKindOf } from "./input-kind.ts";
+import type { JsonObject } from "./json-value.ts";
 import { PromptTally } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
@@ -119,10 +120,13 @@ const GPT_2_5: Tokens = {
   max: [7_370, 13_342],
 };
 const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
+/** The larger of both, for other models. With the reserve, `low` covers the 408 tokens of gpt-image-1. */
+const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
 const FAMILIES: readonly Family[] = [
   { models: /^gpt-image-2(?:-|$)/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2 },
-  { models: /^gpt-image-/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2_5 },
+  { models: /^gpt-image-2\.5(?:-|$)/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2_5 },
+  { models: /^gpt-image-/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_ANY },
   { models: /^gemini-/, fields: ["stream"], takes: (pixels) => ratioOf(pixels) !== null },
   {
     models: /^grok-imagine-/,
@@ -132,7 +136,7 @@ const FAMILIES: readonly Family[] = [
   },
 ];
 /** Models of an operator's own server. */
-const ANY: Family = { models: /^/, fields: OPENAI_FIELDS, takes: () => true, tokens: GPT_2_5 };
+const ANY: Family = { models: /^/, fields: OPENAI_FIELDS, takes: () => true, tokens: GPT_ANY };
 
 function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
   return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
@@ -202,3 +206,11 @@ function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean
 }
 
 const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
+
+const MADE = ["background", "output_format", "quality", "size"] as const;
+
+/** Returns the fields of a provider's response that describe its pictures. */
+export function madeFields(raw: JsonObject): JsonObject {
+  const fields = MADE.filter((field) => typeof raw[field] === "string");
+  return Object.fromEntries(fields.map((field) => [field, raw[field]]));
+}

@@ -2,7 +2,8 @@ import { failureObject } from "../../shared/http/failure-response.ts";
 import { success } from "../../shared/failure.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
-import { parseImageRequest } from "../core/images.ts";
+import { madeFields, parseImageRequest } from "../core/images.ts";
+import { numberOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import type { StreamEvent } from "../core/provider.ts";
 import type {
@@ -75,7 +76,8 @@ abstract class ImageWriter implements StreamWriter {
       return "";
     }
     this.#current = 0;
-    const { b64_json: _picture, type: _type, ...rest } = fields;
+    const { partial_image_index: index } = fields;
+    const rest = { partial_image_index: numberOf(index) ?? 0, ...madeFields(fields) };
     return `",${JSON.stringify(rest).slice(1)}\n\n`;
   }
 

@@ -1,5 +1,5 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
-import { pixelsOf, ratioOf } from "../../core/images.ts";
+import { madeFields, pixelsOf, ratioOf } from "../../core/images.ts";
 import { hasError } from "../../core/chat-message.ts";
 import { PictureReader } from "../../core/picture-reader.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -36,17 +36,15 @@ export const XAI_DRAWING: PlainCall<"image"> = {
 const answer = shape({
   usage: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
-const FIELDS = ["background", "output_format", "quality", "size"] as const;
 
 /** Reads a response without its images. All output is billed as image tokens. */
 function factsOf(raw: JsonObject) {
   const { input_tokens: input, output_tokens: output } = answer(raw).usage;
   const isCounted = (input ?? 0) + (output ?? 0) > 0;
-  const fields = FIELDS.filter((field) => typeof raw[field] === "string");
   return {
     usage: isCounted
       ? { ...NO_USAGE, input: input ?? 0, ...(output !== null && { image_token: output }) }
       : null,
-    fields: Object.fromEntries(fields.map((field) => [field, raw[field]])),
+    fields: madeFields(raw),
   };
 }

@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { IMAGES } from "../../src/models/core/images.ts";
+import type { ImageBody } from "../../src/models/core/images.ts";
+import type { Model } from "../../src/models/catalog/model.ts";
+
+const QUALITIES = ["low", "medium", "high", "xhigh", "max", "auto"] as const;
+const SIZES = ["1024x1024", "3840x2160"];
+const KNOWN = ["gpt-image-2", "gpt-image-2.5-flare"];
+
+/** The held tokens of one image at a host's model. */
+function held(upstreamId: string, fields: Partial<ImageBody>): number {
+  const model = { routes: [{ upstreamId }] } as unknown as Model;
+  return IMAGES.size({ model: "m", prompt: "a", n: 1, ...fields }, model).units?.image_token ?? 0;
+}
+
+describe("the hold of an image", () => {
+  it.each(["gpt-image-1", "gpt-image-9", "images/gpt-image-2", "my-azure-deployment"])(
+    "is for %s at least that of each known model",
+    (name) => {
+      for (const quality of QUALITIES) {
+        for (const size of SIZES) {
+          const least = Math.max(...KNOWN.map((known) => held(known, { quality, size })));
+          expect(held(name, { quality, size }), quality + size).toBeGreaterThanOrEqual(least);
+        }
+      }
+    },
+  );
+
+  it("covers gpt-image-1's wide images of low quality, which have 408 tokens", () => {
+    const wide = { quality: "low", size: "1536x1024" } as const;
+    expect(held("gpt-image-1", wide)).toBeGreaterThanOrEqual(408);
+  });
+});
