@@ -27,8 +27,8 @@ export function keepWarmRoute(desk: Tx, { affinity, route, seconds }: WarmRoute)
   const known = warmRoutesOf(desk);
   const until = nowMs + seconds * 1000;
   known.delete(affinity);
-  for (const [other, { until }] of known) {
-    if (until > nowMs && known.size < WARM_ROUTES_MAX) break;
+  for (const [other, one] of known) {
+    if (one.until > nowMs && known.size < WARM_ROUTES_MAX) break;
     known.delete(other);
     deleteWarmRoute(sql, other);
   }
