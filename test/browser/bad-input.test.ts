@@ -98,7 +98,7 @@ it.each([
   ["", /Get started.*curl/s],
   ["activity", /No requests in this period/],
   ["requests", /No requests yet/],
-  ["end-users", /No end user yet.*first request/s],
+  ["end-users", /No end users yet.*first request/s],
 ])("shows an organization without requests what to do on %s", async (path, text) => {
   const page = await login(empty.key);
   await show(page, path);

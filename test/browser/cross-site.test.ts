@@ -230,7 +230,7 @@ it("shows that a login took too long, and keeps the address", async () => {
   await page.getByRole("link", { name: "Continue as Ann", exact: true }).waitFor();
   await waitMinutes(11);
   await page.getByRole("link", { name: "Continue as Ann", exact: true }).click();
-  await page.getByRole("status").getByText("That took longer than ten minutes").waitFor();
+  await page.getByRole("status").getByText("This login took longer than ten minutes").waitFor();
   await continueAs(page, "Ann");
   await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
 });
