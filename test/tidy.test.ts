@@ -24,7 +24,7 @@ const besides = fromRoot({
   }),
 });
 
-it("keeps layers, roles and style in src", () => {
+it("follows the rules of layers, file suffixes and style in src", () => {
   expect(Object.keys(sources)).toContain("src/index.ts");
   expect(tidySources(sources)).toEqual([]);
 });

@@ -53,7 +53,7 @@ it("reads a list in use every two minutes, after the response, once for concurre
   expect([said(list), said(await ask())]).toEqual([{ percent: 1 }, { percent: 2 }]);
 });
 
-it("sells only by lists read within the lead time, whatever the database and clock do", async () => {
+it("sells only at prices that were read within the lead time, even if the database or the clock fails", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const step = fc.record({
     ms: fc.oneof(fc.nat(200_000), fc.nat(LEAD_MS), fc.integer({ min: -100_000, max: 0 })),

@@ -77,7 +77,7 @@ describe("the object for stored responses", () => {
     }
   });
 
-  it("deletes expired responses by an alarm, and its key with the last one", async () => {
+  it("deletes expired responses by an alarm, and the encryption key with the last one", async () => {
     const own = await keeping(2);
     const { id } = await answered(await say(own.key));
     await vi.waitFor(async () => expect((await keptRows(own))["parts"]).toHaveLength(2));

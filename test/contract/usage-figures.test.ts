@@ -162,7 +162,7 @@ describe("the paid amount", () => {
     }
   });
 
-  it("matches in GET /v1/generations, whose price and tokens give its cost", async () => {
+  it("equals the cost in GET /v1/generations, which follows from its price and tokens", async () => {
     const found = await Promise.all(
       paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
     );

@@ -89,7 +89,7 @@ describe("accepted JSON", () => {
 });
 
 describe("rejected JSON", () => {
-  it("includes 65 levels, and a million, before parsing", () => {
+  it("includes a nesting of 65 levels, and of a million, before it is parsed", () => {
     expect(refusalOf(nested(DEPTH_MAX + 1))).toContain("nests deeper than 64");
     expect(refusalOf("[".repeat(1_000_000))).toContain("nests deeper than 64");
     expect(refusalOf('{"a":'.repeat(1_000_000))).toContain("nests deeper than 64");

@@ -67,7 +67,7 @@ describe("a prompt's size", () => {
     expect(two - one).toBe(MODEL.imageTokens);
   });
 
-  it("includes added text: names of results, later instructions and closed schemas", () => {
+  it("includes text that the gateway adds: names of tool results, later instructions and closed schemas", () => {
     const named = (name: string, results: number) => {
       const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
       const result = { role: "tool", tool_call_id: "c", content: "" };

@@ -40,7 +40,7 @@ function ownText(): string {
     .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
 }
 
-it("makes wrangler.json the repository's file with the guide's values, and ready", async () => {
+it("writes a wrangler.json with the repository's file and the guide's values that can be deployed", async () => {
   writeFileSync(at(SHARED_FILE), readPage("wrangler.toml"));
   expect([mergedText(folder), isFresh(folder)]).toEqual([null, true]);
   writeFileSync(at(OWN_FILE), ownText());

@@ -207,7 +207,7 @@ it("accepts only what Stripe signed, and ignores another region's", async () => 
   expect(new Set(await tell(foreign))).toEqual(new Set([200]));
 });
 
-it("takes a refund, blocks unpaid spending, and returns it", async () => {
+it("deducts a dispute, blocks requests until it is paid, and returns a won one", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const { id } = await bought(account, stripe);

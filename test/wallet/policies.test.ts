@@ -123,7 +123,7 @@ describe("a policy", () => {
     expect(valueOf(await key.stub.balance())).toMatchObject({ openHolds: 1, heldMicro: 400 });
   });
 
-  it("isn't told to a session", async () => {
+  it("isn't visible to a session", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const { madeAt } = valueOf(await key.stub.keyStanding(key.hash));
     await set(key, "organization", { ...ALL, allowed_providers: [] });

@@ -122,7 +122,7 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
     });
 
 describe.each(Object.entries(WIRES))("the format %s", (_, wire) => {
-  it("returns its output unchanged as the model's turn", async () => {
+  it("reads its own output back as the same assistant message", async () => {
     await fc.assert(
       fc.asyncProperty(turns(wire), async (said) => {
         const message = completionOf([said], null).body.choices[0]?.message ?? {};

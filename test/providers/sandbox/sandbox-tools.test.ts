@@ -33,7 +33,7 @@ const allow = (mode: string): JsonObject => ({
 });
 
 describe("the sandbox's choice of tools", () => {
-  it("includes for auto those named in the text", async () => {
+  it("calls the tools named in the text for auto", async () => {
     expect(await chosen("Please use get_time")).toEqual(["get_time"]);
     expect(await chosen("GET_WEATHER and get_time, please")).toEqual(["get_weather", "get_time"]);
     expect(await chosen("What's the weather in Paris?")).toEqual([]);
@@ -85,7 +85,7 @@ describe("the sandbox's choice of tools", () => {
     expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
 
-  it("includes none for auto if nothing matches, and returns text", async () => {
+  it("calls no tool for auto if none matches, and returns text", async () => {
     const completion = await complete({ messages: [user("Hi, please get the user")], tools });
     expect(completion.choices[0]).toMatchObject({
       message: { content: "Hi, please get the user" },
@@ -94,22 +94,22 @@ describe("the sandbox's choice of tools", () => {
     expect(completion.choices[0].message).not.toHaveProperty("tool_calls");
   });
 
-  it("includes for required the matching tool, otherwise the first", async () => {
+  it("calls the matching tool for required, or else the first", async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
     expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
   });
 
-  it("includes a named function whatever the text", async () => {
+  it("calls the function that tool_choice names, whatever the text", async () => {
     const choice = { type: "function", function: { name: "searchFiles" } };
     expect(await chosen("weather", { tool_choice: choice })).toEqual(["searchFiles"]);
   });
 
-  it("includes for allowed_tools only those, forced or not", async () => {
+  it("calls only the tools in allowed_tools, forced or not", async () => {
     expect(await chosen("weather", { tool_choice: allow("required") })).toEqual(["get_time"]);
     expect(await chosen("weather", { tool_choice: allow("auto") })).toEqual([]);
   });
 
-  it("includes no tool for none", async () => {
+  it("calls no tool for none", async () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 

@@ -225,7 +225,7 @@ describe("a failure within a Responses stream", () => {
   });
 });
 
-it("keeps a silent stream alive by comments, and sometimes by an event", () => {
+it("keeps a stream without output alive by comments, and sometimes by an event", () => {
   const { writer, text } = begun(["a"]);
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) silent += writer.ping;
