@@ -24,7 +24,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
     <>
       <Head
         title="Business"
-        text="The most specific row wins: a model, an author (author/*), then all (*). A customer's list comes before the region's list, default."
+        text="The most specific row wins: first a model, then an author (author/*), then all models (*). A customer's own list comes before the region's list."
       >
         {may("POST /admin/v1/rerate") && (
           <button type="button" onClick={() => setDoing("rerate")}>
