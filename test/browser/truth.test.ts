@@ -183,7 +183,7 @@ describe("objects of the console's responses", () => {
       { ...row, ...unknown, group: "without a price", margin_micro: LARGE },
     ];
     await page.route("**/admin/v1/margin?*", (route) =>
-      route.fulfill({ json: { data, complete_from: "2026-01-01T00:00:00.000Z" } }),
+      route.fulfill({ json: { data, complete_from: "2026-01-01T00:00:00.000Z", missing: [] } }),
     );
     await page.goto("/console/#/business?range=1");
     await page.getByText(/margin is unknown: 524 of 532 requests/).waitFor();
