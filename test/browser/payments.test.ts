@@ -93,7 +93,7 @@ it("sells $10 in two clicks, saves a card, and tops up until the card is lost", 
 
   await cardWill(ann, "Ask its customer first");
   await press(ann, "Pay 10 dollars");
-  await notice(ann, "10 dollars wait for you: your bank needs your confirmation.");
+  await notice(ann, "10 dollars need your confirmation at your bank.");
   await ann.getByRole("link", { name: "Confirm with your bank" }).click();
   await press(ann, "It is me: pay");
   await ann.getByRole("heading", { name: /is paid$/ }).waitFor();
@@ -104,7 +104,7 @@ it("sells $10 in two clicks, saves a card, and tops up until the card is lost", 
   await press(ann, "Change…");
   await ann.getByLabel("When less than this is left, dollars").fill("56");
   await press(ann, "Turn on");
-  await ann.getByText("It is off: the bank does not accept the card any more").waitFor();
+  await ann.getByText("It is off: the bank no longer accepts the card").waitFor();
   await expect.poll(() => rows(ann, /automatic.*declined/)).toBe(1);
   await press(ann, "Pay 10 dollars");
   await notice(ann, /10 dollars were not paid.*Use another card/);
@@ -116,9 +116,9 @@ it("charges nothing after a left payment page; a refund is shown, explained and 
   await goTo(ben, "Credits");
   await press(ben, "Pay 10 dollars");
   await press(ben, "Leave");
-  await notice(ben, "10 dollars wait for you");
+  await notice(ben, "10 dollars need your confirmation");
   await press(ben, "Cancel purchase");
-  await notice(ben, "10 dollars were not paid. Nothing was taken.");
+  await notice(ben, "10 dollars were not paid. Nothing was charged.");
   expect(await rows(ben, /payment page.*added/)).toBe(0);
 
   await ben.getByRole("button", { name: "Pay 10 dollars" }).dblclick();

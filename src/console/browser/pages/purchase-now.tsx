@@ -50,7 +50,7 @@ function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }
       {state === "needs_customer" && (
         <span>
           ▲ <strong>{dollars} dollars need your confirmation</strong>
-          {isPage ? " on the payment page." : ": your bank needs your confirmation."}{" "}
+          {isPage ? " on the payment page." : " at your bank."}{" "}
           {url !== null && (
             <a href={url}>{isPage ? "Continue to payment" : "Confirm with your bank"}</a>
           )}
