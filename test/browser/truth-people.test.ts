@@ -85,6 +85,8 @@ describe("people's pages", () => {
   it.each(["", "credits", "requests?status=held"])(
     "match their responses with a hold: %s",
     async (at) => {
+      const heldNow = async () => (await call(ann, "GET", "/v1/balance"))["held_micro"];
+      await expect.poll(heldNow).toBe(0); // the stream before has ended
       const end = new AbortController();
       const stream = { model: "sandbox/slow-stream", stream: true };
       const messages = [{ role: "user", content: "word ".repeat(1500) }];
