@@ -35,15 +35,15 @@ async function spendOf(stub: Stub, externalId = "u"): Promise<[daily: number, mo
 }
 
 /** A wallet whose end users may spend 100 a day unless told otherwise. */
-async function newDesk() {
-  const desk = await newWallet(1000);
-  valueOf(await desk.stub.patchSettings({ defaultUserDailyQuotaMicro: micros(100) }));
-  return desk;
+async function newQuotaWallet() {
+  const wallet = await newWallet(1000);
+  valueOf(await wallet.stub.patchSettings({ defaultUserDailyQuotaMicro: micros(100) }));
+  return wallet;
 }
 
 describe("a deleted end user that returns", () => {
   it("keeps its spend when it returns in a request, and has only the rest of its quota", async () => {
-    const { stub } = await newDesk();
+    const { stub } = await newQuotaWallet();
     await pay(stub, 70);
     await pay(stub, 70, "u");
     const { id } = valueOf(await stub.readEndUser("u"));
@@ -64,7 +64,7 @@ describe("a deleted end user that returns", () => {
   });
 
   it("gets defaults, a new ID, its spend and its quota alert when it is created again", async () => {
-    const { stub } = await newDesk();
+    const { stub } = await newQuotaWallet();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
     await pay(stub, 90, "u");
@@ -97,7 +97,7 @@ describe("a deleted end user that returns", () => {
   ])(
     "keeps open holds and their charges (evicted while deleted: %s, after it: %s)",
     async (evictAway, evictAfter) => {
-      const { stub } = await newDesk();
+      const { stub } = await newQuotaWallet();
       const who = { externalId: "u" };
       const [first, second, third] = [holdOf(40, who), holdOf(30, who), holdOf(10, who)];
       for (const request of [first, second, third]) {
@@ -127,7 +127,7 @@ describe("a deleted end user that returns", () => {
   );
 
   it("keeps everything after several deletions, published in between or not", async () => {
-    const { stub, orgId } = await newDesk();
+    const { stub, orgId } = await newQuotaWallet();
     const open = holdOf(15, { externalId: "u" });
     valueOf(await stub.hold(open));
     for (let round = 1; round <= 4; round++) {
@@ -151,7 +151,7 @@ describe("a deleted end user that returns", () => {
   });
 
   it("comes last in the list, like new ones", async () => {
-    const { stub } = await newDesk();
+    const { stub } = await newQuotaWallet();
     for (const name of ["a", "b"]) {
       // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await stub.putEndUser(name, {}));
@@ -163,7 +163,7 @@ describe("a deleted end user that returns", () => {
   });
 
   it("starts the next day with the month's spend, and the next month with none", async () => {
-    const { stub } = await newDesk();
+    const { stub } = await newQuotaWallet();
     await pay(stub, 70, "u");
     valueOf(await stub.deleteEndUser("u"));
     setClock(NOON + 24 * HOUR_MS);
@@ -183,7 +183,7 @@ describe("a deleted end user that returns", () => {
 
 describe("a deleted end user", () => {
   it("appears in no response or database row, and is stored by a hash", async () => {
-    const { stub, orgId } = await newDesk();
+    const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 10, "u");
     valueOf(await stub.poke());
     const open = holdOf(5, { externalId: "u" });
@@ -214,7 +214,7 @@ describe("a deleted end user", () => {
   });
 
   it("disappears by the alarm after its month, and not earlier", async () => {
-    const { stub } = await newDesk();
+    const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
     const kept = async (): Promise<number> =>
@@ -235,7 +235,7 @@ describe("a deleted end user", () => {
   });
 
   it("keeps an alarm for the end of its month when nothing else is due", async () => {
-    const { stub } = await newWallet();
+    const { stub } = await newQuotaWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));
     valueOf(await stub.poke());
@@ -249,7 +249,7 @@ describe("a deleted end user", () => {
   });
 
   it("uses no slot of the 100,000, and makes way for newer deleted ones beyond 100,000", async () => {
-    const { stub } = await newDesk();
+    const { stub } = await newQuotaWallet();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");
     valueOf(await stub.deleteEndUser("oldest"));
@@ -275,7 +275,7 @@ describe("a deleted end user", () => {
   });
 
   it("disappears with a lost wallet, as the database does not have it", async () => {
-    const { stub, orgId } = await newDesk();
+    const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");
     valueOf(await stub.deleteEndUser("u"));

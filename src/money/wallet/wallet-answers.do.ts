@@ -61,31 +61,31 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     change: HoldChange,
     called: RequestCredential | null,
   ): Promise<Result<PlacedHold>> {
-    const decision = (desk: Tx): Result<PlacedHold> => changeHold(desk, change);
+    const decision = (tx: Tx): Result<PlacedHold> => changeHold(tx, change);
     return called === null
       ? this.deciding().decide(decision)
       : changeBy(this.gating(), called, decision);
   }
 
   async placedHold(id: string): Promise<Result<PlacedHold>> {
-    return this.deciding().decide((desk) => readPlacedHold(desk, id));
+    return this.deciding().decide((tx) => readPlacedHold(tx, id));
   }
 
   async creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>> {
-    return this.deciding().decide((desk) => payments.creditPayment(desk, credit));
+    return this.deciding().decide((tx) => payments.creditPayment(tx, credit));
   }
 
   async setBack(back: PaymentRefunded): Promise<Result<null>> {
-    return this.deciding().decide((desk) => payments.setRefunded(desk, back));
+    return this.deciding().decide((tx) => payments.setRefunded(tx, back));
   }
 
   async tellPurchase(told: PurchaseOutcome): Promise<Result<null>> {
-    return this.deciding().decide((desk) => payments.recordPurchaseOutcome(desk, told));
+    return this.deciding().decide((tx) => payments.recordPurchaseOutcome(tx, told));
   }
 
   async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
-    return this.deciding().decide((desk) => {
-      disableTopUp(desk, reason);
+    return this.deciding().decide((tx) => {
+      disableTopUp(tx, reason);
       return success(null);
     });
   }
@@ -93,45 +93,45 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
   async forgive(
     asked: Parameters<WalletPaymentCalls["forgive"]>[0],
   ): ReturnType<WalletPaymentCalls["forgive"]> {
-    return this.deciding().decide((desk) => payments.forgiveOwed(desk, asked));
+    return this.deciding().decide((tx) => payments.forgiveOwed(tx, asked));
   }
 
   async budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>> {
-    return this.deciding().decide((desk) => success(budgetsOf(desk, owner)));
+    return this.deciding().decide((tx) => success(budgetsOf(tx, owner)));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
-    return this.deciding().decide((desk) => reads.readLedger(desk, afterSeq, limit));
+    return this.deciding().decide((tx) => reads.readLedger(tx, afterSeq, limit));
   }
 
   async newestLedger(
     beforeSeq: number,
     limit: number,
   ): Promise<Result<readonly Contract.LedgerRow[]>> {
-    return this.deciding().decide((desk) => reads.readNewestLedger(desk, beforeSeq, limit));
+    return this.deciding().decide((tx) => reads.readNewestLedger(tx, beforeSeq, limit));
   }
 
   async holds(asked: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
-    return this.deciding().decide((desk) => reads.readHolds(desk, asked));
+    return this.deciding().decide((tx) => reads.readHolds(tx, asked));
   }
 
   async payments(): Promise<Result<PaymentsStatus>> {
-    return this.deciding().decide((desk) => {
-      touchStorage(desk);
-      return success(payments.paymentsStatus(desk));
+    return this.deciding().decide((tx) => {
+      touchStorage(tx);
+      return success(payments.paymentsStatus(tx));
     });
   }
 
   async creditPage(limit: number, after: number | null): Promise<Result<CreditPage>> {
-    return this.deciding().decide((desk) => payments.readCredits(desk, limit, after));
+    return this.deciding().decide((tx) => payments.readCredits(tx, limit, after));
   }
 
   async costs(asked: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
-    return this.deciding().decide((desk) => success(readCosts(desk, asked)));
+    return this.deciding().decide((tx) => success(readCosts(tx, asked)));
   }
 
   async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
-    return this.deciding().decide((desk) => success(readUsageOfRows(desk, asked)));
+    return this.deciding().decide((tx) => success(readUsageOfRows(tx, asked)));
   }
 
   async usageByMember(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
@@ -139,18 +139,18 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
   }
 
   async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
-    return this.deciding().decide((desk) => success(readKeptFailures(desk, asked)));
+    return this.deciding().decide((tx) => success(readKeptFailures(tx, asked)));
   }
 
   async usageStream(asked: StreamQuery): Promise<Result<StreamPage>> {
-    return this.deciding().decide((desk) => readUsageStream(desk, asked));
+    return this.deciding().decide((tx) => readUsageStream(tx, asked));
   }
 
   async chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
-      const folded = this.deciding().decide((desk) => success(foldCharges(desk)));
+      const folded = this.deciding().decide((tx) => success(foldCharges(tx)));
       if (!folded.ok) return folded;
-      if (!folded.value) return this.deciding().decide((desk) => success(readCharges(desk, asked)));
+      if (!folded.value) return this.deciding().decide((tx) => success(readCharges(tx, asked)));
     }
     return refuse({ kind: "overloaded" }); // the next call continues
   }
@@ -161,11 +161,11 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     groupBy: Reports.UsageGroupBy,
     page?: Reports.UsagePage,
   ): Promise<Result<Reports.UsageReport>> {
-    return this.deciding().decide((desk) => readUsage(desk, { from, to, groupBy }, page));
+    return this.deciding().decide((tx) => readUsage(tx, { from, to, groupBy }, page));
   }
 
   async memberLimits(memberId: string): Promise<Result<MemberLimits>> {
-    return this.deciding().decide((desk) => policies.readMemberLimits(desk, memberId));
+    return this.deciding().decide((tx) => policies.readMemberLimits(tx, memberId));
   }
 
   async setMemberLimits(
@@ -173,14 +173,14 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     change: MemberLimitsChange & { readonly actor: Actor },
     by?: RequestCredential,
   ): Promise<Result<MemberLimits>> {
-    return changeBy(this.gating(), by, (desk) => policies.setMemberLimits(desk, memberId, change));
+    return changeBy(this.gating(), by, (tx) => policies.setMemberLimits(tx, memberId, change));
   }
 
   async setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>> {
-    return this.deciding().decide((desk) => policies.setOperatorPolicy(desk, policy, actor));
+    return this.deciding().decide((tx) => policies.setOperatorPolicy(tx, policy, actor));
   }
 
   async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
-    return this.deciding().decide((desk) => reads.readAlerts(desk, limit, offset));
+    return this.deciding().decide((tx) => reads.readAlerts(tx, limit, offset));
   }
 }

@@ -90,10 +90,10 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   async discard(): Promise<boolean> {
-    const desk = this.#decisions.openIfMade();
-    if (desk === null) return true;
-    if (wasUsed(desk.sql)) return false;
-    const { orgId, epoch } = desk.memory.row;
+    const tx = this.#decisions.openIfMade();
+    if (tx === null) return true;
+    if (wasUsed(tx.sql)) return false;
+    const { orgId, epoch } = tx.memory.row;
     this.#decisions.forget();
     this.#gate.keys.forget();
     await this.ctx.storage.deleteAll();
@@ -118,19 +118,19 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     revokedAt: number,
     by?: Contract.KeyEnding,
   ): Promise<Result<null>> {
-    return applyKeyChange(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt, by));
+    return applyKeyChange(this.#gate, (keys, tx) => keys.revoke(tx, keyHash, revokedAt, by));
   }
 
   async keyOf(keyId: string): Promise<Result<Contract.UsedKey | null>> {
-    return this.#decisions.decide((desk) => success(selectUsedKey(desk.sql, keyId)));
+    return this.#decisions.decide((tx) => success(selectUsedKey(tx.sql, keyId)));
   }
 
   async setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>> {
-    return applyKeyChange(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
+    return applyKeyChange(this.#gate, (keys, tx) => keys.setLimit(tx, keyHash, rpmLimit));
   }
 
   async setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>> {
-    return applyKeyChange(this.#gate, (keys, desk) => keys.setTerms(desk, keyHash, terms));
+    return applyKeyChange(this.#gate, (keys, tx) => keys.setTerms(tx, keyHash, terms));
   }
 
   async setKeySecrets(
@@ -138,7 +138,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     secrets: KeySecrets,
     by?: Contract.KeyRotation,
   ): Promise<Result<null>> {
-    return applyKeyChange(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
+    return applyKeyChange(this.#gate, (keys, tx) => keys.setSecrets(tx, keyHash, secrets, by));
   }
 
   keyStanding(...[keyHash, shown, withSpend]: Parameters<Contract.WalletCalls["keyStanding"]>) {
@@ -158,22 +158,22 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   async sessions(query: Contract.SessionQuery): Promise<Result<Contract.SessionPage>> {
-    return this.#decisions.decide((desk) => success(listSessions(desk, query)));
+    return this.#decisions.decide((tx) => success(listSessions(tx, query)));
   }
 
   async endSession(ending: Contract.SessionEnding): Promise<Result<null>> {
-    return this.#decisions.decide((desk) => endSessionBy(desk, ending));
+    return this.#decisions.decide((tx) => endSessionBy(tx, ending));
   }
 
   async settle(
     settlement: Contract.Settlement,
     actor?: Actor,
   ): Promise<Result<Contract.SettleAnswer>> {
-    return this.#decisions.decide((desk) => settle(desk, settlement, actor));
+    return this.#decisions.decide((tx) => settle(tx, settlement, actor));
   }
 
   async void(id: string): Promise<Result<Contract.VoidAnswer>> {
-    return this.#decisions.decide((desk) => voidHold(desk, id));
+    return this.#decisions.decide((tx) => voidHold(tx, id));
   }
 
   together(parts: readonly Contract.WalletPart[]): ReturnType<Contract.WalletCalls["together"]> {
@@ -184,25 +184,25 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     change: BudgetsChange,
     by?: RequestCredential,
   ): Promise<Result<readonly BudgetStatus[]>> {
-    return changeBy(this.#gate, by, (desk) => {
-      setBudgets(desk, change.owner, change.budgets);
-      return success(budgetsOf(desk, change.owner));
+    return changeBy(this.#gate, by, (tx) => {
+      setBudgets(tx, change.owner, change.budgets);
+      return success(budgetsOf(tx, change.owner));
     });
   }
 
   async credit(request: Contract.CreditRequest): Promise<Result<Contract.BalanceAnswer>> {
-    return this.#decisions.decide((desk) => credit(desk, request));
+    return this.#decisions.decide((tx) => credit(tx, request));
   }
 
   async balance(): Promise<Result<Contract.BalanceAnswer>> {
-    return this.#decisions.decide((desk) => {
-      touchStorage(desk);
-      return success(balanceOf(desk));
+    return this.#decisions.decide((tx) => {
+      touchStorage(tx);
+      return success(balanceOf(tx));
     });
   }
 
   async configure(change: Contract.ConfigurationChange): Promise<Result<Contract.Configuration>> {
-    return this.#decisions.decide((desk) => settings.configure(desk, change));
+    return this.#decisions.decide((tx) => settings.configure(tx, change));
   }
 
   async putEndUser(
@@ -210,7 +210,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     change: Contract.EndUserChange,
     by?: RequestCredential,
   ): Promise<Result<Contract.PutEndUserAnswer>> {
-    return changeBy(this.#gate, by, (desk) => endUsers.putEndUser(desk, externalId, change));
+    return changeBy(this.#gate, by, (tx) => endUsers.putEndUser(tx, externalId, change));
   }
 
   async patchEndUser(
@@ -218,11 +218,11 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     change: Contract.EndUserChange,
     by?: RequestCredential,
   ): Promise<Result<Contract.EndUserRecord>> {
-    return changeBy(this.#gate, by, (desk) => endUsers.patchEndUser(desk, externalId, change));
+    return changeBy(this.#gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
   }
 
   async readEndUser(externalId: string): Promise<Result<Contract.EndUserRecord>> {
-    return this.#decisions.decide((desk) => endUsers.readEndUser(desk, externalId));
+    return this.#decisions.decide((tx) => endUsers.readEndUser(tx, externalId));
   }
 
   async listEndUsers(
@@ -231,18 +231,18 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     after?: string,
   ): Promise<Result<Contract.EndUserPage>> {
     const page = { limit, offset, after: after ?? null };
-    return this.#decisions.decide((desk) => endUsers.listEndUsers(desk, page));
+    return this.#decisions.decide((tx) => endUsers.listEndUsers(tx, page));
   }
 
   async deleteEndUser(
     externalId: string,
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>> {
-    return changeBy(this.#gate, by, (desk) => endUsers.deleteEndUser(desk, externalId));
+    return changeBy(this.#gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
   }
 
   async readSettings(): Promise<Result<SettingsAnswer>> {
-    return this.#decisions.decide((desk) => settings.readSettings(desk));
+    return this.#decisions.decide((tx) => settings.readSettings(tx));
   }
 
   async patchSettings(
@@ -250,33 +250,33 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     by?: RequestCredential,
     actor?: Actor,
   ): Promise<Result<SettingsAnswer>> {
-    return changeBy(this.#gate, by, (desk) => settings.patchSettings(desk, change, actor));
+    return changeBy(this.#gate, by, (tx) => settings.patchSettings(tx, change, actor));
   }
 
   async request(id: string): Promise<Result<Contract.RequestRecord>> {
-    return this.#decisions.decide((desk) => reads.readRequest(desk, id));
+    return this.#decisions.decide((tx) => reads.readRequest(tx, id));
   }
 
   async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
-    return this.#decisions.decide((desk) => reads.readRequests(desk, asked));
+    return this.#decisions.decide((tx) => reads.readRequests(tx, asked));
   }
 
   async noteFailed(batch: FailedBatch): Promise<Result<null>> {
-    return this.#decisions.decide((desk) => noteFailed(desk, batch));
+    return this.#decisions.decide((tx) => noteFailed(tx, batch));
   }
 
   async failures(asked: FailureQuery): Promise<Result<FailureReport>> {
-    return this.#decisions.decide((desk) => readFailures(desk, asked));
+    return this.#decisions.decide((tx) => readFailures(tx, asked));
   }
 
   async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
     await this.takeEvents();
-    return this.#decisions.decide((desk) => reads.readEvents(desk, query));
+    return this.#decisions.decide((tx) => reads.readEvents(tx, query));
   }
 
   async eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>> {
     await this.takeEvents();
-    return this.#decisions.decide((desk) => success(selectEventsSince(desk, sinceMs, limit)));
+    return this.#decisions.decide((tx) => success(selectEventsSince(tx, sinceMs, limit)));
   }
 
   takeEvents(): Promise<void> {
@@ -293,8 +293,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     if (before === null) return unavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
     await this.takeEvents(); // after publish, which selects its batch synchronously
-    const desk = this.#decisions.tryOpen();
-    return desk === null ? unavailable() : success(vitalsOf(desk));
+    const tx = this.#decisions.tryOpen();
+    return tx === null ? unavailable() : success(vitalsOf(tx));
   }
 
   reconcile(asked: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
@@ -335,10 +335,10 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     try {
       return this.ctx.storage.transactionSync(() => {
         if (isNew) this.#make(orgId, book.head.epoch);
-        return this.#decisions.decide((desk) => {
-          const refused = adoptSnapshot(desk, book, { isNew, actor });
+        return this.#decisions.decide((tx) => {
+          const refused = adoptSnapshot(tx, book, { isNew, actor });
           if (refused !== null) return refused;
-          this.#gate.keys.unlearn(desk);
+          this.#gate.keys.unlearn(tx);
           this.#decisions.load();
           return success(balanceOf(this.#decisions.open()));
         });
@@ -362,16 +362,16 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
-    this.#decisions.turn((desk) => {
-      if (schedule.retainIsDue(desk)) schedule[retain(desk) ? "retainSoon" : "refresh"](desk);
-      measureStorage(desk);
-      this.#gate.keys.findUses(desk);
+    this.#decisions.turn((tx) => {
+      if (schedule.retainIsDue(tx)) schedule[retain(tx) ? "retainSoon" : "refresh"](tx);
+      measureStorage(tx);
+      this.#gate.keys.findUses(tx);
       return success(null);
     });
     const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);
     if ((mustPublish || isDue) && !schedule.isPublishing) await this.#publish();
-    const desk = this.#decisions.openIfMade();
-    if (desk !== null) this.#decisions.schedule.arm(desk);
+    const tx = this.#decisions.openIfMade();
+    if (tx !== null) this.#decisions.schedule.arm(tx);
   }
 
   async #publish(): Promise<void> {

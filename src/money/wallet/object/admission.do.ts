@@ -34,7 +34,7 @@ export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions
 export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
   const keys = new KeyAdmissions({
     register: (hash) => objectsOf(env()).register(hash),
-    desk: () => decisions.tryOpen(),
+    tx: () => decisions.tryOpen(),
     waitUntil: (work) => ctx.waitUntil(work),
   });
   return { decisions, keys };
@@ -43,25 +43,25 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 export function admit(gate: Gate, called: RequestCredential): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (desk) => {
-    const place = placeOf(gate, desk, called);
+  return decideFor(gate, keyHash, (tx) => {
+    const place = placeOf(gate, tx, called);
     if (!place.ok) return place;
-    keys.take(desk, place.value);
-    countSessionRequest(desk, shown?.session);
+    keys.take(tx, place.value);
+    countSessionRequest(tx, shown?.session);
     const { record, rate } = place.value;
-    const ofSession = sessionRate(desk, shown?.session);
-    return success(admittedBy(desk, record, ofSession ?? rate, shown));
+    const ofSession = sessionRate(tx, shown?.session);
+    return success(admittedBy(tx, record, ofSession ?? rate, shown));
   });
 }
 
 /** Returns an admission if the rate limits of key and session allow one. Doesn't count it. */
 function placeOf(
   { keys }: Gate,
-  desk: Tx,
+  tx: Tx,
   { keyHash, shown }: RequestCredential,
 ): Result<AdmissionPlace> {
-  const place = keys.place(desk, keyHash, shown);
-  return (place.ok ? refuseSessionRate(desk, shown?.session) : null) ?? place;
+  const place = keys.place(tx, keyHash, shown);
+  return (place.ok ? refuseSessionRate(tx, shown?.session) : null) ?? place;
 }
 
 /** Admits a request and holds its money. Retries get the first response and aren't counted. */
@@ -72,20 +72,20 @@ export function admitAndHold(
 ): Promise<Result<AdmittedHold>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (desk) => {
-    const place = placeOf(gate, desk, called);
-    if (!place.ok) return replayFor(gate, desk, { called, request }) ?? place;
+  return decideFor(gate, keyHash, (tx) => {
+    const place = placeOf(gate, tx, called);
+    if (!place.ok) return replayFor(gate, tx, { called, request }) ?? place;
     let isRepeat = false;
     try {
       const terms = { ...termsBy(place.value.record, shown), isPlaced: true };
-      const held = hold(desk, request, terms);
+      const held = hold(tx, request, terms);
       ({ isRepeat } = held);
-      if (!isRepeat) countSessionRequest(desk, shown?.session);
-      const before = isRepeat ? keys.standing(desk, keyHash, shown) : null;
-      const admitted = sessionRate(desk, shown?.session) ?? before ?? place.value.rate;
+      if (!isRepeat) countSessionRequest(tx, shown?.session);
+      const before = isRepeat ? keys.standing(tx, keyHash, shown) : null;
+      const admitted = sessionRate(tx, shown?.session) ?? before ?? place.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
-      if (!isRepeat) keys.take(desk, place.value); // even if the hold failed
+      if (!isRepeat) keys.take(tx, place.value); // even if the hold failed
     }
   });
 }
@@ -98,13 +98,13 @@ function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefi
 /** Returns the first response for a retry, even above the key's rate limit; otherwise null. */
 function replayFor(
   { keys }: Gate,
-  desk: Tx,
+  tx: Tx,
   { called, request }: { readonly called: RequestCredential; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
   const { keyHash, shown } = called;
-  const admitted = keys.standing(desk, keyHash, shown);
-  const live = keys.live(desk, keyHash, shown);
-  const held = live.ok ? replay(desk, request, termsBy(live.value, shown)) : null;
+  const admitted = keys.standing(tx, keyHash, shown);
+  const live = keys.live(tx, keyHash, shown);
+  const held = live.ok ? replay(tx, request, termsBy(live.value, shown)) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
@@ -115,15 +115,15 @@ export async function holdFor(
 ): Promise<Result<HoldGrant>> {
   const { decisions, keys } = gate;
   if (called === undefined) {
-    return decisions.decide((desk) => hold(desk, request, NO_TERMS).answer);
+    return decisions.decide((tx) => hold(tx, request, NO_TERMS).answer);
   }
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (desk) => {
-    const live = keys.live(desk, keyHash, shown);
+  return decideFor(gate, keyHash, (tx) => {
+    const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
     // A request from the other region hasn't been counted here.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
-    return hold(desk, request, terms).answer;
+    return hold(tx, request, terms).answer;
   });
 }
 
@@ -134,11 +134,11 @@ export function placeHoldFor(
   { called, isCaptured }: { readonly called: RequestCredential; readonly isCaptured: boolean },
 ): Promise<Result<PlacedHold>> {
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (desk) => {
-    const live = gate.keys.live(desk, keyHash, shown);
+  return decideFor(gate, keyHash, (tx) => {
+    const live = gate.keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
     const terms = { ...termsBy(live.value, shown), isPlaced: true };
-    return placeHold(desk, request, { terms, isCaptured });
+    return placeHold(tx, request, { terms, isCaptured });
   });
 }
 
@@ -148,27 +148,27 @@ export function keyStanding(
   withSpend = false,
 ): Promise<Result<KeyStatus>> {
   const { keys } = gate;
-  return decideFor(gate, keyHash, (desk) => {
-    const live = keys.live(desk, keyHash, shown);
-    const requests = sessionRate(desk, shown?.session) ?? keys.standing(desk, keyHash, shown);
+  return decideFor(gate, keyHash, (tx) => {
+    const live = keys.live(tx, keyHash, shown);
+    const requests = sessionRate(tx, shown?.session) ?? keys.standing(tx, keyHash, shown);
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
-    const session = budgetOfSession(desk, shown?.session ?? null);
-    const { books, row } = desk.memory;
+    const session = budgetOfSession(tx, shown?.session ?? null);
+    const { books, row } = tx.memory;
     const { keyId, terms } = live.value;
-    followTerms(desk, { scope: "key", subject: keyId }, terms.budgets);
+    followTerms(tx, { scope: "key", subject: keyId }, terms.budgets);
     return success({
-      ...keyStatus(desk, live.value),
-      budgets: budgetsOfKey(desk, keyId, shown?.session),
+      ...keyStatus(tx, live.value),
+      budgets: budgetsOfKey(tx, keyId, shown?.session),
       requests,
       madeAt: row.madeAt,
-      sessionsCut: keys.sessionsCut(desk, keyHash),
+      sessionsCut: keys.sessionsCut(tx, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
-      ...(withSpend && { spend: spendIn(spendOfKey(desk, live.value.keyId), desk.period) }),
-      ...policiesIfAny(desk, termsBy(live.value, shown)),
+      ...(withSpend && { spend: spendIn(spendOfKey(tx, live.value.keyId), tx.period) }),
+      ...policiesIfAny(tx, termsBy(live.value, shown)),
       ...(session !== null && {
         session: {
-          spentMicro: budgetSpent(session, desk.period),
-          heldMicro: heldOfKey(books, session, desk.period),
+          spentMicro: budgetSpent(session, tx.period),
+          heldMicro: heldOfKey(books, session, tx.period),
         },
       }),
     });
@@ -192,12 +192,12 @@ function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"
 export function changeBy<T>(
   { decisions, keys }: Gate,
   called: RequestCredential | undefined,
-  decision: (desk: Tx) => Result<T>,
+  decision: (tx: Tx) => Result<T>,
 ): Result<T> {
-  return decisions.decide((desk) => {
-    const dead = called === undefined ? null : keys.isDead(desk, called);
-    if (dead === null && !desk.memory.row.suspended) return decision(desk);
-    touchStorage(desk);
+  return decisions.decide((tx) => {
+    const dead = called === undefined ? null : keys.isDead(tx, called);
+    if (dead === null && !tx.memory.row.suspended) return decision(tx);
+    touchStorage(tx);
     return dead ?? refuse({ kind: "organization_suspended" });
   });
 }
@@ -205,32 +205,32 @@ export function changeBy<T>(
 /** Applies a change of a key. Does nothing without a wallet. */
 export function applyKeyChange(
   { decisions, keys }: Gate,
-  tell: (keys: KeyAdmissions, desk: Tx) => void,
+  tell: (keys: KeyAdmissions, tx: Tx) => void,
 ): Result<null> {
-  const desk = decisions.openIfMade();
-  if (desk === null) return success(null);
-  tell(keys, desk);
-  decisions.noteNews(desk);
+  const tx = decisions.openIfMade();
+  if (tx === null) return success(null);
+  tell(keys, tx);
+  decisions.noteNews(tx);
   return success(null);
 }
 
 /** Reports whether a decision needs no call to the key object. `keyHash` is null without a key. */
 export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
-  const desk = decisions.tryOpen();
-  return keyHash === null || desk === null || keys.knows(desk, keyHash);
+  const tx = decisions.tryOpen();
+  return keyHash === null || tx === null || keys.knows(tx, keyHash);
 }
 
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,
-  decision: (desk: Tx) => Result<T>,
+  decision: (tx: Tx) => Result<T>,
 ): Promise<Result<T>> {
   try {
     const before = decisions.tryOpen();
     if (before === null) return unavailable();
     const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
     // No await from here on, so that everything is one transaction.
-    return decisions.decide((desk) => refused ?? decision(desk));
+    return decisions.decide((tx) => refused ?? decision(tx));
   } catch (error) {
     keys.forget();
     throw error;

@@ -37,11 +37,11 @@ const GONE_MAX = 5000;
 /**
  * Stores and logs each alert once per end user, period and limit, or until the balance re-arms it.
  */
-export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: number): void {
+export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
-    if (wasTold(desk, crossing) || wasToldEnough(desk, crossing)) continue;
-    const id = mintId(ALERT_ID, desk.nowMs);
-    desk.sql.exec(
+    if (wasTold(tx, crossing) || wasToldEnough(tx, crossing)) continue;
+    const id = mintId(ALERT_ID, tx.nowMs);
+    tx.sql.exec(
       `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
         value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       id,
@@ -52,13 +52,13 @@ export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: numbe
       crossing.threshold,
       crossing.limitMicro,
       crossing.valueMicro,
-      desk.nowMs,
+      tx.nowMs,
       seq,
-      nextRevision(desk),
+      nextRevision(tx),
     );
-    addEvent(desk, eventOf(desk, id, crossing));
+    addEvent(tx, eventOf(tx, id, crossing));
     logWarning("alert", {
-      org_id: desk.memory.row.orgId,
+      org_id: tx.memory.row.orgId,
       id,
       kind: crossing.kind,
       end_user_id: crossing.endUserId, // external_id may be a person's name
@@ -66,7 +66,7 @@ export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: numbe
       threshold: crossing.threshold,
       limit_micro: crossing.limitMicro,
       value_micro: crossing.valueMicro,
-      created_at: timestamp(desk.nowMs),
+      created_at: timestamp(tx.nowMs),
     });
   }
 }
@@ -91,9 +91,9 @@ function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent 
   };
 }
 
-function wasTold(desk: Tx, crossing: Crossing): boolean {
-  const after = crossing.kind === "low_balance" ? desk.memory.row.rearmedSeq : -1;
-  const told = desk.sql.exec(
+function wasTold(tx: Tx, crossing: Crossing): boolean {
+  const after = crossing.kind === "low_balance" ? tx.memory.row.rearmedSeq : -1;
+  const told = tx.sql.exec(
     `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
       AND period IS ? AND seq > ? LIMIT 1`,
     crossing.kind,
@@ -118,8 +118,8 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
 }
 
 /** Returns the ledger row that re-armed the balance alert: `seq` if the balance is high enough. */
-export function rearmedAt(desk: Tx, balance: number, seq: number): number {
-  const { settings, rearmedSeq } = desk.memory.row;
+export function rearmedAt(tx: Tx, balance: number, seq: number): number {
+  const { settings, rearmedSeq } = tx.memory.row;
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
 }
 
@@ -148,8 +148,8 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
 }
 
 /** Deletes a batch. Returns the lowest ID to keep in the database, or null to keep all. */
-export function forgetOldAlerts(desk: Tx): string | null {
-  const { sql, nowMs } = desk;
+export function forgetOldAlerts(tx: Tx): string | null {
+  const { sql, nowMs } = tx;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
   const { rowsWritten } = sql.exec(
     `DELETE FROM alerts WHERE id IN
@@ -157,7 +157,7 @@ export function forgetOldAlerts(desk: Tx): string | null {
     aged,
     newestAlert(sql, ALERTS_MAX) ?? "",
   );
-  const isLonger = hasUnbooked(desk);
+  const isLonger = hasUnbooked(tx);
   const booked = isLonger ? newestAlert(sql, BOOKED_ALERTS_MAX - 1) : null;
   if (booked !== null || rowsWritten === 0) return booked;
   const [oldest] = sql.exec<{ id: string }>("SELECT id FROM alerts ORDER BY id LIMIT 1").toArray();
@@ -272,7 +272,7 @@ function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[
  * sessions and unknown end users, whose names clients can invent.
  */
 export function reachedByRefusal(
-  desk: Tx,
+  tx: Tx,
   failure: Failure,
   request: {
     readonly keyId: string;
@@ -280,9 +280,9 @@ export function reachedByRefusal(
     readonly sessionId: string | null;
   },
 ): Reached | null {
-  const { period: now, sql } = desk;
+  const { period: now, sql } = tx;
   if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
-    if (findEndUser(desk, "external_id", request.externalId) === null) return null;
+    if (findEndUser(tx, "external_id", request.externalId) === null) return null;
     const { period, quotaMicro: limit, leftMicro: left } = failure;
     const type = "end_user.quota_reached";
     return { type, subject: request.externalId, period, since: now[period], limit, left };
@@ -299,9 +299,9 @@ export function reachedByRefusal(
 }
 
 /** Emits the event once per limit and period. */
-export function emitReached(desk: Tx, reached: Reached): void {
+export function emitReached(tx: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
   const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
-  addEvent(desk, { type, actor: SYSTEM, subject, data }, [subject, period, since, limit]);
+  addEvent(tx, { type, actor: SYSTEM, subject, data }, [subject, period, since, limit]);
 }

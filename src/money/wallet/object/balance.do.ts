@@ -2,11 +2,11 @@ import type { BalanceAnswer } from "../../../shared/contracts/wallet.ts";
 import { OPERATOR } from "../rules/policies.ts";
 import type { Tx } from "./memory.do.ts";
 
-export function balanceOf(desk: Tx): BalanceAnswer {
-  const { balance, held, holds } = desk.memory.books;
-  const { owed } = desk.memory.debts;
+export function balanceOf(tx: Tx): BalanceAnswer {
+  const { balance, held, holds } = tx.memory.books;
+  const { owed } = tx.memory.debts;
   const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
-  const operatorPolicy = desk.memory.policies.get(OPERATOR);
+  const operatorPolicy = tx.memory.policies.get(OPERATOR);
   return {
     ...standing,
     ...(owed !== 0 && { owedMicro: owed }),

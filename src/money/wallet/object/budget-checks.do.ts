@@ -22,14 +22,14 @@ export function modelsOf({ candidates, model }: HoldRequest): readonly string[] 
 
 /** Returns the budgets in the order of checks. */
 export function requestMeters(
-  desk: Tx,
+  tx: Tx,
   request: HoldRequest,
   { terms, endUserId }: { readonly terms: HeldTerms; readonly endUserId: string | null },
 ): readonly Meter[] {
-  const { memory, sql } = desk;
+  const { memory, sql } = tx;
   const { keyId } = request;
   const { session } = terms;
-  followTerms(desk, { scope: "key", subject: keyId }, terms.budgets);
+  followTerms(tx, { scope: "key", subject: keyId }, terms.budgets);
   const isNew = session !== undefined && selectSession(sql, session.id) === null;
   const parties = { keyId, endUserId, session: isNew ? null : (session?.id ?? null) };
   const meters = metersOf(sql, memory, parties);

@@ -22,47 +22,47 @@ function reaches({ meter, before, after }: Count, threshold: number): boolean {
 }
 
 /** Emits events within the charge's transaction. */
-export function emitCrossings(desk: Tx, crossings: readonly Count[], at: Moment): void {
+export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
   for (const count of crossings) {
     const { meter, after } = count;
-    if (reaches(count, alertOf(count))) emitAlert(desk, { meter, after, at });
-    if (reaches(count, 1)) emitReached(desk, { meter, left: 0, at });
+    if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
+    if (reaches(count, 1)) emitReached(tx, { meter, left: 0, at });
   }
 }
 
 /** Emits an event, unless only open holds caused the rejection. */
-export function emitRejection(desk: Tx, failure: Failure, meters: readonly Meter[]): void {
+export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(
     ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
   );
   // Unused sessions aren't stored, so their events would be unlimited.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
-  emitReached(desk, { meter, left: failure.left, at: desk });
+  emitReached(tx, { meter, left: failure.left, at: tx });
 }
 
 type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };
 
-function emitReached(desk: Tx, { meter, left, at }: Reached): void {
+function emitReached(tx: Tx, { meter, left, at }: Reached): void {
   const { scope, budget } = meter;
   const { id, window } = budget;
   const amounts = named(budget.unit, { limit: budget.amount, left });
   const data = { scope, budget_id: id, window, ...amounts };
-  const subject = subjectOf(desk, meter);
+  const subject = subjectOf(tx, meter);
   const once = [scope, subject, id, budget.amount, turnOf(window, at)];
-  addEvent(desk, { type: "budget.reached", actor: SYSTEM, subject, data }, once);
+  addEvent(tx, { type: "budget.reached", actor: SYSTEM, subject, data }, once);
 }
 
 type Alert = { readonly meter: Meter; readonly after: number; readonly at: Moment };
 
-function emitAlert(desk: Tx, { meter, after, at }: Alert): void {
+function emitAlert(tx: Tx, { meter, after, at }: Alert): void {
   const { scope, budget } = meter;
   const { alertAt, id, window } = budget;
   const amounts = named(budget.unit, { limit: budget.amount, spent: after });
   const data = { scope, budget_id: id, window, threshold: alertAt, ...amounts };
-  const subject = subjectOf(desk, meter);
+  const subject = subjectOf(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, turnOf(window, at)];
-  addEvent(desk, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
+  addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
 }
 
 /** Returns an ID, never an end user's external ID, which may be a person's name. */

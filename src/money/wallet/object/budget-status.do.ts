@@ -6,26 +6,26 @@ import { amountsOf, metersOf, metersOfOwner } from "./budget-memory.do.ts";
 import type { Meter } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-function statusOf(desk: Tx, meter: Meter): BudgetStatus {
+function statusOf(tx: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
-  const { settled: used, held } = amountsOf(meter, desk);
+  const { settled: used, held } = amountsOf(meter, tx);
   const isRolling = minutesOf(budget.window) !== null;
-  const resetsAt = roomAt(budget.window, tally, { at: desk, missing: isRolling ? used : 1 });
+  const resetsAt = roomAt(budget.window, tally, { at: tx, missing: isRolling ? used : 1 });
   return { scope, budget, used, held, resetsAt, countingSince: sinceMs };
 }
 
-export function budgetsOf(desk: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
-  return metersOfOwner(desk.sql, desk.memory, owner).map((meter) => statusOf(desk, meter));
+export function budgetsOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
+  return metersOfOwner(tx.sql, tx.memory, owner).map((meter) => statusOf(tx, meter));
 }
 
 /** Returns the budgets in the order of checks; for a session, only its own. */
 export function budgetsOfKey(
-  desk: Tx,
+  tx: Tx,
   keyId: string,
   session: Session | undefined,
 ): readonly BudgetStatus[] {
   const parties = { keyId, endUserId: null, session: session?.id ?? null };
-  return metersOf(desk.sql, desk.memory, parties)
+  return metersOf(tx.sql, tx.memory, parties)
     .filter(({ scope }) => session === undefined || scope === "session")
-    .map((meter) => statusOf(desk, meter));
+    .map((meter) => statusOf(tx, meter));
 }

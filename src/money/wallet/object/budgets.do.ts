@@ -19,13 +19,13 @@ import type { Tx } from "./memory.do.ts";
  * new calendar budget without models starts with the period's usage, others at zero. Open holds
  * always count.
  */
-export function setBudgets(desk: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
-  const { memory, sql, storage } = desk;
+export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
+  const { memory, sql, storage } = tx;
   const before = metersOfOwner(sql, memory, owner);
   if (isSameList(before, budgets)) return;
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
-    if (known === undefined) return newMeter(desk, owner, budget);
+    if (known === undefined) return newMeter(tx, owner, budget);
     return { ...known, budget, sinceSeq: memory.books.seq }; // its count includes all rows up to here
   });
   const changed = memory.row.revision + 1;
@@ -43,13 +43,13 @@ export function setBudgets(desk: Tx, owner: BudgetOwner, budgets: readonly Budge
 }
 
 export function followTerms(
-  desk: Tx,
+  tx: Tx,
   owner: BudgetOwner,
   budgets: readonly Budget[] | null | undefined,
 ): void {
   const list = budgets ?? [];
-  if (list.length === 0 && !desk.memory.budgets.scopes.has(owner.scope)) return;
-  setBudgets(desk, owner, list);
+  if (list.length === 0 && !tx.memory.budgets.scopes.has(owner.scope)) return;
+  setBudgets(tx, owner, list);
 }
 
 function isSameList(meters: readonly Meter[], budgets: readonly Budget[]): boolean {
@@ -59,10 +59,10 @@ function isSameList(meters: readonly Meter[], budgets: readonly Budget[]): boole
   );
 }
 
-function newMeter(desk: Tx, owner: BudgetOwner, budget: Budget): Meter {
-  const { memory, nowMs, period, sql } = desk;
+function newMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
+  const { memory, nowMs, period, sql } = tx;
   const at = { period, nowMs };
-  const usage = seedOf(desk, owner, budget);
+  const usage = seedOf(tx, owner, budget);
   const row: BudgetRow = {
     ...owner,
     budget,
@@ -78,17 +78,17 @@ function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
 }
 
 /** Returns the usage of the current calendar period, or null to start at zero. */
-function seedOf(desk: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
+function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
   const isCalendar = window === "day" || window === "week" || window === "month";
-  const of = isCalendar && models === null ? usageOf(desk, owner) : null;
+  const of = isCalendar && models === null ? usageOf(tx, owner) : null;
   if (of === null) return null;
-  const at = { period: desk.period, nowMs: desk.nowMs };
+  const at = { period: tx.period, nowMs: tx.nowMs };
   const days: string[] = [];
-  for (let day = bucketOf(window, at); day * DAY_MS <= desk.memory.newest; day++) {
+  for (let day = bucketOf(window, at); day * DAY_MS <= tx.memory.newest; day++) {
     days.push(timestamp(day * DAY_MS).slice(0, 10));
   }
-  const stored = selectPeriodUsage(desk.sql, { ...of, days })[unit];
-  return stored + laterUsage(desk.memory.usage, { ...of, days }, unit);
+  const stored = selectPeriodUsage(tx.sql, { ...of, days })[unit];
+  return stored + laterUsage(tx.memory.usage, { ...of, days }, unit);
 }
 
 /** Returns null for a session, which has no daily totals. */
@@ -126,13 +126,13 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
 }
 
 /** Counts future entries of rolling windows as of now, after the clock moved back. */
-export function pullBuckets(desk: Tx): void {
-  const at = { period: desk.period, nowMs: desk.nowMs };
-  for (const owner of storedOwners(desk)) {
-    for (const meter of metersOfOwner(desk.sql, desk.memory, owner)) {
+export function pullBuckets(tx: Tx): void {
+  const at = { period: tx.period, nowMs: tx.nowMs };
+  for (const owner of storedOwners(tx)) {
+    for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {
       const { budget, tally } = meter;
       const pulled = pulledBack(budget.window, tally, at);
-      replaceMeter(desk.memory.budgets, meter, { ...meter, tally: pulled });
+      replaceMeter(tx.memory.budgets, meter, { ...meter, tally: pulled });
     }
   }
 }

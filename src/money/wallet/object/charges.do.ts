@@ -48,10 +48,10 @@ type Charged = {
  * Adds settled requests older than any open hold to the daily sums. Returns true if more may
  * remain.
  */
-export function foldCharges(desk: Tx): boolean {
-  const { sql, memory, storage } = desk;
+export function foldCharges(tx: Tx): boolean {
+  const { sql, memory, storage } = tx;
   const before = readFold(sql);
-  const floorId = floorOf(desk);
+  const floorId = floorOf(tx);
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
   const { charges, lastId } = chargesOf(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
@@ -65,8 +65,8 @@ export function foldCharges(desk: Tx): boolean {
   return lastId !== null;
 }
 
-export function foldIsDue(desk: Tx): boolean {
-  return closedBefore(floorOf(desk)) > readFold(desk.sql).closedDay;
+export function foldIsDue(tx: Tx): boolean {
+  return closedBefore(floorOf(tx)) > readFold(tx.sql).closedDay;
 }
 
 /** Returns the newest day that no request from this ID on can belong to. */
@@ -178,12 +178,12 @@ export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
  * Returns a page of a day by ledger time. An open day includes requests that aren't in the sums
  * yet.
  */
-export function readCharges(desk: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
-  const { sql } = desk;
+export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
+  const { sql } = tx;
   const { closedDay, foldedId } = readFold(sql);
   const isClosed = day <= closedDay;
   const page = { after: after ?? "", limit: limit + 1 };
-  const groups = isClosed ? selectGroups(sql, day, page) : openGroups(desk, day, foldedId, page);
+  const groups = isClosed ? selectGroups(sql, day, page) : openGroups(tx, day, foldedId, page);
   const shown = groups.slice(0, limit);
   const last = groups.length > limit ? shown.at(-1) : undefined;
   return {

@@ -12,11 +12,11 @@ import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
 /** Stores totals, so that a start only reads later rows. Updates memory after the transaction. */
-export function takeCheckpoint(desk: Tx): void {
-  const { memory, sql } = desk;
+export function takeCheckpoint(tx: Tx): void {
+  const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
-  const floorId = floorOf(desk);
-  desk.storage.transactionSync(() => {
+  const floorId = floorOf(tx);
+  tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
     for (const keyId of memory.unsavedKeys) {
@@ -32,7 +32,7 @@ export function takeCheckpoint(desk: Tx): void {
       VALUES (?, ?, ?, ?, ?)`,
       memory.books.seq,
       memory.books.balance,
-      desk.nowMs,
+      tx.nowMs,
       memory.newest,
       floorId,
     );
@@ -48,9 +48,9 @@ export function takeCheckpoint(desk: Tx): void {
 }
 
 /** Returns a lower bound of request IDs in future ledger rows. */
-export function floorOf(desk: Tx): string {
-  let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
-  for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
+export function floorOf(tx: Tx): string {
+  let floorId = idFloor(HOLD_ID, tx.clockMs - ID_AGE_MAX_MS);
+  for (const id of tx.memory.books.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
 }
 

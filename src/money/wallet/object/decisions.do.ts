@@ -61,21 +61,21 @@ export class Decisions {
   }
 
   /** Runs a decision. Returns `storage_unavailable` without a readable wallet. */
-  decide<T>(decision: (desk: Tx) => Result<T>): Result<T> {
-    return this.turn((desk) => {
-      const answer = decision(desk);
+  decide<T>(decision: (tx: Tx) => Result<T>): Result<T> {
+    return this.turn((tx) => {
+      const answer = decision(tx);
       this.noteNews(this.open());
       return answer;
     });
   }
 
   /** Sets the alarm and delivers events. */
-  noteNews(desk: Tx): void {
-    this.#schedule.arm(desk);
-    if (desk.memory.isUntold) this.#onNews();
+  noteNews(tx: Tx): void {
+    this.#schedule.arm(tx);
+    if (tx.memory.isUntold) this.#onNews();
   }
 
-  turn<T>(decision: (desk: Tx) => Result<T>): Result<T> {
+  turn<T>(decision: (tx: Tx) => Result<T>): Result<T> {
     if (this.tryOpen() === null) return unavailable();
     try {
       return this.#attempt(decision);
@@ -85,12 +85,12 @@ export class Decisions {
     }
   }
 
-  #attempt<T>(decision: (desk: Tx) => Result<T>): Result<T> {
-    const desk = this.open();
+  #attempt<T>(decision: (tx: Tx) => Result<T>): Result<T> {
+    const tx = this.open();
     try {
-      expire(desk);
-      const answer = decision(desk);
-      if (needsEndOfTransaction(desk)) endTransaction(this.open());
+      expire(tx);
+      const answer = decision(tx);
+      if (needsEndOfTransaction(tx)) endTransaction(this.open());
       return answer;
     } catch (error) {
       this.#recover(); // after an exception, memory may differ from the tables
@@ -100,15 +100,15 @@ export class Decisions {
 
   /** Frees full storage. Returns false if nothing can be deleted. */
   #makeRoom(): boolean {
-    const desk = this.tryOpen();
-    if (desk === null) return false;
-    logAlert("wallet_full", { org_id: desk.memory.row.orgId, bytes: desk.sql.databaseSize });
+    const tx = this.tryOpen();
+    if (tx === null) return false;
+    logAlert("wallet_full", { org_id: tx.memory.row.orgId, bytes: tx.sql.databaseSize });
     try {
-      this.#schedule.retainSoon(desk);
-      return freeStorageNow(desk);
+      this.#schedule.retainSoon(tx);
+      return freeStorageNow(tx);
     } catch (error) {
       this.#recover();
-      logAlert("wallet_full", { org_id: desk.memory.row.orgId, reason: reasonOf(error) });
+      logAlert("wallet_full", { org_id: tx.memory.row.orgId, reason: reasonOf(error) });
       return false;
     }
   }
@@ -136,22 +136,22 @@ export class Decisions {
     if (memory.clock - clockMs > CLOCK_LAG_MAX_MS) return this.#stepBack(memory, clockMs);
     memory.clock = Math.max(memory.clock, clockMs);
     memory.newest = Math.max(memory.newest, memory.clock);
-    return this.#deskAt(memory, clockMs);
+    return this.#transactionAt(memory, clockMs);
   }
 
   /** Handles a clock that moved back. Changes the tables before memory. */
   #stepBack(before: Memory, clockMs: number): Tx {
     this.#memory = "lost"; // until everything is read again
-    followClock({ ...this.#deskAt(before, clockMs), nowMs: clockMs });
+    followClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
     const memory = loadMemory(this.#storage.sql);
     this.#memory = memory;
     memory.newest = Math.max(memory.newest, before.newest);
-    const desk = this.#deskAt(memory, clockMs);
-    this.#schedule.steppedBack(desk);
-    return desk;
+    const tx = this.#transactionAt(memory, clockMs);
+    this.#schedule.steppedBack(tx);
+    return tx;
   }
 
-  #deskAt(memory: Memory, clockMs: number): Tx {
+  #transactionAt(memory: Memory, clockMs: number): Tx {
     const storage = this.#storage;
     const period = periodOf(memory.newest);
     return {
@@ -170,10 +170,10 @@ export class Decisions {
     this.#memory = "lost"; // until everything is read
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
     this.#memory = loadMemory(this.#storage.sql);
-    const desk = this.open();
-    this.#schedule.refresh(desk);
-    this.#schedule.publishedBefore(readCheckpoint(desk.sql).clock);
-    this.#schedule.arm(desk);
+    const tx = this.open();
+    this.#schedule.refresh(tx);
+    this.#schedule.publishedBefore(readCheckpoint(tx.sql).clock);
+    this.#schedule.arm(tx);
   }
 
   #recover(): void {
@@ -213,23 +213,23 @@ class Schedule {
     this.#alarmAt = alarmAt;
   }
 
-  refresh(desk: Tx): void {
-    this.#retainAt = retentionDue(desk);
+  refresh(tx: Tx): void {
+    this.#retainAt = retentionDue(tx);
   }
 
   publishedBefore(atMs: number): void {
     this.#publishedAt = Math.max(this.#publishedAt, atMs);
   }
 
-  retainSoon(desk: Tx): void {
-    this.#retainAt = desk.nowMs;
+  retainSoon(tx: Tx): void {
+    this.#retainAt = tx.nowMs;
   }
 
-  retainIsDue(desk: Tx): boolean {
-    if (isStorageLow(desk) || desk.memory.departed.until <= desk.nowMs) return true;
-    if (foldIsDue(desk)) return true;
-    this.#retainAt ??= retentionDue(desk);
-    return this.#retainAt !== null && this.#retainAt <= desk.nowMs;
+  retainIsDue(tx: Tx): boolean {
+    if (isStorageLow(tx) || tx.memory.departed.until <= tx.nowMs) return true;
+    if (foldIsDue(tx)) return true;
+    this.#retainAt ??= retentionDue(tx);
+    return this.#retainAt !== null && this.#retainAt <= tx.nowMs;
   }
 
   publishIsDue(nowMs: number): boolean {
@@ -253,10 +253,10 @@ class Schedule {
     this.#delayMs = Math.min(DELAY_MAX_MS, this.#delayMs * 2);
   }
 
-  steppedBack(desk: Tx): void {
+  steppedBack(tx: Tx): void {
     this.#publishAt = null;
     this.#publishedAt = -Infinity;
-    this.refresh(desk);
+    this.refresh(tx);
   }
 
   alarmRan(): void {
@@ -274,11 +274,11 @@ class Schedule {
   }
 
   /** Sets an earlier alarm if needed, committed with the decision. */
-  arm(desk: Tx): void {
-    const { storage, nowMs } = desk;
-    const { memory } = desk;
+  arm(tx: Tx): void {
+    const { storage, nowMs } = tx;
+    const { memory } = tx;
     if (isUnpublished(memory) && memory.row.conflict === null && !this.#isPublishing) {
-      this.#publishAt = Math.min(this.#publishAt ?? Infinity, this.#publishDue(desk));
+      this.#publishAt = Math.min(this.#publishAt ?? Infinity, this.#publishDue(tx));
     }
     const due = Math.min(
       this.#publishAt ?? Infinity,
@@ -302,16 +302,16 @@ class Schedule {
 }
 
 /**
- * Handles a clock (`desk.nowMs`) that moved back from `desk.memory.clock`. Open holds keep their
+ * Handles a clock (`tx.nowMs`) that moved back from `tx.memory.clock`. Open holds keep their
  * remaining time and period. Admissions of the last minute, and Idempotency-Keys, count as made
  * now. Memory must be reloaded afterwards.
  */
-function followClock(desk: Tx): void {
-  const { memory, nowMs, sql, storage } = desk;
+function followClock(tx: Tx): void {
+  const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
   // Must be the newest row, so that a start doesn't use an older row's time.
-  pullBuckets(desk);
-  takeCheckpoint(desk);
+  pullBuckets(tx);
+  takeCheckpoint(tx);
   // Newer holds have newer IDs, which contain the real time.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;

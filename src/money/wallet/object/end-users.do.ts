@@ -36,61 +36,61 @@ import type { Tx } from "./memory.do.ts";
 
 /** Creates an end user with defaults, or changes the given fields. */
 export function putEndUser(
-  desk: Tx,
+  tx: Tx,
   externalId: string,
   change: EndUserChange,
 ): Result<PutEndUserAnswer> {
   const wrong = refuseExternalId(externalId) ?? refuseChange(change);
   if (wrong !== null) return wrong;
-  const known = findEndUser(desk, "external_id", externalId);
+  const known = findEndUser(tx, "external_id", externalId);
   if (known !== null) {
-    return success({ created: false, endUser: alter(desk, known, change) });
+    return success({ created: false, endUser: alter(tx, known, change) });
   }
-  const fresh = newEndUser(desk, externalId);
+  const fresh = newEndUser(tx, externalId);
   if (fresh === null) return refuse({ kind: "too_many_end_users" });
   const made = { ...fresh, user: { ...fresh.user, ...changedLimits(fresh.user, change) } };
-  desk.storage.transactionSync(() => {
-    storeEndUser(desk, made);
-    if (change.budgets !== undefined) setBudgets(desk, ownerOf(made.user), change.budgets);
+  tx.storage.transactionSync(() => {
+    storeEndUser(tx, made);
+    if (change.budgets !== undefined) setBudgets(tx, ownerOf(made.user), change.budgets);
   });
-  madeEndUser(desk, made);
-  return success({ created: true, endUser: recordOf(desk, made.user) });
+  madeEndUser(tx, made);
+  return success({ created: true, endUser: recordOf(tx, made.user) });
 }
 
 export function patchEndUser(
-  desk: Tx,
+  tx: Tx,
   externalId: string,
   change: EndUserChange,
 ): Result<EndUserRecord> {
   const wrong = refuseChange(change);
   if (wrong !== null) return wrong;
-  const known = findEndUser(desk, "external_id", externalId);
-  return known === null ? missing() : success(alter(desk, known, change));
+  const known = findEndUser(tx, "external_id", externalId);
+  return known === null ? missing() : success(alter(tx, known, change));
 }
 
-export function readEndUser(desk: Tx, externalId: string): Result<EndUserRecord> {
-  const known = findEndUser(desk, "external_id", externalId);
-  return known === null ? missing() : success(recordOf(desk, known));
+export function readEndUser(tx: Tx, externalId: string): Result<EndUserRecord> {
+  const known = findEndUser(tx, "external_id", externalId);
+  return known === null ? missing() : success(recordOf(tx, known));
 }
 
 export function listEndUsers(
-  desk: Tx,
+  tx: Tx,
   page: { readonly limit: number; readonly offset: number; readonly after: string | null },
 ): Result<EndUserPage> {
-  const found = selectEndUserPage(desk.sql, { ...page, limit: page.limit + 1 });
+  const found = selectEndUserPage(tx.sql, { ...page, limit: page.limit + 1 });
   if (found === null) return invalid("after must be the id of an end user.", "after");
   const endUsers = found
     .slice(0, page.limit)
-    .map((stored) => recordOf(desk, desk.memory.unsaved.get(stored.id) ?? stored));
+    .map((stored) => recordOf(tx, tx.memory.unsaved.get(stored.id) ?? stored));
   const nextAfter = found.length > page.limit ? (endUsers.at(-1)?.id ?? null) : null;
-  return success({ endUsers, total: desk.memory.endUsers, nextAfter });
+  return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
 
 /** Deletes an end user but keeps its spend of this month; see `depart`. */
-export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId: string }> {
-  const known = findEndUser(desk, "external_id", externalId);
+export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
+  const known = findEndUser(tx, "external_id", externalId);
   if (known === null) return missing();
-  depart(desk, known);
+  depart(tx, known);
   return success({ externalId });
 }
 
@@ -120,29 +120,29 @@ function changedLimits(limits: Limits, change: EndUserChange): Limits {
   };
 }
 
-function alter(desk: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
-  const { memory, sql } = desk;
+function alter(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
+  const { memory, sql } = tx;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
-  const crossings = quotaCrossings(null, user, desk.period);
-  desk.storage.transactionSync(() => {
-    updateEndUserLimits(sql, user, nextRevision(desk));
-    if (change.budgets !== undefined) setBudgets(desk, ownerOf(user), change.budgets);
-    raiseAlerts(desk, crossings, memory.books.seq);
+  const crossings = quotaCrossings(null, user, tx.period);
+  tx.storage.transactionSync(() => {
+    updateEndUserLimits(sql, user, nextRevision(tx));
+    if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
+    raiseAlerts(tx, crossings, memory.books.seq);
   });
   if (memory.unsaved.has(user.id)) memory.unsaved.set(user.id, user);
-  told(desk, user);
-  return recordOf(desk, user);
+  told(tx, user);
+  return recordOf(tx, user);
 }
 
 const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });
 
-function told(desk: Tx, user: EndUser): void {
-  desk.memory.unpublished.add(user.id);
-  desk.memory.changed = true;
+function told(tx: Tx, user: EndUser): void {
+  tx.memory.unpublished.add(user.id);
+  tx.memory.changed = true;
 }
 
-function recordOf(desk: Tx, user: EndUser): EndUserRecord {
-  const spent = spentIn(user.spend, desk.period);
+function recordOf(tx: Tx, user: EndUser): EndUserRecord {
+  const spent = spentIn(user.spend, tx.period);
   return {
     id: user.id,
     externalId: user.externalId,
@@ -151,7 +151,7 @@ function recordOf(desk: Tx, user: EndUser): EndUserRecord {
     alertThreshold: user.alertThreshold,
     monthlySpendMicro: spent.monthly,
     dailySpendMicro: spent.daily,
-    budgets: desk.memory.budgets.scopes.has("end_user") ? budgetsOf(desk, ownerOf(user)) : [],
+    budgets: tx.memory.budgets.scopes.has("end_user") ? budgetsOf(tx, ownerOf(user)) : [],
     createdAt: user.createdAt,
   };
 }
@@ -173,14 +173,14 @@ export type NewEndUser = {
  * Returns null at the maximum. Continues the spend of a predecessor deleted this month. Writes
  * nothing.
  */
-export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
-  const { memory, sql, period } = desk;
+export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
+  const { memory, sql, period } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
   const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
   const departed =
     memory.departed.count === 0
       ? null
-      : selectDepartedEndUser(sql, hashOf(desk, externalId), period.month);
+      : selectDepartedEndUser(sql, hashOf(tx, externalId), period.month);
   const last = departed === null ? null : (memory.unsaved.get(departed.user.id) ?? departed.user);
   const user = {
     id: crypto.randomUUID(),
@@ -188,16 +188,16 @@ export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
     dailyQuota,
     monthlyQuota,
     alertThreshold,
-    createdAt: desk.nowMs,
+    createdAt: tx.nowMs,
     spend: last?.spend ?? noSpend(period),
   };
   return { user, departed };
 }
 
 /** Stores an end user. Must run in a transaction. */
-export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
-  const { memory, sql, period } = desk;
-  const changed = nextRevision(desk);
+export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
+  const { memory, sql, period } = tx;
+  const changed = nextRevision(tx);
   if (departed === null) {
     insertEndUser(sql, user, { changed, account: null });
     return;
@@ -206,7 +206,7 @@ export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
   // Spend at the checkpoint. Readers add later rows.
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
-  raiseAlerts(desk, quotaCrossings(null, user, period), memory.books.seq);
+  raiseAlerts(tx, quotaCrossings(null, user, period), memory.books.seq);
 }
 
 export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): void {
@@ -225,18 +225,18 @@ export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): voi
  * Deletes an end user. Until the month ends, its row remains under a hash of its name, and its open
  * holds and charges count.
  */
-function depart(desk: Tx, user: EndUser): void {
-  const { memory, sql, period, storage } = desk;
-  const hash = hashOf(desk, user.externalId);
+function depart(tx: Tx, user: EndUser): void {
+  const { memory, sql, period, storage } = tx;
+  const hash = hashOf(tx, user.externalId);
   const gone = storage.transactionSync(() => {
     const before = memory.departed.count === 0 ? [] : deleteDepartedHash(sql, hash);
     if (memory.departed.count - before.length >= DEPARTED_MAX) {
       before.push(...deleteOldestDeparted(sql));
     }
-    updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(desk) });
-    eraseName(desk, user);
+    updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(tx) });
+    eraseName(tx, user);
     renameFailed(sql, user);
-    setBudgets(desk, ownerOf(user), []);
+    setBudgets(tx, ownerOf(user), []);
     return before;
   });
   for (const id of gone) memory.unsaved.delete(id);

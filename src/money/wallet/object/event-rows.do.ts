@@ -19,20 +19,20 @@ const GONE_MAX = 100;
 
 /** Stores an event. Returns false if an event with the same `once` exists. */
 export function addEvent(
-  desk: Tx,
+  tx: Tx,
   event: NewEvent,
   once?: readonly (string | number | null)[],
 ): boolean {
-  const { nowMs } = desk;
+  const { nowMs } = tx;
   const id = once === undefined ? mintEventId(nowMs) : derivedEventId(event.type, ...once);
-  return takeEvent(desk, { ...event, id, createdAt: nowMs });
+  return takeEvent(tx, { ...event, id, createdAt: nowMs });
 }
 
 /** Truncates overlong data with an alert, because a rejected event would block later ones. */
-export function takeEvent(desk: Tx, event: EventRecord): boolean {
-  const { sql } = desk;
+export function takeEvent(tx: Tx, event: EventRecord): boolean {
+  const { sql } = tx;
   if (placeOf(sql, event.id) !== null) return false;
-  if (!hasRoomThisHour(desk, event)) return false;
+  if (!hasRoomThisHour(tx, event)) return false;
   const data = truncateData(event.data);
   const room = partitionOf(event);
   sql.exec(
@@ -50,11 +50,11 @@ export function takeEvent(desk: Tx, event: EventRecord): boolean {
   );
   if (data !== event.data) {
     const { id, type } = event;
-    logAlert("event_cut", { org_id: desk.memory.row.orgId, id, type });
+    logAlert("event_cut", { org_id: tx.memory.row.orgId, id, type });
   }
-  desk.memory.isUntold = true;
-  desk.memory.changed = true; // the next publish retries a lost delivery
-  dropOld(desk);
+  tx.memory.isUntold = true;
+  tx.memory.changed = true; // the next publish retries a lost delivery
+  dropOld(tx);
   return true;
 }
 
@@ -101,11 +101,11 @@ const ENDED_MAX = 1000;
 
 type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
 
-function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
+function hasRoomThisHour(tx: Tx, { type, actor }: NewEvent): boolean {
   if (actor.kind === "operator" || actor.kind === "system") return true;
-  const count = countOfHour(desk, `${actor.kind} ${actor.id}`, type);
+  const count = countOfHour(tx, `${actor.kind} ${actor.id}`, type);
   const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_MAX);
-  desk.sql.exec(
+  tx.sql.exec(
     "INSERT OR REPLACE INTO event_counts (actor, type, hour, told, left_out) VALUES (?, ?, ?, ?, ?)",
     count.actor,
     type,
@@ -117,33 +117,33 @@ function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
 }
 
 /** Returns this hour's count, and emits the summary of a finished hour. */
-function countOfHour(desk: Tx, actor: string, type: EventType): Count {
-  const hour = desk.nowMs - (desk.nowMs % HOUR_MS);
-  const [known] = desk.sql
+function countOfHour(tx: Tx, actor: string, type: EventType): Count {
+  const hour = tx.nowMs - (tx.nowMs % HOUR_MS);
+  const [known] = tx.sql
     .exec<Count>("SELECT * FROM event_counts WHERE actor = ? AND type = ?", actor, type)
     .toArray();
   if (known !== undefined && known.hour >= hour) return known;
-  if (known !== undefined) tellLeftOut(desk, known);
+  if (known !== undefined) tellLeftOut(tx, known);
   return { actor, type, hour, told: 0, left_out: 0 };
 }
 
-function tellLeftOut(desk: Tx, { actor, type, hour, left_out: leftOut }: Count): void {
+function tellLeftOut(tx: Tx, { actor, type, hour, left_out: leftOut }: Count): void {
   if (leftOut === 0) return;
   const [kind, id] = actor.split(" ");
   const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
-  const subject = desk.memory.row.orgId;
+  const subject = tx.memory.row.orgId;
   const event = { type: "organization.events_left_out", actor: SYSTEM, subject, data } as const;
-  addEvent(desk, event, [actor, type, hour]);
+  addEvent(tx, event, [actor, type, hour]);
 }
 
 /** Records one event per actor, type and finished hour, in batches. */
-export function flushSuppressedEvents(desk: Tx): void {
-  const { sql, nowMs } = desk;
+export function flushSuppressedEvents(tx: Tx): void {
+  const { sql, nowMs } = tx;
   const over = sql
     .exec<Count>(`SELECT * FROM event_counts WHERE hour <= ? LIMIT ${ENDED_MAX}`, nowMs - HOUR_MS)
     .toArray();
   for (const count of over) {
-    tellLeftOut(desk, count);
+    tellLeftOut(tx, count);
     sql.exec("DELETE FROM event_counts WHERE actor = ? AND type = ?", count.actor, count.type);
   }
 }

@@ -54,12 +54,12 @@ export class WebhookFeed {
 
   /** Sends one page. Returns false if none is left. */
   async #tellPage(): Promise<boolean> {
-    const desk = this.#decisions.tryOpen();
-    if (desk === null || !desk.memory.isUntold) return false;
-    const { events, lastSeq } = selectUndelivered(desk.sql, TOLD_AT_ONCE);
-    if (events.length === 0) return this.#tellRenamed(desk);
+    const tx = this.#decisions.tryOpen();
+    if (tx === null || !tx.memory.isUntold) return false;
+    const { events, lastSeq } = selectUndelivered(tx.sql, TOLD_AT_ONCE);
+    if (events.length === 0) return this.#tellRenamed(tx);
     await within(
-      objectsOf(this.#env()).deliveries(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
+      objectsOf(this.#env()).deliveries(tx.memory.row.orgId).take(tx.memory.row.orgId, events),
       TAKE_TIMEOUT_MS,
     );
     return this.#decisions.turn((later) => {
@@ -90,8 +90,8 @@ const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 
 export function endHours(decisions: Decisions): void {
-  decisions.decide((desk) => {
-    desk.storage.transactionSync(() => flushSuppressedEvents(desk));
+  decisions.decide((tx) => {
+    tx.storage.transactionSync(() => flushSuppressedEvents(tx));
     return success(null);
   });
 }
@@ -109,9 +109,9 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
       /* oxlint-disable no-await-in-loop -- one page after the other */
       const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
       if (waiting.length === 0) return;
-      const taken = decisions.decide((desk) => {
-        desk.storage.transactionSync(() => {
-          for (const event of waiting) takeEvent(desk, event);
+      const taken = decisions.decide((tx) => {
+        tx.storage.transactionSync(() => {
+          for (const event of waiting) takeEvent(tx, event);
         });
         return success(null);
       });

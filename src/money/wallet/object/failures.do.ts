@@ -16,10 +16,10 @@ import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-export function noteFailed(desk: Tx, batch: FailedBatch): Result<null> {
-  if (desk.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
-  const fromMs = desk.nowMs - numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
-  desk.storage.transactionSync(() => insertFailed(desk.sql, batch, fromMs));
+export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
+  if (tx.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
+  const fromMs = tx.nowMs - numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
+  tx.storage.transactionSync(() => insertFailed(tx.sql, batch, fromMs));
   return success(null);
 }
 

@@ -32,13 +32,13 @@ export type HeldTerms = KeyTerms & {
 
 /** Returns the allowed routes, or a failure that doesn't depend on cost. */
 export function checkRequest(
-  desk: Tx,
+  tx: Tx,
   request: HoldRequest,
   terms: HeldTerms,
 ): Result<AllowedRequest> {
-  const closed = refuseOrganization(desk, request);
+  const closed = refuseOrganization(tx, request);
   if (closed !== null) return closed;
-  const allowed = withinPurpose(desk, request, terms);
+  const allowed = withinPurpose(tx, request, terms);
   return allowed.ok ? (refuseUser(request, terms) ?? allowed) : allowed;
 }
 
@@ -47,18 +47,18 @@ export function policiesFor({ memory }: Tx, terms: HeldTerms): readonly PolicyLa
 }
 
 export function policiesIfAny(
-  desk: Tx,
+  tx: Tx,
   terms: HeldTerms,
 ): { readonly policies?: readonly PolicyLayer[] } {
-  const policies = policiesFor(desk, terms);
+  const policies = policiesFor(tx, terms);
   return policies.length === 0 ? {} : { policies };
 }
 
 /** Applies the policies. A placed hold calls no provider, but its key needs `may_hold`. */
-function withinPurpose(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
+function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
-    return withinPolicies(policiesFor(desk, terms), request, session !== undefined);
+    return withinPolicies(policiesFor(tx, terms), request, session !== undefined);
   }
   const isAllowed = mayHold === true && (session === undefined || session.mayHold === true);
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
@@ -108,9 +108,9 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
-export function checkRates(desk: Tx, { session, isPlaced }: HeldTerms): Refusal | null {
-  const ofSession = isPlaced === true ? null : refuseSessionRate(desk, session);
-  return ofSession ?? refuseRate(desk);
+export function checkRates(tx: Tx, { session, isPlaced }: HeldTerms): Refusal | null {
+  const ofSession = isPlaced === true ? null : refuseSessionRate(tx, session);
+  return ofSession ?? refuseRate(tx);
 }
 
 function refuseRate({ memory, nowMs }: Tx): Refusal | null {
@@ -122,13 +122,13 @@ function refuseRate({ memory, nowMs }: Tx): Refusal | null {
 }
 
 /** Returns the granted tokens, or null without a token limit. */
-export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
+export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
   const { tpmLimit: limit } = terms;
   if (limit === null || request.placed !== undefined) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
   const least = request.hasCap ? most : leastOutput; // the client's own cap isn't lowered
   const share = (free: number): number => shareOf(free, request.hasCap);
-  const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
+  const verdict = tokensOf(tx, request.keyId).decide(limit, { least, most, share }, tx.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
   if (verdict.kind === "never") {
     return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });
@@ -146,11 +146,11 @@ export type Payer = {
   readonly made: NewEndUser | null;
 } | null;
 
-export function endUserFor(desk: Tx, externalId: string | null): Result<Payer> {
+export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
   if (externalId === null) return success(null);
-  const known = findEndUser(desk, "external_id", externalId);
+  const known = findEndUser(tx, "external_id", externalId);
   if (known !== null) return success({ user: known, counted: known, made: null });
-  const made = newEndUser(desk, externalId);
+  const made = newEndUser(tx, externalId);
   if (made === null) return refuse({ kind: "too_many_end_users" });
   const { user, departed } = made;
   const counted = { ...user, id: departed?.user.id ?? user.id };
@@ -159,18 +159,18 @@ export function endUserFor(desk: Tx, externalId: string | null): Result<Payer> {
 
 /** Applies the terms to the budget. Returns null if the key never had one. */
 export function budgetOf(
-  desk: Tx,
+  tx: Tx,
   keyId: string,
   { budgetMicro, budgetPeriod }: KeyTerms,
 ): Budget | null {
-  const known = desk.memory.keyBudgets.get(keyId);
+  const known = tx.memory.keyBudgets.get(keyId);
   if (known === undefined) {
-    return budgetMicro === null ? null : beginBudget(desk, { keyId, budgetMicro, budgetPeriod });
+    return budgetMicro === null ? null : beginBudget(tx, { keyId, budgetMicro, budgetPeriod });
   }
   if (known.budgetMicro === budgetMicro && known.budgetPeriod === budgetPeriod) return known;
   const budget = { ...known, budgetMicro, budgetPeriod };
-  updateBudget(desk.sql, budget);
-  desk.memory.keyBudgets.set(keyId, budget);
+  updateBudget(tx.sql, budget);
+  tx.memory.keyBudgets.set(keyId, budget);
   return budget;
 }
 
@@ -190,27 +190,23 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
  * Returns the key's budget. A quota hold creates one without a limit, because daily totals lack its
  * spend, which a later budget needs.
  */
-export function budgetFor(
-  desk: Tx,
-  { keyId, placed }: HoldRequest,
-  terms: KeyTerms,
-): Budget | null {
-  const budget = budgetOf(desk, keyId, terms);
+export function budgetFor(tx: Tx, { keyId, placed }: HoldRequest, terms: KeyTerms): Budget | null {
+  const budget = budgetOf(tx, keyId, terms);
   if (budget !== null || placed?.pays !== "quota") return budget;
-  return beginBudget(desk, { keyId, budgetMicro: null, budgetPeriod: null });
+  return beginBudget(tx, { keyId, budgetMicro: null, budgetPeriod: null });
 }
 
 /**
  * Creates a budget with earlier spend. The row is as of the newest checkpoint; memory is current.
  */
-function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
-  const { memory, sql } = desk;
+function beginBudget(tx: Tx, terms: Omit<Budget, "spend">): Budget {
+  const { memory, sql } = tx;
   const { keyId } = terms;
-  let spend = noKeySpend(desk.period);
+  let spend = noKeySpend(tx.period);
   for (const { day, cost } of selectKeyDays(sql, keyId)) {
     spend = addKeySpend(spend, periodOfDay(day), micros(cost));
   }
-  putBudget(sql, { ...terms, spend }, nextRevision(desk));
+  putBudget(sql, { ...terms, spend }, nextRevision(tx));
   for (const { dimension, name, day, cost } of memory.usage.values()) {
     if (dimension !== "key" || name !== keyId) continue;
     spend = addKeySpend(spend, periodOfDay(day), micros(cost));
@@ -231,13 +227,12 @@ export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
 }
 
 export function keyStatus(
-  desk: Tx,
+  tx: Tx,
   { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },
 ): Omit<KeyStatus, "requests" | "budgets" | "madeAt" | "sessionsCut"> {
-  const { memory, nowMs, period } = desk;
-  const budget = budgetOf(desk, keyId, terms);
-  const tokens =
-    terms.tpmLimit === null ? null : tokensOf(desk, keyId).state(terms.tpmLimit, nowMs);
+  const { memory, nowMs, period } = tx;
+  const budget = budgetOf(tx, keyId, terms);
+  const tokens = terms.tpmLimit === null ? null : tokensOf(tx, keyId).state(terms.tpmLimit, nowMs);
   if (budget === null || budget.budgetMicro === null) return { terms, tokens, budget: null };
   const { budgetPeriod } = budget;
   const heldMicro = heldOfKey(memory.books, budget, period);

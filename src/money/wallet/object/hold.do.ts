@@ -64,11 +64,11 @@ import type { Tx } from "./memory.do.ts";
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 /** Holds money for a request, or rejects it. */
-export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
-  const { books, row, room } = desk.memory;
-  const wrongId = refuseId(request.id, desk.clockMs);
+export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
+  const { books, row, room } = tx.memory;
+  const wrongId = refuseId(request.id, tx.clockMs);
   if (wrongId !== null) return anew(wrongId);
-  if (books.holds.has(request.id)) return again(desk, request, terms);
+  if (books.holds.has(request.id)) return again(tx, request, terms);
   // The database belongs to another wallet, or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
@@ -76,11 +76,11 @@ export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
     amounts.every((amount) => Number.isSafeInteger(amount)),
     "a hold is in whole micros",
   );
-  const grant = guarded(desk, request, terms);
+  const grant = guarded(tx, request, terms);
   const answer = grant.ok
-    ? granted(desk, { ...grant.value, terms })
-    : refused(desk, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
-  return answer === null ? again(desk, request, terms) : anew(answer);
+    ? granted(tx, { ...grant.value, terms })
+    : refused(tx, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
+  return answer === null ? again(tx, request, terms) : anew(answer);
 }
 
 /** An approved hold. `lapsed` is the expired request that it replaces and voids, or null. */
@@ -96,17 +96,17 @@ type Grant = AllowedRequest & {
  * Checks permissions, Idempotency-Key, debts, rates, then cost. Writes nothing. If the first
  * attempt of the same hold causes a rejection, `hold` returns the first response.
  */
-function guarded(desk: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> {
+function guarded(tx: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
-  const allowed = checkRequest(desk, asked, terms);
+  const allowed = checkRequest(tx, asked, terms);
   if (!allowed.ok) return allowed;
   const { request } = allowed.value;
-  const lapsed = findExpiredHolder(desk, request);
+  const lapsed = findExpiredHolder(tx, request);
   if (!lapsed.ok) return lapsed;
   const limited =
-    checkDebts(desk, session) ?? refuseAnotherSession(desk, session) ?? checkRates(desk, terms);
+    checkDebts(tx, session) ?? refuseAnotherSession(tx, session) ?? checkRates(tx, terms);
   if (limited !== null) return limited;
-  const amounts = amountsFor(desk, request, terms);
+  const amounts = amountsFor(tx, request, terms);
   return amounts.ok
     ? success({ ...allowed.value, ...amounts.value, lapsed: lapsed.value })
     : amounts;
@@ -114,35 +114,35 @@ function guarded(desk: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> 
 
 /** Checks tokens, budgets, quotas and balance. */
 function amountsFor(
-  desk: Tx,
+  tx: Tx,
   request: HoldRequest,
   terms: HeldTerms,
 ): Result<Omit<Grant, "lapsed" | keyof AllowedRequest>> {
-  const ofKey = tokensFor(desk, request, terms);
+  const ofKey = tokensFor(tx, request, terms);
   if (!ofKey.ok) return ofKey;
-  const payer = endUserFor(desk, userOf(request, terms));
+  const payer = endUserFor(tx, userOf(request, terms));
   if (!payer.ok) return payer;
-  const meters = requestMeters(desk, request, { terms, endUserId: payer.value?.user.id ?? null });
-  const overRequests = checkRequests(meters, desk);
+  const meters = requestMeters(tx, request, { terms, endUserId: payer.value?.user.id ?? null });
+  const overRequests = checkRequests(meters, tx);
   if (overRequests !== null) return overRequests;
-  const tokens = tokensWithin(meters, desk, { request, granted: ofKey.value });
+  const tokens = tokensWithin(meters, tx, { request, granted: ofKey.value });
   if (!tokens.ok) return tokens;
-  const amount = decideHold(desk.memory.books, {
+  const amount = decideHold(tx.memory.books, {
     ...request,
     endUser: payer.value?.counted ?? null,
-    budget: budgetFor(desk, request, terms),
+    budget: budgetFor(tx, request, terms),
     isQuota: request.placed?.pays === "quota",
-    session: budgetOfSession(desk, terms.session),
-    limits: dollarLimits(meters, desk),
-    period: desk.period,
+    session: budgetOfSession(tx, terms.session),
+    limits: dollarLimits(meters, tx),
+    period: tx.period,
   });
   if (!amount.ok) return amount;
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
 }
 
 /** Returns the first response, or null for a new request. */
-export function replay(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
-  const known = selectRequest(desk.sql, request.id);
+export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
+  const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
   // The request omits an end user fixed by the key.
   const externalId = request.externalId ?? known.externalId;
@@ -150,12 +150,12 @@ export function replay(desk: Tx, request: HoldRequest, terms: HeldTerms): Result
   const answer = recallHold(known, { ...request, ...bounds, externalId });
   assert(answer !== null, "a known id has an answer");
   if (!answer.ok) return answer;
-  const routes = recalledRoutes(policiesFor(desk, terms), request, bounds);
-  return success(grantOf(desk, request, { ...known, granted: answer.value, terms, routes }));
+  const routes = recalledRoutes(policiesFor(tx, terms), request, bounds);
+  return success(grantOf(tx, request, { ...known, granted: answer.value, terms, routes }));
 }
 
-function again(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
-  const answer = replay(desk, request, terms);
+function again(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
+  const answer = replay(tx, request, terms);
   assert(answer !== null, "a known id has a row");
   return { answer, isRepeat: true };
 }
@@ -165,7 +165,7 @@ function anew(answer: Result<HoldGrant>): Held {
 }
 
 function grantOf(
-  desk: Tx,
+  tx: Tx,
   { keyId, affinity = null }: HoldRequest,
   {
     granted: amount,
@@ -179,8 +179,8 @@ function grantOf(
     readonly routes: readonly number[] | undefined;
   },
 ): HoldGrant {
-  const { keepHours } = desk.memory.row.settings;
-  const warmRoute = affinity === null ? null : findWarmRoute(desk, affinity);
+  const { keepHours } = tx.memory.row.settings;
+  const warmRoute = affinity === null ? null : findWarmRoute(tx, affinity);
   const grant = {
     granted: amount,
     ...(keepHours > 0 && { keepHours }),
@@ -189,28 +189,28 @@ function grantOf(
   };
   if (tokens === null) return grant;
   if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
-  const state = tokensOf(desk, keyId).state(terms.tpmLimit, desk.nowMs);
+  const state = tokensOf(tx, keyId).state(terms.tpmLimit, tx.nowMs);
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
 /** Stores a grant. Returns null, without changes, if the ID is known. */
-function granted(desk: Tx, grant: GrantBy): Result<HoldGrant> | null {
+function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   const { request, routes, payer, granted: amount, tokens, lapsed, terms } = grant;
-  const { memory, nowMs } = desk;
+  const { memory, nowMs } = tx;
   const { id, keyId } = request;
-  const open = openHoldOf(desk, request, grant);
-  const floorId = floorFor(desk, id);
-  const firstUse = firstUseOf(desk, terms);
+  const open = openHoldOf(tx, request, grant);
+  const floorId = floorFor(tx, id);
+  const firstUse = firstUseOf(tx, terms);
   const beside = { payer, lapsed, floorId, firstUse };
-  if (!storeGrant(desk, { open, request, tokens }, beside)) return null;
+  if (!storeGrant(tx, { open, request, tokens }, beside)) return null;
   memory.floorId = floorId;
-  if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
+  if (payer !== null && payer.made !== null) madeEndUser(tx, payer.made);
   openHold(memory.books, open);
-  reserve(desk.sql, memory, open, 1);
-  if (tokens !== null && terms.tpmLimit !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
-  noteRates(desk, terms, firstUse);
+  reserve(tx.sql, memory, open, 1);
+  if (tokens !== null && terms.tpmLimit !== null) tokensOf(tx, keyId).add(id, nowMs, tokens);
+  noteRates(tx, terms, firstUse);
   memory.routine++;
-  return success(grantOf(desk, request, { granted: amount, tokens, terms, routes }));
+  return success(grantOf(tx, request, { granted: amount, tokens, terms, routes }));
 }
 
 type GrantBy = Grant & { readonly terms: HeldTerms };
@@ -238,14 +238,14 @@ function openHoldOf(
   };
 }
 
-function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
-  const { memory, nowMs } = desk;
+function noteRates(tx: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
+  const { memory, nowMs } = tx;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
   if (firstUse !== null) {
     memory.sessions.rows++;
     memory.sessions.live++;
   }
-  if (isPlaced !== true) countSessionRequest(desk, session);
+  if (isPlaced !== true) countSessionRequest(tx, session);
 }
 
 /** Returns null if the session was used before. */
@@ -264,11 +264,11 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
 
 /** Stores a hold. Returns false, without changes, if the ID is known. */
 function storeGrant(
-  desk: Tx,
+  tx: Tx,
   { open, request, tokens }: Opened,
   { payer, lapsed, floorId, firstUse }: Beside,
 ): boolean {
-  const { memory, nowMs, sql } = desk;
+  const { memory, nowMs, sql } = tx;
   const { id, keyId, idempotency } = request;
   const { models = null } = open;
   const row = {
@@ -282,12 +282,12 @@ function storeGrant(
     // First, because the request refers to the end user's number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
-      storeEndUser(desk, made);
+      storeEndUser(tx, made);
     }
     if (!insertRequest(sql, { ...row, state: "held" }, ...storedHold(request, open))) return false;
     if (firstUse !== null) {
       insertSession(sql, firstUse, keyId);
-      followTerms(desk, { scope: "session", subject: firstUse.id }, firstUse.budgets);
+      followTerms(tx, { scope: "session", subject: firstUse.id }, firstUse.budgets);
     }
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
@@ -297,7 +297,7 @@ function storeGrant(
   const isOneRow =
     idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
   // A single statement is a transaction already.
-  return isOneRow ? write() : desk.storage.transactionSync(write);
+  return isOneRow ? write() : tx.storage.transactionSync(write);
 }
 
 function purposeOf({ pays, merchant, description, tags }: Purpose): Purpose {
@@ -321,8 +321,8 @@ function storedHold(
   ];
 }
 
-function floorFor(desk: Tx, id: string): string {
-  if (id >= desk.memory.floorId) return desk.memory.floorId;
+function floorFor(tx: Tx, id: string): string {
+  if (id >= tx.memory.floorId) return tx.memory.floorId;
   return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
 }
 
@@ -332,32 +332,32 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
 
 /** Emits the event of a reached limit. A session's error has only its own amounts. */
 function refused(
-  desk: Tx,
+  tx: Tx,
   request: HoldRequest,
   { terms, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
 ): Refusal | null {
   const { session } = terms;
-  const failure = toppedUp(desk, refusal.failure, withOwnAmounts(desk, refusal.failure, session));
-  const answer = remember(desk, request, refuse(failure));
+  const failure = toppedUp(tx, refusal.failure, withOwnAmounts(tx, refusal.failure, session));
+  const answer = remember(tx, request, refuse(failure));
   const asked = { ...request, sessionId: session?.id ?? null };
-  const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, asked);
-  if (reached !== null) emitReached(desk, reached);
+  const reached = answer === null ? null : reachedByRefusal(tx, refusal.failure, asked);
+  if (reached !== null) emitReached(tx, reached);
   if (answer !== null && refusal.failure.kind === "budget_exceeded") {
-    emitRejection(desk, refusal.failure, rejectedMeters(desk, request, terms));
+    emitRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
   }
   return answer;
 }
 
-function rejectedMeters(desk: Tx, request: HoldRequest, terms: HeldTerms): readonly Meter[] {
+function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonly Meter[] {
   const { externalId } = request;
-  const endUser = externalId === null ? null : findEndUser(desk, "external_id", externalId);
-  return requestMeters(desk, request, { terms, endUserId: endUser?.id ?? null });
+  const endUser = externalId === null ? null : findEndUser(tx, "external_id", externalId);
+  return requestMeters(tx, request, { terms, endUserId: endUser?.id ?? null });
 }
 
 /** Requests a top-up if the balance is too low. A session's error omits the purchase. */
-function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
+function toppedUp(tx: Tx, failure: Failure, told: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
-  const purchaseId = topUpIfDue(desk, true);
+  const purchaseId = topUpIfDue(tx, true);
   if (purchaseId === null || told.kind !== "balance_too_low" || told.session === true) return told;
   return { ...told, purchaseId };
 }
@@ -369,12 +369,12 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
 ]);
 
 /** Stores a rejection. Returns null if the ID is known. */
-function remember(desk: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
-  if (selectRequest(desk.sql, request.id) !== null) return null;
+function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
+  if (selectRequest(tx.sql, request.id) !== null) return null;
   // Stores only rejections of the other region's requests, except those that it retries with the
   // same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
-  const { sql, memory, nowMs: admittedAt, period } = desk;
+  const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;
   const row = { key: numberOf(sql, memory.names, keyId), tokens: null, failure: refusal.failure };
   const never = { granted: null, externalId, endUserId: null, admittedAt, period };

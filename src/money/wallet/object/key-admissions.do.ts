@@ -46,9 +46,9 @@ const REGISTER_TIMEOUT_MS = 5_000;
 const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
-type AdmissionDesk = Pick<Objects, "register"> & {
+type AdmissionContext = Pick<Objects, "register"> & {
   /** Returns null without a wallet. */
-  readonly desk: () => Tx | null;
+  readonly tx: () => Tx | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
@@ -71,12 +71,12 @@ export type AdmissionPlace = {
  * before the response.
  */
 export class KeyAdmissions {
-  readonly #keeping: AdmissionDesk;
+  readonly #keeping: AdmissionContext;
   readonly #known = new Map<string, KnownKey>();
   readonly #learning = new Map<string, Promise<Refusal | null>>();
   readonly #questions = new Set<Question>();
 
-  constructor(keeping: AdmissionDesk) {
+  constructor(keeping: AdmissionContext) {
     this.#keeping = keeping;
   }
 
@@ -98,8 +98,8 @@ export class KeyAdmissions {
   }
 
   /** Returns `invalid_api_key` if the key or secret is unknown, revoked or expired. */
-  live(desk: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
-    const { sql, clockMs } = desk;
+  live(tx: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
+    const { sql, clockMs } = tx;
     const key = this.#key(sql, hash);
     if (key !== null && key.revokedAt !== null) {
       return refuse({ kind: "invalid_api_key", isForGood: true });
@@ -111,7 +111,7 @@ export class KeyAdmissions {
       return refuse({ kind: "invalid_api_key" });
     }
     const { session } = shown ?? {};
-    const over = session === undefined ? null : refuseSession(desk, session, key.sessionsCut);
+    const over = session === undefined ? null : refuseSession(tx, session, key.sessionsCut);
     if (over !== null) return over;
     const { expiresAt } = key.record.terms;
     if (expiresAt !== null && clockMs >= expiresAt) {
@@ -121,9 +121,9 @@ export class KeyAdmissions {
   }
 
   /** Returns the failure of a revoked key, even if it was never used here. */
-  isDead(desk: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
-    if (!this.knows(desk, keyHash)) return null;
-    const live = this.live(desk, keyHash, shown);
+  isDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
+    if (!this.knows(tx, keyHash)) return null;
+    const live = this.live(tx, keyHash, shown);
     return live.ok ? null : live;
   }
 
@@ -139,75 +139,75 @@ export class KeyAdmissions {
   }
 
   /** Returns an admission without counting it. Fails with `invalid_api_key` or `rate_limited`. */
-  place(desk: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
-    const live = this.live(desk, hash, shown);
+  place(tx: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
+    const live = this.live(tx, hash, shown);
     if (!live.ok) return live;
     const record = live.value;
-    const key = this.#key(desk.sql, hash);
+    const key = this.#key(tx.sql, hash);
     assert(key !== null, "a living key is known");
     const { window } = key;
-    const { clockMs } = desk;
-    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clamp(desk, hash, key);
+    const { clockMs } = tx;
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clamp(tx, hash, key);
     const limit = record.rpmLimit;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
       const { retryAfterMs } = decision;
-      const { orgId } = desk.memory.row;
+      const { orgId } = tx.memory.row;
       return refuse({ kind: "rate_limited", scope: "key", limit, retryAfterMs, orgId });
     }
     const { entry, remaining, resetMs } = decision;
     return success({ hash, key, record, entry, rate: { limit, remaining, resetMs } });
   }
 
-  take(desk: Tx, { hash, key, record, entry }: AdmissionPlace): void {
-    insertAdmission(desk.sql, key.number, entry);
+  take(tx: Tx, { hash, key, record, entry }: AdmissionPlace): void {
+    insertAdmission(tx.sql, key.number, entry);
     key.window.append(entry);
-    addUse(desk.memory, hash, entry.at);
+    addUse(tx.memory, hash, entry.at);
     if (entry.at < record.checkedAt + REFRESH_MS) return;
-    this.#refresh(desk, hash, (register) => register.whose());
+    this.#refresh(tx, hash, (register) => register.whose());
   }
 
   /** Finds uses that a restart may have lost, a few keys per publish. */
-  findUses(desk: Tx): void {
-    for (const hash of desk.memory.dueUses.take(desk.nowMs, FOUND_AT_ONCE)) {
-      const usedAt = this.#key(desk.sql, hash)?.window.lastAt ?? 0;
-      if (usedAt > desk.memory.notedAt) addUse(desk.memory, hash, usedAt);
+  findUses(tx: Tx): void {
+    for (const hash of tx.memory.dueUses.take(tx.nowMs, FOUND_AT_ONCE)) {
+      const usedAt = this.#key(tx.sql, hash)?.window.lastAt ?? 0;
+      if (usedAt > tx.memory.notedAt) addUse(tx.memory, hash, usedAt);
     }
   }
 
   /** Updates published uses. Looks up keys that differ in D1. */
-  noted(desk: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
-    if (desk === null) return;
+  noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
+    if (tx === null) return;
     const said = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
-      const key = this.#key(desk.sql, hash);
+      const key = this.#key(tx.sql, hash);
       if (!key?.record || matchesDatabase(key, key.record, said.get(hash))) continue;
-      this.#refresh(desk, hash, (register) => register.refresh(usedAt)); // also reads the database
+      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads the database
     }
   }
 
   /** Returns the rest of the key's rate limit, or null for an inactive key. */
-  standing(desk: Tx, hash: string, shown?: PresentedSecret): RateState | null {
-    const key = this.#key(desk.sql, hash);
-    const live = this.live(desk, hash, shown);
+  standing(tx: Tx, hash: string, shown?: PresentedSecret): RateState | null {
+    const key = this.#key(tx.sql, hash);
+    const live = this.live(tx, hash, shown);
     if (key === null || !live.ok) return null;
     const { window } = key;
     const { rpmLimit: limit } = live.value;
-    const next = window.decide(limit, desk.clockMs);
+    const next = window.decide(limit, tx.clockMs);
     return next.admitted
       ? { limit, remaining: next.remaining + 1, resetMs: next.resetMs }
       : { limit, remaining: 0, resetMs: next.retryAfterMs };
   }
 
-  revoke(desk: Tx, hash: string, revokedAt: number, by?: KeyEnding): void {
+  revoke(tx: Tx, hash: string, revokedAt: number, by?: KeyEnding): void {
     this.#outdate(hash);
     this.#known.delete(hash);
-    desk.storage.transactionSync(() => {
-      markKeyRevoked(desk.sql, hash, revokedAt);
+    tx.storage.transactionSync(() => {
+      markKeyRevoked(tx.sql, hash, revokedAt);
       if (by === undefined) return;
       const { keyId, actor } = by;
       const data = { revoked_at: timestamp(revokedAt) };
-      addEvent(desk, { type: "key.revoked", actor, subject: keyId, data }, [keyId]);
+      addEvent(tx, { type: "key.revoked", actor, subject: keyId, data }, [keyId]);
     });
   }
 
@@ -219,12 +219,12 @@ export class KeyAdmissions {
     this.#amend(hash, { rpmLimit });
   }
 
-  setTerms(desk: Tx, hash: string, terms: KeyTerms): void {
+  setTerms(tx: Tx, hash: string, terms: KeyTerms): void {
     this.#outdate(hash);
-    updateKeyTerms(desk.sql, hash, terms);
+    updateKeyTerms(tx.sql, hash, terms);
     this.#amend(hash, { terms });
-    const record = this.#key(desk.sql, hash)?.record;
-    if (record !== null && record !== undefined) budgetOf(desk, record.keyId, terms);
+    const record = this.#key(tx.sql, hash)?.record;
+    if (record !== null && record !== undefined) budgetOf(tx, record.keyId, terms);
   }
 
   sessionsCut({ sql }: Tx, hash: string): number {
@@ -232,13 +232,13 @@ export class KeyAdmissions {
   }
 
   /** Replaces the secrets and emits one event. */
-  setSecrets(desk: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
+  setSecrets(tx: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
     this.#outdate(hash);
     const [newest, second] = secrets ?? [];
-    desk.storage.transactionSync(() => {
-      updateKeySecrets(desk.sql, hash, secrets);
+    tx.storage.transactionSync(() => {
+      updateKeySecrets(tx.sql, hash, secrets);
       if (by !== undefined && by.sessionsCut !== null) {
-        cutSessions(desk.sql, hash, by.sessionsCut);
+        cutSessions(tx.sql, hash, by.sessionsCut);
         this.#known.delete(hash);
       }
       if (newest === undefined || second === undefined || by === undefined) return;
@@ -248,7 +248,7 @@ export class KeyAdmissions {
         sessions_ended: by.sessionsCut !== null,
       };
       const { keyId: subject, actor } = by;
-      addEvent(desk, { type: "key.rotated", actor, subject, data }, [newest.hash]);
+      addEvent(tx, { type: "key.rotated", actor, subject, data }, [newest.hash]);
     });
     this.#amend(hash, { secrets });
   }
@@ -261,9 +261,9 @@ export class KeyAdmissions {
       // A forwarded RPC result would stay open until our caller disposes of it.
       if (!said.ok) return refuse(said.failure);
       if (question.isStale) continue;
-      const desk = this.#keeping.desk();
-      if (desk === null) return refuse({ kind: "storage_unavailable" });
-      putKey(desk.sql, hash, recordOf(desk, said.value));
+      const tx = this.#keeping.tx();
+      if (tx === null) return refuse({ kind: "storage_unavailable" });
+      putKey(tx.sql, hash, recordOf(tx, said.value));
       this.#known.delete(hash);
       return null;
     }
@@ -287,8 +287,8 @@ export class KeyAdmissions {
   }
 
   /** Looks up a key again, at most once a minute, because the time is stored first. */
-  #refresh(desk: Tx, hash: string, ask: AskRegister): void {
-    this.#check(desk, hash, desk.clockMs);
+  #refresh(tx: Tx, hash: string, ask: AskRegister): void {
+    this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
   }
 
@@ -297,28 +297,28 @@ export class KeyAdmissions {
     this.#amend(hash, { checkedAt });
   }
 
-  #adopt(desk: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
-    const before = this.#key(desk.sql, hash)?.record;
-    this.setLimit(desk, hash, rpmLimit);
+  #adopt(tx: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
+    const before = this.#key(tx.sql, hash)?.record;
+    this.setLimit(tx, hash, rpmLimit);
     const knownTerms = before?.terms ?? NO_TERMS;
-    if (termsText(terms) !== termsText(knownTerms)) this.setTerms(desk, hash, terms);
+    if (termsText(terms) !== termsText(knownTerms)) this.setTerms(tx, hash, terms);
     const knownSecrets = before?.secrets ?? null;
-    if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(desk, hash, secrets);
+    if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
   /** Applies the result of a lookup. Admissions continue if it fails. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const said = await this.#asked(question, ask);
-    const desk = this.#keeping.desk();
-    if (desk === null) return;
+    const tx = this.#keeping.tx();
+    if (tx === null) return;
     if (said.ok) {
-      if (!question.isStale) this.#adopt(desk, hash, said.value);
+      if (!question.isStale) this.#adopt(tx, hash, said.value);
     } else if (
       said.failure.kind === "invalid_api_key" &&
-      this.#key(desk.sql, hash)?.revokedAt === null
+      this.#key(tx.sql, hash)?.revokedAt === null
     ) {
-      forgetActiveKey(desk.sql, hash); // the next request looks it up
+      forgetActiveKey(tx.sql, hash); // the next request looks it up
       this.#known.delete(hash);
     }
   }
@@ -350,12 +350,12 @@ export class KeyAdmissions {
 }
 
 export function admittedBy(
-  desk: Tx,
+  tx: Tx,
   { keyId, memberId, scope, terms }: ActiveKey,
   { limit, remaining, resetMs }: RateState,
   shown: PresentedSecret | undefined,
 ): AdmittedKey {
-  const { orgId, priceList } = desk.memory.row;
+  const { orgId, priceList } = tx.memory.row;
   const { session } = shown ?? {};
   return {
     keyId,
@@ -367,7 +367,7 @@ export function admittedBy(
     resetMs,
     ...((isLimited(terms) || session !== undefined) && { isLimited: true }),
     ...(priceList !== null && { priceList }),
-    ...policiesIfAny(desk, { ...terms, memberId, ...(session !== undefined && { session }) }),
+    ...policiesIfAny(tx, { ...terms, memberId, ...(session !== undefined && { session }) }),
   };
 }
 

@@ -347,11 +347,11 @@ export type Tx = {
   readonly clockMs: number;
 };
 
-export function findEndUser(desk: Tx, column: "id" | "external_id", value: string): EndUser | null {
-  const fresh = column === "id" ? desk.memory.unsaved.get(value) : undefined;
+export function findEndUser(tx: Tx, column: "id" | "external_id", value: string): EndUser | null {
+  const fresh = column === "id" ? tx.memory.unsaved.get(value) : undefined;
   if (fresh !== undefined) return fresh;
-  const stored = selectEndUser(desk.sql, column, value);
-  return stored === null ? null : (desk.memory.unsaved.get(stored.id) ?? stored);
+  const stored = selectEndUser(tx.sql, column, value);
+  return stored === null ? null : (tx.memory.unsaved.get(stored.id) ?? stored);
 }
 
 export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
@@ -359,18 +359,18 @@ export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
 }
 
 /** Returns the publish that will contain a change made now. */
-export function nextRevision(desk: Tx): number {
-  return desk.memory.row.revision + 1;
+export function nextRevision(tx: Tx): number {
+  return tx.memory.row.revision + 1;
 }
 
 /** Changes the row in the tables, then in memory. Must not run within a transaction. */
-export function changeRow(desk: Tx, change: Partial<WalletRow>): void {
-  const row = { ...desk.memory.row, ...change };
-  updateWalletRow(desk.sql, row);
-  desk.memory.row = row;
+export function changeRow(tx: Tx, change: Partial<WalletRow>): void {
+  const row = { ...tx.memory.row, ...change };
+  updateWalletRow(tx.sql, row);
+  tx.memory.row = row;
 }
 
 /** Makes a replaced instance fail instead of responding from memory. */
-export function touchStorage(desk: Tx): void {
-  desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
+export function touchStorage(tx: Tx): void {
+  tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

@@ -31,14 +31,11 @@ import { usedEver } from "./usage.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
 /** Credits a payment once and ends its automatic purchase. */
-export function creditPayment(
-  desk: Tx,
-  credit: PaymentCredit,
-): Result<{ readonly madeAt: number }> {
+export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
-  const { memory, sql } = desk;
-  const request = { amountMicro: netMicro, reference: referenceOf(desk, paymentId), actor };
-  const before = recallCredit(desk, request);
+  const { memory, sql } = tx;
+  const request = { amountMicro: netMicro, reference: referenceOf(tx, paymentId), actor };
+  const before = recallCredit(tx, request);
   if (before !== null && !before.ok) return before;
   const topUp = creditTopUp(memory.topUp, purchaseId);
   const data = { method, amount_micro: netMicro, payment_id: paymentId };
@@ -46,10 +43,10 @@ export function creditPayment(
     if (selectPayment(sql, paymentId) === null) {
       const none = { back: micros(0), reading: 0 };
       const payment = { id: paymentId, purchaseId, credited: netMicro, ...none };
-      putPayment(sql, payment, nextRevision(desk));
+      putPayment(sql, payment, nextRevision(tx));
     }
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
-    addEvent(desk, { type: "purchase.credited", actor: SYSTEM, subject: purchaseId, data }, [
+    addEvent(tx, { type: "purchase.credited", actor: SYSTEM, subject: purchaseId, data }, [
       purchaseId,
       paymentId,
     ]);
@@ -57,8 +54,8 @@ export function creditPayment(
   if (before === null) {
     const decided = decideCredit(memory.books, netMicro);
     if (!decided.ok) return decided;
-    postCredit(desk, request, { balance: decided.value, also });
-  } else desk.storage.transactionSync(also);
+    postCredit(tx, request, { balance: decided.value, also });
+  } else tx.storage.transactionSync(also);
   memory.topUp = topUp;
   memory.changed = true;
   return success({ madeAt: memory.row.madeAt });
@@ -82,8 +79,8 @@ function referenceOf({ memory, sql }: Tx, paymentId: string): string {
 }
 
 /** Sets a payment's refunded amount. Ignores an older reading. */
-export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
-  const { memory, sql } = desk;
+export function setRefunded(tx: Tx, asked: PaymentRefunded): Result<null> {
+  const { memory, sql } = tx;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = asked;
   const payment = selectPayment(sql, paymentId);
   if (payment === null) return refuse({ kind: "not_found", message: "No such payment." });
@@ -98,39 +95,39 @@ export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
   const type = moved.payment.back > payment.back ? "payment.reversed" : "payment.reinstated";
   const event: NewEvent = { type, actor: SYSTEM, subject: paymentId, data };
   const also = (): void => {
-    putPayment(sql, moved.payment, nextRevision(desk));
-    putDebts(sql, debts, nextRevision(desk));
-    if (moved.payment.back !== payment.back) addEvent(desk, event);
+    putPayment(sql, moved.payment, nextRevision(tx));
+    putDebts(sql, debts, nextRevision(tx));
+    if (moved.payment.back !== payment.back) addEvent(tx, event);
   };
   if (returned > 0) {
     const reference = `stripe:${paymentId}:back:${reading}`;
     const decided = decideCredit(memory.books, returned);
     if (!decided.ok) return decided;
-    postCredit(desk, { amountMicro: returned, reference }, { balance: decided.value, also });
-  } else desk.storage.transactionSync(also);
+    postCredit(tx, { amountMicro: returned, reference }, { balance: decided.value, also });
+  } else tx.storage.transactionSync(also);
   memory.debts = debts;
   memory.changed = true;
-  if (isDisputed && moved.payment.back > payment.back) disableTopUp(desk, "disputed");
+  if (isDisputed && moved.payment.back > payment.back) disableTopUp(tx, "disputed");
   return success(null);
 }
 
 /** Records an outcome. An unpaid automatic purchase delays the next one. */
 export function recordPurchaseOutcome(
-  desk: Tx,
+  tx: Tx,
   { event, once, topUp }: PurchaseOutcome,
 ): Result<null> {
-  desk.storage.transactionSync(() => {
-    addEvent(desk, event, once);
+  tx.storage.transactionSync(() => {
+    addEvent(tx, event, once);
   });
-  if (topUp !== null) topUpEnded(desk, topUp.id, topUp.end);
+  if (topUp !== null) topUpEnded(tx, topUp.id, topUp.end);
   return success(null);
 }
 
 export function forgiveOwed(
-  desk: Tx,
+  tx: Tx,
   asked: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
 ): Result<{ readonly owedMicro: Micros }> {
-  const { memory, sql } = desk;
+  const { memory, sql } = tx;
   const { amountMicro, reference, actor } = asked;
   const before = selectForgiven(sql, reference);
   if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
@@ -141,10 +138,10 @@ export function forgiveOwed(
   const debts = forgiveDebt(memory.debts, amountMicro);
   if (!debts.ok) return debts;
   const data = { amount_micro: amountMicro, owed_micro: debts.value.owed, reference };
-  desk.storage.transactionSync(() => {
+  tx.storage.transactionSync(() => {
     insertForgiven(sql, reference, amountMicro);
-    putDebts(sql, debts.value, nextRevision(desk));
-    addEvent(desk, { type: "payment.forgiven", actor, subject: memory.row.orgId, data });
+    putDebts(sql, debts.value, nextRevision(tx));
+    addEvent(tx, { type: "payment.forgiven", actor, subject: memory.row.orgId, data });
   });
   memory.debts = debts.value;
   memory.changed = true;
@@ -152,19 +149,19 @@ export function forgiveOwed(
 }
 
 /** Ends each transaction: pays debts from the free balance, then requests a top-up if due. */
-export function endTransaction(desk: Tx): void {
-  const { memory, sql } = desk;
+export function endTransaction(tx: Tx): void {
+  const { memory, sql } = tx;
   const collected = collectDebt(memory.debts, freeOf(memory.books));
   if (collected !== null) {
     const { debts, paid } = collected;
     const reference = `owed:${memory.row.madeAt}:${memory.books.seq + 1}`;
     const balance = micros(memory.books.balance - paid);
-    const also = (): void => putDebts(sql, debts, nextRevision(desk));
+    const also = (): void => putDebts(sql, debts, nextRevision(tx));
     const request = { amountMicro: micros(0 - paid), reference };
-    postCredit(desk, request, { balance, also });
+    postCredit(tx, request, { balance, also });
     memory.debts = debts;
   }
-  topUpIfDue(desk, false);
+  topUpIfDue(tx, false);
 }
 
 export function needsEndOfTransaction({ memory }: Tx): boolean {
@@ -198,9 +195,9 @@ type CreditEntry = {
 };
 
 /** Returns ledger rows except charges, newest first. */
-export function readCredits(desk: Tx, limit: number, after: number | null): Result<CreditPage> {
-  touchStorage(desk);
-  const rows = desk.sql
+export function readCredits(tx: Tx, limit: number, after: number | null): Result<CreditPage> {
+  touchStorage(tx);
+  const rows = tx.sql
     .exec<CreditEntry>(
       `SELECT seq, amount, balance, reference, created_at,
         (SELECT purchase_id FROM payments
@@ -220,6 +217,6 @@ export function readCredits(desk: Tx, limit: number, after: number | null): Resu
     purchaseId: row.purchase_id,
   }));
   const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
-  const lifetime = { balanceMicro: desk.memory.books.balance, usedMicro: usedEver(desk) };
-  return success({ credits, nextAfter, standing: paymentsStatus(desk), lifetime });
+  const lifetime = { balanceMicro: tx.memory.books.balance, usedMicro: usedEver(tx) };
+  return success({ credits, nextAfter, standing: paymentsStatus(tx), lifetime });
 }

@@ -20,76 +20,76 @@ import { settle, voidHold } from "./postings.do.ts";
 const LIFETIME_MAX_MS = 7 * 86_400_000;
 
 export function placeHold(
-  desk: Tx,
+  tx: Tx,
   request: HoldRequest,
   { terms, isCaptured }: { readonly terms: HeldTerms; readonly isCaptured: boolean },
 ): Result<PlacedHold> {
-  const before = firstOf(desk, request);
+  const before = firstOf(tx, request);
   if (before !== null) return success(before);
-  return desk.storage.transactionSync(() => {
-    const { answer } = hold(desk, request, terms);
+  return tx.storage.transactionSync(() => {
+    const { answer } = hold(tx, request, terms);
     if (!answer.ok) return answer;
-    const placed = knownHold(desk, request.id);
+    const placed = knownHold(tx, request.id);
     assert(placed !== null, "a granted hold has a row");
-    return success(isCaptured ? captured(desk, placed, answer.value.granted) : placed);
+    return success(isCaptured ? captured(tx, placed, answer.value.granted) : placed);
   });
 }
 
 /** Returns the hold with the same ID, or the same Idempotency-Key and body. */
-function firstOf(desk: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
-  const same = knownHold(desk, id);
+function firstOf(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
+  const same = knownHold(tx, id);
   if (same !== null || idempotency === null) return same;
-  const holder = selectNameHolder(desk.sql, idempotency.name, desk.nowMs);
+  const holder = selectNameHolder(tx.sql, idempotency.name, tx.nowMs);
   if (holder === null || holder.body !== idempotency.body) return null;
-  const isOld = desk.nowMs - holder.admittedAt >= IDEMPOTENCY_MS;
-  return isOld ? null : knownHold(desk, holder.id);
+  const isOld = tx.nowMs - holder.admittedAt >= IDEMPOTENCY_MS;
+  return isOld ? null : knownHold(tx, holder.id);
 }
 
-export function readPlacedHold(desk: Tx, id: string): Result<PlacedHold> {
-  const placed = knownHold(desk, id);
+export function readPlacedHold(tx: Tx, id: string): Result<PlacedHold> {
+  const placed = knownHold(tx, id);
   return placed === null ? missing() : success(placed);
 }
 
-export function changeHold(desk: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
-  const placed = knownHold(desk, id);
+export function changeHold(tx: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
+  const placed = knownHold(tx, id);
   if (placed === null || !isParty(placed, by)) return missing();
   const owner = action.kind === "extend" || placed.pays === "quota" ? "key" : "merchant";
   if (by.kind !== owner) return refuse({ kind: "hold_not_allowed", owner });
   switch (action.kind) {
     case "capture":
-      return capture(desk, placed, action.amountMicro ?? placed.grantedMicro);
+      return capture(tx, placed, action.amountMicro ?? placed.grantedMicro);
     case "release":
-      return release(desk, placed);
+      return release(tx, placed);
     case "extend":
-      return extend(desk, placed, action.expiresInS);
+      return extend(tx, placed, action.expiresInS);
   }
 }
 
-function capture(desk: Tx, placed: PlacedHold, amount: Micros): Result<PlacedHold> {
+function capture(tx: Tx, placed: PlacedHold, amount: Micros): Result<PlacedHold> {
   if (amount > placed.grantedMicro) {
     const held = dollarsOf(placed.grantedMicro);
     return invalid(`amount_dollars can't exceed the held amount, ${held}.`, "amount_dollars");
   }
-  if (placed.state === "held") return success(captured(desk, placed, amount));
+  if (placed.state === "held") return success(captured(tx, placed, amount));
   return placed.capturedMicro === amount ? success(placed) : hasEnded(placed);
 }
 
-function captured(desk: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
+function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
   const { id, keyId, pays, merchant, description, tags } = placed;
   const purpose = { pays, merchant, description, ...(tags !== undefined && { tags }) };
-  const answer = settle(desk, {
+  const answer = settle(tx, {
     id,
     cost,
     generation: {
       model: modelOfPurpose(purpose),
       provider: merchant ?? "own",
-      region: desk.env.REGION,
+      region: tx.env.REGION,
       keyId,
       streamed: false,
       usage: NO_USAGE,
       price: FREE, // shared by all charges of a merchant; receipts use the charge instead
       firstByteMs: null,
-      durationMs: Math.max(0, desk.nowMs - placed.createdAt),
+      durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
       finishReason: null,
       ...(tags !== undefined && { tags }),
@@ -103,24 +103,24 @@ function captured(desk: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
 
 const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 
-function release(desk: Tx, placed: PlacedHold): Result<PlacedHold> {
+function release(tx: Tx, placed: PlacedHold): Result<PlacedHold> {
   if (placed.state === "settled") return hasEnded(placed);
   if (placed.state !== "held") return success(placed);
-  const answer = voidHold(desk, placed.id);
+  const answer = voidHold(tx, placed.id);
   return answer.ok ? success({ ...placed, state: "voided" }) : answer;
 }
 
-function extend(desk: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHold> {
+function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHold> {
   if (placed.state !== "held") return hasEnded(placed);
-  const expiresAt = Math.max(placed.expiresAt, desk.nowMs + expiresInS * 1000);
+  const expiresAt = Math.max(placed.expiresAt, tx.nowMs + expiresInS * 1000);
   if (expiresAt > placed.createdAt + LIFETIME_MAX_MS) {
     return invalid(
       "expires_in can't extend a hold beyond 7 days after its creation.",
       "expires_in",
     );
   }
-  updateExpiry(desk.sql, placed.id, expiresAt);
-  extendHold(desk.memory.books, placed.id, expiresAt);
+  updateExpiry(tx.sql, placed.id, expiresAt);
+  extendHold(tx.memory.books, placed.id, expiresAt);
   return success({ ...placed, expiresAt });
 }
 
@@ -142,8 +142,8 @@ function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such hold." });
 }
 
-function knownHold(desk: Tx, id: string): PlacedHold | null {
-  const known = selectRequest(desk.sql, id);
+function knownHold(tx: Tx, id: string): PlacedHold | null {
+  const known = selectRequest(tx.sql, id);
   return known === null ? null : placedOf(known);
 }
 

@@ -13,22 +13,22 @@ import { addEvent } from "./event-rows.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-export function readMemberLimits(desk: Tx, memberId: string): Result<MemberLimits> {
-  touchStorage(desk);
-  const policy = desk.memory.policies.get(memberId) ?? null;
-  return success({ policy, budgets: budgetsOf(desk, ownerOf(memberId)) });
+export function readMemberLimits(tx: Tx, memberId: string): Result<MemberLimits> {
+  touchStorage(tx);
+  const policy = tx.memory.policies.get(memberId) ?? null;
+  return success({ policy, budgets: budgetsOf(tx, ownerOf(memberId)) });
 }
 
 export function setMemberLimits(
-  desk: Tx,
+  tx: Tx,
   memberId: string,
   { policy, budgets, actor }: MemberLimitsChange & { readonly actor: Actor },
 ): Result<MemberLimits> {
   const owner = ownerOf(memberId);
-  const { policies } = desk.memory;
+  const { policies } = tx.memory;
   const before = {
     policy: policies.get(memberId) ?? null,
-    budgets: budgetsOf(desk, owner).map(({ budget }) => budget),
+    budgets: budgetsOf(tx, owner).map(({ budget }) => budget),
   };
   const after = {
     policy: policy === undefined ? before.policy : policy,
@@ -38,15 +38,15 @@ export function setMemberLimits(
     readonly policy: Policy | null;
     readonly budgets: readonly Budget[];
   }>(before, after);
-  if (changes === null) return readMemberLimits(desk, memberId);
-  desk.storage.transactionSync(() => {
-    if (policy !== undefined) putRule(desk.sql, memberId, policy, nextRevision(desk));
-    setBudgets(desk, owner, after.budgets);
-    addEvent(desk, { type: "member.changed", actor, subject: memberId, data: changes });
+  if (changes === null) return readMemberLimits(tx, memberId);
+  tx.storage.transactionSync(() => {
+    if (policy !== undefined) putRule(tx.sql, memberId, policy, nextRevision(tx));
+    setBudgets(tx, owner, after.budgets);
+    addEvent(tx, { type: "member.changed", actor, subject: memberId, data: changes });
   });
   rememberPolicy(policies, memberId, after.policy);
-  desk.memory.changed = true;
-  return readMemberLimits(desk, memberId);
+  tx.memory.changed = true;
+  return readMemberLimits(tx, memberId);
 }
 
 function ownerOf(memberId: string): BudgetOwner {
@@ -54,17 +54,17 @@ function ownerOf(memberId: string): BudgetOwner {
 }
 
 export function setOperatorPolicy(
-  desk: Tx,
+  tx: Tx,
   policy: Policy | null,
   actor: Actor,
 ): Result<Policy | null> {
-  const { memory, sql, storage } = desk;
+  const { memory, sql, storage } = tx;
   const before = memory.policies.get(OPERATOR) ?? null;
   const data = changesOf({ operator_policy: before }, { operator_policy: policy });
   if (data === null) return success(policy);
   storage.transactionSync(() => {
-    putRule(sql, OPERATOR, policy, nextRevision(desk));
-    addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data });
+    putRule(sql, OPERATOR, policy, nextRevision(tx));
+    addEvent(tx, { type: "settings.changed", actor, subject: memory.row.orgId, data });
   });
   rememberPolicy(memory.policies, OPERATOR, policy);
   memory.changed = true;

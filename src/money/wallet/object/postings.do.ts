@@ -54,7 +54,7 @@ import { keepWarmRoute } from "./warm-routes.do.ts";
 
 /** Charges a request once. */
 export function settle(
-  desk: Tx,
+  tx: Tx,
   settlement: Settlement,
   actor: Actor | null = null,
 ): Result<SettleAnswer> {
@@ -66,28 +66,28 @@ export function settle(
     counts.every((n) => Number.isSafeInteger(n) && n >= 0),
     "usage is in whole tokens",
   );
-  const known = desk.memory.books.holds.get(id) ?? selectRequest(desk.sql, id);
+  const known = tx.memory.books.holds.get(id) ?? selectRequest(tx.sql, id);
   if (known === null) {
-    logWarning("settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
+    logWarning("settle_unknown", { org_id: tx.memory.row.orgId, id, cost });
     return success({ kind: "unknown" });
   }
   const before = "state" in known ? recallSettle(known) : null;
-  if (before === null) return success(post(desk, settlement, { known, actor }));
+  if (before === null) return success(post(tx, settlement, { known, actor }));
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
 /** Posts a charge. `actor` is the operator of a manual charge, which emits an event. */
 function post(
-  desk: Tx,
+  tx: Tx,
   settlement: Settlement,
   { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
 ): SettleAnswer {
-  const { memory } = desk;
-  const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
+  const { memory } = tx;
+  const endUser = known.endUserId === null ? null : findEndUser(tx, "id", known.endUserId);
   const budget = memory.keyBudgets.get(known.keyId) ?? null;
-  const session = budgetOfSession(desk, known.session);
+  const session = budgetOfSession(tx, known.session);
   const { cost } = settlement;
-  const limitFree = limitFreeOf(desk, known, settlement.generation.model);
+  const limitFree = limitFreeOf(tx, known, settlement.generation.model);
   const posting = decideSettle(memory.books, { known, cost, endUser, budget, session, limitFree });
   const charged = spentBy(endUser, posting, known.period);
   const booked = bookedOf(settlement, posting, known);
@@ -102,40 +102,40 @@ function post(
     { endUser: charged, amount: posting.charged, period: known.period },
   );
   const byHand = chargeEvents(settlement, posting, actor);
-  const counts = countsOf(desk.sql, memory, countedBy(desk, settlement, { known, posting }));
+  const counts = countsOf(tx.sql, memory, countedBy(tx, settlement, { known, posting }));
   const crossed = crossingsOf(counts);
-  const sold = numberOf(desk.sql, memory.names, soldOf(settlement.generation));
+  const sold = numberOf(tx.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
-    store(desk, booked.settlement, { posting: booked.posting, sold, keyId: known.keyId });
-    raiseAlerts(desk, crossings, seq);
-    for (const one of reached) emitReached(desk, one);
-    emitCrossings(desk, crossed, { period: known.period, nowMs: desk.nowMs });
-    for (const event of byHand) addEvent(desk, event);
+    store(tx, booked.settlement, { posting: booked.posting, sold, keyId: known.keyId });
+    raiseAlerts(tx, crossings, seq);
+    for (const one of reached) emitReached(tx, one);
+    emitCrossings(tx, crossed, { period: known.period, nowMs: tx.nowMs });
+    for (const event of byHand) addEvent(tx, event);
   };
   const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
   const isOneRow = !posting.late && booked.posting.shortfall === 0 && !tells;
   // A single statement is a transaction already.
   if (isOneRow) write();
-  else desk.storage.transactionSync(write);
-  release(desk, known.id);
+  else tx.storage.transactionSync(write);
+  release(tx, known.id);
   applyCounts(memory, counts);
   memory.books.balance = balance;
   memory.books.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
-  countUsage(desk, settlement, { known, posting, inLedger: booked.posting.charged });
-  if (settlement.generation.warm !== undefined) keepWarmRoute(desk, settlement.generation.warm);
+  countUsage(tx, settlement, { known, posting, inLedger: booked.posting.charged });
+  if (settlement.generation.warm !== undefined) keepWarmRoute(tx, settlement.generation.warm);
   memory.routine++;
-  report(desk, settlement, posting);
+  report(tx, settlement, posting);
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
 /** Adds a charge to the usage. `inLedger` is 0 for a quota hold. */
 function countUsage(
-  desk: Tx,
+  tx: Tx,
   { generation }: Settlement,
   { known, posting, inLedger }: Charge,
 ): void {
-  const { memory } = desk;
+  const { memory } = tx;
   const posted = {
     ...known,
     charged: posting.charged,
@@ -145,7 +145,7 @@ function countUsage(
   };
   addUsage(memory.usage, { ...posted, charged: inLedger });
   chargeKey(memory, posted);
-  chargeSession(desk, posted);
+  chargeSession(tx, posted);
   memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
 }
 type Charge = {
@@ -162,7 +162,7 @@ function spentBy(endUser: EndUser | null, posting: Posting, period: Period): End
 }
 
 function store(
-  desk: Tx,
+  tx: Tx,
   settlement: Settlement,
   {
     posting,
@@ -170,17 +170,17 @@ function store(
     keyId,
   }: { readonly posting: Posting; readonly sold: number; readonly keyId: string },
 ): void {
-  const { books } = desk.memory;
+  const { books } = tx.memory;
   const balance = micros(books.balance - posting.charged);
-  const place = { seq: books.seq + 1, balance, at: desk.nowMs };
-  updateSettled(desk.sql, settlement, { posting, place, sold });
+  const place = { seq: books.seq + 1, balance, at: tx.nowMs };
+  updateSettled(tx.sql, settlement, { posting, place, sold });
   const requestId = settlement.id;
   if (posting.late) {
-    insertEntry(desk.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
-    storeLateCharge(desk, settlement, { keyId, posting });
+    insertEntry(tx.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
+    storeLateCharge(tx, settlement, { keyId, posting });
   }
   if (posting.shortfall === 0) return;
-  insertEntry(desk.sql, {
+  insertEntry(tx.sql, {
     place: { ...place, seq: place.seq + 1 },
     kind: "shortfall",
     amount: micros(0),
@@ -201,9 +201,9 @@ function storeLateCharge(
   addCharges(sql, charges);
 }
 
-function report(desk: Tx, settlement: Settlement, posting: Posting): void {
+function report(tx: Tx, settlement: Settlement, posting: Posting): void {
   const { id, cost } = settlement;
-  const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
+  const fields = { org_id: tx.memory.row.orgId, id, cost, charged: posting.charged };
   if (posting.overHold) logWarning("over_hold", fields);
   if (posting.late) logWarning("late_settle", fields);
   const { shortfall } = posting;
@@ -211,13 +211,13 @@ function report(desk: Tx, settlement: Settlement, posting: Posting): void {
 }
 
 /** Releases a hold. Stores an unknown ID, so that its hold can't arrive later. */
-export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
+export function voidHold(tx: Tx, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
-  const { memory, nowMs, sql } = desk;
+  const { memory, nowMs, sql } = tx;
   const open = memory.books.holds.get(id);
   const known = open !== undefined ? "held" : selectRequest(sql, id);
   if (known === null) {
-    const never = { granted: null, externalId: null, endUserId: null, period: desk.period };
+    const never = { granted: null, externalId: null, endUserId: null, period: tx.period };
     insertRequest(
       sql,
       { key: numberOf(sql, memory.names, ""), state: "voided", tokens: null, failure: null },
@@ -230,29 +230,29 @@ export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
     return success({ kind: "settled", charged: known.charged });
   }
   if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
-  release(desk, id);
+  release(tx, id);
   if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
   return success({ kind: "voided" });
 }
 
-export function expire(desk: Tx): void {
-  const { books } = desk.memory;
-  if (desk.nowMs < books.nextExpiry) return;
-  const due = dueHolds(books, desk.nowMs);
-  desk.storage.transactionSync(() => {
+export function expire(tx: Tx): void {
+  const { books } = tx.memory;
+  if (tx.nowMs < books.nextExpiry) return;
+  const due = dueHolds(books, tx.nowMs);
+  tx.storage.transactionSync(() => {
     for (const [index, one] of due.entries()) {
       const seq = books.seq + index + 1;
-      updateExpired(desk.sql, one.id, { seq, balance: books.balance, at: desk.nowMs });
+      updateExpired(tx.sql, one.id, { seq, balance: books.balance, at: tx.nowMs });
     }
   });
   for (const one of due) {
     books.seq++;
-    release(desk, one.id);
-    applyCounts(desk.memory, countsOf(desk.sql, desk.memory, expiredBy(one, books.seq)));
+    release(tx, one.id);
+    applyCounts(tx.memory, countsOf(tx.sql, tx.memory, expiredBy(one, books.seq)));
   }
   if (due.length === 0) return;
-  desk.memory.changed = true;
-  logWarning("holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
+  tx.memory.changed = true;
+  logWarning("holds_expired", { org_id: tx.memory.row.orgId, count: due.length });
 }
 
 function release({ memory, sql }: Tx, id: string): void {
@@ -299,7 +299,7 @@ function expiredBy(hold: OpenHold, seq: number): CountedRequest {
 const REFERENCE_MAX = 200;
 
 /** Changes the balance once per reference. */
-export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> {
+export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   const { amountMicro, reference } = request;
   assert(typeof reference === "string", "a credit has a reference");
   if (reference.length < 1 || reference.length > REFERENCE_MAX) {
@@ -308,15 +308,15 @@ export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> 
   if (!Number.isSafeInteger(amountMicro) || amountMicro === 0) {
     return invalid("amount_micro must be a whole number other than 0.", "amount_micro");
   }
-  const before = recallCredit(desk, request);
+  const before = recallCredit(tx, request);
   if (before !== null) return before;
-  const decided = decideCredit(desk.memory.books, amountMicro);
-  return decided.ok ? success(postCredit(desk, request, { balance: decided.value })) : decided;
+  const decided = decideCredit(tx.memory.books, amountMicro);
+  return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 
 /** Returns the earlier response, or null for a new reference. */
-export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
-  const [row] = desk.sql
+export function recallCredit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
+  const [row] = tx.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
       `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
       UNION ALL SELECT amount, balance, held, open_holds FROM adopted_credits WHERE reference = ?1`,
@@ -340,18 +340,18 @@ export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAn
 
 /** Posts a credit and runs `also` in the same transaction. */
 export function postCredit(
-  desk: Tx,
+  tx: Tx,
   request: CreditRequest,
   { balance, also = () => undefined }: { readonly balance: Micros; readonly also?: () => void },
 ): BalanceAnswer {
-  const { memory, nowMs, sql } = desk;
+  const { memory, nowMs, sql } = tx;
   const { books } = memory;
   const seq = books.seq + 1;
   const answer = { creditsMicro: balance, heldMicro: books.held, openHolds: books.holds.size };
-  const rearmedSeq = rearmedAt(desk, balance, seq);
+  const rearmedSeq = rearmedAt(tx, balance, seq);
   const row = { ...memory.row, rearmedSeq };
   const low = balanceCrossing(balance, row.settings.lowBalance);
-  desk.storage.transactionSync(() => {
+  tx.storage.transactionSync(() => {
     insertEntry(sql, {
       place: { seq, balance, at: nowMs },
       kind: "credit",
@@ -360,10 +360,10 @@ export function postCredit(
       held: answer.heldMicro,
       openHolds: answer.openHolds,
     });
-    addEvent(desk, creditEvent(desk, request, balance));
+    addEvent(tx, creditEvent(tx, request, balance));
     also();
     if (rearmedSeq !== memory.row.rearmedSeq) updateWalletRow(sql, row);
-    if (low !== null) raiseAlerts(desk, [low], seq);
+    if (low !== null) raiseAlerts(tx, [low], seq);
   });
   books.seq = seq;
   books.balance = balance;

@@ -43,8 +43,8 @@ const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
  * another wallet, only checks it. Throws if D1 fails; the next publish repeats the batch. `live`
  * returns the current context.
  */
-export async function publish(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
-  const first = await publishOnce(desk, live);
+export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
+  const first = await publishOnce(tx, live);
   const later = live();
   if (first.outcome !== "again" || later === null) return first;
   const second = await publishOnce(later, live);
@@ -52,10 +52,10 @@ export async function publish(desk: Tx, live: () => Tx | null): Promise<PublishO
   return { ...second, uses, touched: [...first.touched, ...second.touched] };
 }
 
-async function publishOnce(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
-  const { row } = desk.memory;
-  if (row.conflict === null) return publishNow(desk, live);
-  const head = await readSnapshotHead(desk.env.DB, row.orgId);
+async function publishOnce(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
+  const { row } = tx.memory;
+  if (row.conflict === null) return publishNow(tx, live);
+  const head = await readSnapshotHead(tx.env.DB, row.orgId);
   const later = live();
   if (later === null) return { ...UNSENT, outcome: "published" }; // deleted meanwhile
   if (head === null || ownsSnapshot(later.memory.row, head)) return publishNow(later, live);
@@ -63,11 +63,11 @@ async function publishOnce(desk: Tx, live: () => Tx | null): Promise<PublishOutc
   return { ...UNSENT, outcome: "conflict" };
 }
 
-async function publishNow(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
-  const { memory } = desk;
-  takeCheckpoint(desk);
+async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
+  const { memory } = tx;
+  takeCheckpoint(tx);
   const picked = { endUsers: [...memory.unpublished], uses: pickUses(memory) };
-  const publication = pick(desk, picked);
+  const publication = pick(tx, picked);
   const { settings } = memory.row;
   const creditsSeq = memory.books.seq;
   memory.unpublished.clear();
@@ -75,7 +75,7 @@ async function publishNow(desk: Tx, live: () => Tx | null): Promise<PublishOutco
   memory.routine = 0;
   let published: PublishResult;
   try {
-    published = await writePublication(desk.env.DB, publication);
+    published = await writePublication(tx.env.DB, publication);
   } catch (error) {
     const later = live()?.memory;
     if (later !== undefined) {
@@ -103,7 +103,7 @@ function putBack(memory: Memory, picked: readonly string[]): void {
 }
 
 function acknowledge(
-  desk: Tx,
+  tx: Tx,
   publication: Publication,
   sent: {
     readonly head: PublishResult["head"];
@@ -112,22 +112,22 @@ function acknowledge(
     readonly settings: Settings;
   },
 ): PublishOutcome["outcome"] {
-  const { row } = desk.memory;
+  const { row } = tx.memory;
   const { head, picked, creditsSeq } = sent;
   const found = head === "moved" ? null : head;
   const seq = head === "moved" ? row.acknowledged : (head?.seq ?? 0);
   if (found !== null && !ownsSnapshot({ ...row, revision: publication.revision }, found)) {
-    putBack(desk.memory, picked);
+    putBack(tx.memory, picked);
     const { epoch } = row;
-    changeRow(desk, {
+    changeRow(tx, {
       conflict: conflictText({ head: found, epoch, revision: publication.revision }),
     });
-    tellConflict(desk, found);
+    tellConflict(tx, found);
     return "conflict";
   }
   if (seq < row.acknowledged && !publication.everything) {
-    putBack(desk.memory, picked);
-    changeRow(desk, { publishAll: true, conflict: null });
+    putBack(tx.memory, picked);
+    changeRow(tx, { publishAll: true, conflict: null });
     logWarning("book_restored", {
       org_id: row.orgId,
       acknowledged: row.acknowledged,
@@ -135,20 +135,20 @@ function acknowledge(
     });
     return "again";
   }
-  desk.storage.transactionSync(() => {
-    desk.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision);
-    forgetRemovedBudgets(desk.sql, publication.revision);
+  tx.storage.transactionSync(() => {
+    tx.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision);
+    forgetRemovedBudgets(tx.sql, publication.revision);
   });
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
-  changeRow(desk, { acknowledged, creditsSeq, publishAll, conflict: null });
-  const usedAt = publication.isUse ? publication.updatedAt : desk.memory.booked.usedAt;
-  desk.memory.booked = { settings: sent.settings, usedAt };
+  changeRow(tx, { acknowledged, creditsSeq, publishAll, conflict: null });
+  const usedAt = publication.isUse ? publication.updatedAt : tx.memory.booked.usedAt;
+  tx.memory.booked = { settings: sent.settings, usedAt };
   return "published";
 }
 
-function tellConflict(desk: Tx, head: SnapshotHead): void {
-  const { orgId, epoch, revision } = desk.memory.row;
+function tellConflict(tx: Tx, head: SnapshotHead): void {
+  const { orgId, epoch, revision } = tx.memory.row;
   logAlert("wallet_book_conflict", {
     org_id: orgId,
     epoch,
@@ -159,24 +159,24 @@ function tellConflict(desk: Tx, head: SnapshotHead): void {
 }
 
 function pick(
-  desk: Tx,
+  tx: Tx,
   { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
 ): Publication {
-  const { row, books } = desk.memory;
+  const { row, books } = tx.memory;
   return {
     orgId: row.orgId,
     epoch: row.epoch,
     revision: row.revision,
     base: row.publishAll ? 0 : row.acknowledged,
     creditsMicro: books.balance,
-    updatedAt: desk.nowMs,
-    pages: pagesOf(desk, endUsers),
+    updatedAt: tx.nowMs,
+    pages: pagesOf(tx, endUsers),
     uses: Array.from({ length: Math.ceil(uses.length / PAGE_ROWS) }, (_, page) =>
       uses.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS),
     ),
-    alertsFrom: forgetOldAlerts(desk),
+    alertsFrom: forgetOldAlerts(tx),
     everything: row.publishAll,
-    isUse: row.publishAll || Math.abs(desk.nowMs - desk.memory.booked.usedAt) >= USE_MS,
+    isUse: row.publishAll || Math.abs(tx.nowMs - tx.memory.booked.usedAt) >= USE_MS,
   };
 }
 
@@ -184,8 +184,8 @@ function pick(
  * Yields the rows of a publish. Rows that change meanwhile are sent again next time. Credits come
  * first, because up to 2,500 fit the transaction of their balance.
  */
-function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
-  const { sql, memory } = desk;
+function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
+  const { sql, memory } = tx;
   const { settings, publishAll } = memory.row;
   const isBooked = memory.booked.settings === settings && !publishAll;
   const since = publishAll ? -1 : memory.row.acknowledged;

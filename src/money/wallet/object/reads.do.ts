@@ -30,12 +30,12 @@ import { storedJson } from "../../../shared/stored-json.ts";
 const LAST_ID = "~";
 
 /** Returns a page. Reads between two checkpoints instead of the whole table. */
-export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
+export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
   while (rows.length < limit) {
-    const to = nextMark(desk.sql, from + limit);
-    rows.push(...ledgerRows(desk.sql, { from, to, limit: limit - rows.length }));
+    const to = nextMark(tx.sql, from + limit);
+    rows.push(...ledgerRows(tx.sql, { from, to, limit: limit - rows.length }));
     if (to === null) break;
     from = to.seq;
   }
@@ -44,16 +44,16 @@ export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<Le
 
 /** Returns ledger rows, newest first, read between checkpoints. */
 export function readNewestLedger(
-  desk: Tx,
+  tx: Tx,
   beforeSeq: number,
   limit: number,
 ): Result<readonly LedgerRow[]> {
   const rows: LedgerRow[] = [];
-  let before = Math.min(beforeSeq, desk.memory.books.seq + 1);
+  let before = Math.min(beforeSeq, tx.memory.books.seq + 1);
   while (rows.length < limit && before > 1) {
-    const from = markBefore(desk.sql, before - Math.max(limit, 2)); // before row before - 1
-    const to = nextMark(desk.sql, before - 1);
-    const part = ledgerRows(desk.sql, { from, to, upTo: before - 1, limit: before - from });
+    const from = markBefore(tx.sql, before - Math.max(limit, 2)); // before row before - 1
+    const to = nextMark(tx.sql, before - 1);
+    const part = ledgerRows(tx.sql, { from, to, upTo: before - 1, limit: before - from });
     rows.push(...part.toReversed());
     before = from + 1;
   }
@@ -139,7 +139,7 @@ function ledgerRows(
 
 /** Returns open holds, oldest first. */
 export function readHolds(
-  desk: Tx,
+  tx: Tx,
   asked: {
     readonly limit: number;
     readonly after: string | null;
@@ -147,7 +147,7 @@ export function readHolds(
   },
 ): Result<HoldsPage> {
   const { limit, after, keyIds } = asked;
-  const { holds } = desk.memory.books;
+  const { holds } = tx.memory.books;
   const found = [...holds.values()]
     .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -159,13 +159,13 @@ export function readHolds(
   return success({ holds: shown, nextAfter });
 }
 
-export function readAlerts(desk: Tx, limit: number, offset: number): Result<AlertPage> {
-  const { n } = desk.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
-  return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
+export function readAlerts(tx: Tx, limit: number, offset: number): Result<AlertPage> {
+  const { n } = tx.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
+  return success({ alerts: selectAlertPage(tx.sql, limit, offset), total: n });
 }
 
-export function readEvents(desk: Tx, query: EventQuery): Result<EventPage> {
-  const page = selectEventPage(desk, query);
+export function readEvents(tx: Tx, query: EventQuery): Result<EventPage> {
+  const page = selectEventPage(tx, query);
   return page === null
     ? invalid("after must be the id of an event in the log.", "after")
     : success(page);

@@ -23,11 +23,11 @@ const COPIES_MAX = 3;
  * be reloaded afterwards.
  */
 export function adoptSnapshot(
-  desk: Tx,
+  tx: Tx,
   book: WalletSnapshot,
   { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
 ): Refusal | null {
-  const { memory, sql, nowMs } = desk;
+  const { memory, sql, nowMs } = tx;
   const { books, row } = memory;
   const { head } = book;
   if (!isNew && ownsSnapshot(row, head)) return rejectHealthy();
@@ -38,9 +38,9 @@ export function adoptSnapshot(
       param: null,
     });
   }
-  desk.storage.transactionSync(() => {
+  tx.storage.transactionSync(() => {
     const revision = Math.max(head.seq, row.revision);
-    const changed = Math.max(nextRevision(desk), revision + 1);
+    const changed = Math.max(nextRevision(tx), revision + 1);
     updateWalletRow(sql, {
       ...row,
       epoch: head.epoch,
@@ -59,7 +59,7 @@ export function adoptSnapshot(
       openHolds: books.holds.size,
     });
     adoptRows(sql, book, changed);
-    addEvent(desk, {
+    addEvent(tx, {
       type: "organization.wallet_rebuilt",
       actor,
       subject: row.orgId,

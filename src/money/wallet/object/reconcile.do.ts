@@ -34,9 +34,9 @@ export async function reconcile(
   const untilMs = now({}) + withinMs;
   for (let from = begun ?? { tries: 0, run: null }; ;) {
     /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
-    const desk = decisions.tryOpen();
-    if (desk === null) return unavailable();
-    const { orgId } = desk.memory.row;
+    const tx = decisions.tryOpen();
+    if (tx === null) return unavailable();
+    const { orgId } = tx.memory.row;
     const head = from.run === null ? await readSnapshotHead(book, orgId).catch(() => null) : null;
     const slice = decisions.decide((later) => reconcileSlice(later, from, { book: head, rowsMax }));
     if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
@@ -52,19 +52,19 @@ export async function reconcile(
  * restarts are a `conflict`. Differences are complete without `next`.
  */
 function reconcileSlice(
-  desk: Tx,
+  tx: Tx,
   { tries, run: before }: ReconcileState,
   { book, rowsMax }: { readonly book: SnapshotHead | null; readonly rowsMax: number },
 ): Result<Reconciliation> {
-  const { memory } = desk;
+  const { memory } = tx;
   if (before !== null && !isStill(memory, before)) {
     const message = "The wallet is removing old rows. Please retry in a few minutes.";
     if (tries >= TRIES_MAX) return refuse({ kind: "conflict", message, param: null });
-    return success({ ...standingOf(desk, null), next: { tries: tries + 1, run: null } });
+    return success({ ...standingOf(tx, null), next: { tries: tries + 1, run: null } });
   }
-  let run = before ?? begin(desk, book);
+  let run = before ?? begin(tx, book);
   for (let left = rowsMax; left > 0 && run.table !== null;) {
-    const page = READ[run.table](desk, run, left);
+    const page = READ[run.table](tx, run, left);
     left -= page.rows;
     run = advanced(run, run.table, page);
   }
@@ -94,8 +94,8 @@ function isDifferent({ expected, found }: Difference): boolean {
   return expected !== found;
 }
 
-function begin(desk: Tx, book: SnapshotHead | null): ReconcileRun {
-  const { sql, memory } = desk;
+function begin(tx: Tx, book: SnapshotHead | null): ReconcileRun {
+  const { sql, memory } = tx;
   const { floorId } = memory;
   const open = sql
     .exec<{ holds: number; held: number }>(
@@ -106,7 +106,7 @@ function begin(desk: Tx, book: SnapshotHead | null): ReconcileRun {
     .one();
   const found = [
     ...fromCheckpoint(memory, loadMemory(sql)),
-    ...fromPayments(desk),
+    ...fromPayments(tx),
     ...fromBook(memory, book),
   ];
   return {
@@ -125,13 +125,13 @@ function begin(desk: Tx, book: SnapshotHead | null): ReconcileRun {
     entered: 0,
     used: 0,
     charged: 0,
-    answer: { ...standingOf(desk, book), differences: found.filter(isDifferent) },
+    answer: { ...standingOf(tx, book), differences: found.filter(isDifferent) },
   };
 }
 
-function standingOf(desk: Tx, book: SnapshotHead | null): Omit<Reconciliation, "next"> {
-  const { seq } = desk.memory.books;
-  return { ...balanceOf(desk), seq, book, differences: [], rowsRead: 0 };
+function standingOf(tx: Tx, book: SnapshotHead | null): Omit<Reconciliation, "next"> {
+  const { seq } = tx.memory.books;
+  return { ...balanceOf(tx), seq, book, differences: [], rowsRead: 0 };
 }
 
 /** The result of one call. `after` is the key of the last row, or null at the end of the table. */

@@ -26,26 +26,26 @@ const YOUNG_MS = 15 * 60_000;
 const PASS_MS = 5 * 60_000;
 
 /** Deletes one batch of each kind. Returns true if more may remain. */
-export function retain(desk: Tx): boolean {
-  const room = isStorageLow(desk) && freeStorage(desk); // first, because later steps write
-  const unpaid = sweepUnpaid(desk);
-  const [endId, paid] = batchEnd(desk.sql, "", idFloor(HOLD_ID, desk.nowMs - paidAge(desk)));
-  rollUp(desk, { fromId: "", endId, only: "true" });
-  const names = deleteOldNames(desk.sql, desk.nowMs, BATCH_ROWS);
-  const minutes = deleteDeadMinutes(desk.sql, desk.nowMs - UNPAID_MS);
-  const departed = forgetDeparted(desk, BATCH_ROWS);
-  const events = forgetOldEvents(desk.sql, desk.nowMs);
-  const sessions = deleteOldSessions(desk, desk.nowMs - UNPAID_MS, BATCH_ROWS);
-  const charges = foldCharges(desk);
+export function retain(tx: Tx): boolean {
+  const room = isStorageLow(tx) && freeStorage(tx); // first, because later steps write
+  const unpaid = sweepUnpaid(tx);
+  const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidAge(tx)));
+  rollUp(tx, { fromId: "", endId, only: "true" });
+  const names = deleteOldNames(tx.sql, tx.nowMs, BATCH_ROWS);
+  const minutes = deleteDeadMinutes(tx.sql, tx.nowMs - UNPAID_MS);
+  const departed = forgetDeparted(tx, BATCH_ROWS);
+  const events = forgetOldEvents(tx.sql, tx.nowMs);
+  const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_MS, BATCH_ROWS);
+  const charges = foldCharges(tx);
   return charges || room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
-export function measureStorage(desk: Tx): void {
-  desk.memory.room.isFull = storedPart(desk) > FULL_PART;
+export function measureStorage(tx: Tx): void {
+  tx.memory.room.isFull = storedPart(tx) > FULL_PART;
 }
 
-export function isStorageLow(desk: Tx): boolean {
-  return storedPart(desk) > PRESSED_PART && desk.memory.room.passAt <= desk.nowMs;
+export function isStorageLow(tx: Tx): boolean {
+  return storedPart(tx) > PRESSED_PART && tx.memory.room.passAt <= tx.nowMs;
 }
 
 function storedPart({ sql, env }: Tx): number {
@@ -61,45 +61,45 @@ export function isFullError(error: unknown): boolean {
  * writes, because storage may be full. Keeps requests that can still be charged or have an
  * Idempotency-Key. Returns true if more remain.
  */
-export function freeStorage(desk: Tx): boolean {
-  const { memory, nowMs } = desk;
+export function freeStorage(tx: Tx): boolean {
+  const { memory, nowMs } = tx;
   const { room } = memory;
-  const [endId, more] = batchEnd(desk.sql, room.fromId, idFloor(HOLD_ID, nowMs - YOUNG_MS));
-  rollUp(desk, { fromId: room.fromId, endId, only: IS_OVER });
+  const [endId, more] = batchEnd(tx.sql, room.fromId, idFloor(HOLD_ID, nowMs - YOUNG_MS));
+  rollUp(tx, { fromId: room.fromId, endId, only: IS_OVER });
   memory.room = { ...room, fromId: more ? endId : "", passAt: more ? 0 : nowMs + PASS_MS };
   return more;
 }
 
 /** Frees storage for a failed statement. Returns false if nothing was deleted. */
-export function freeStorageNow(desk: Tx): boolean {
-  const before = desk.sql.databaseSize;
+export function freeStorageNow(tx: Tx): boolean {
+  const before = tx.sql.databaseSize;
   for (let batches = 0; batches < BATCHES_NOW; batches++) {
-    if (!freeStorage(desk) || desk.sql.databaseSize < before) break;
+    if (!freeStorage(tx) || tx.sql.databaseSize < before) break;
   }
-  return desk.sql.databaseSize < before;
+  return tx.sql.databaseSize < before;
 }
 
 /** Returns the next deletion in Unix ms, at least an hour ahead, or null. */
-export function retentionDue(desk: Tx): number | null {
+export function retentionDue(tx: Tx): number | null {
   const due = [
-    firstMinted(desk, "", paidAge(desk)),
-    firstMinted(desk, desk.memory.row.sweptId, UNPAID_MS),
-    oldestNameDue(desk.sql),
-    desk.memory.sessions.rows > 0 ? desk.nowMs : null, // checked once an hour
+    firstMinted(tx, "", paidAge(tx)),
+    firstMinted(tx, tx.memory.row.sweptId, UNPAID_MS),
+    oldestNameDue(tx.sql),
+    tx.memory.sessions.rows > 0 ? tx.nowMs : null, // checked once an hour
   ].filter((at) => at !== null);
-  return due.length === 0 ? null : Math.max(desk.nowMs + HOUR_MS, Math.min(...due));
+  return due.length === 0 ? null : Math.max(tx.nowMs + HOUR_MS, Math.min(...due));
 }
 
-function firstMinted(desk: Tx, fromId: string, ageMs: number): number | null {
-  const [row] = desk.sql
+function firstMinted(tx: Tx, fromId: string, ageMs: number): number | null {
+  const [row] = tx.sql
     .exec<{ id: string }>("SELECT id FROM requests WHERE id >= ? ORDER BY id LIMIT 1", fromId)
     .toArray();
   const minted = row === undefined ? null : mintedAt(row.id, HOLD_ID);
   return minted === null ? null : minted + ageMs;
 }
 
-function paidAge(desk: Tx): number {
-  return numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
+function paidAge(tx: Tx): number {
+  return numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
 }
 
 /** Returns the end of the next batch in [fromId, beforeId), and whether more follow. */
@@ -115,18 +115,18 @@ function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, b
   return row === undefined ? [beforeId, false] : [row.id, true];
 }
 
-function sweepUnpaid(desk: Tx): boolean {
-  const { sweptId } = desk.memory.row;
-  const beforeId = idFloor(HOLD_ID, desk.nowMs - UNPAID_MS);
+function sweepUnpaid(tx: Tx): boolean {
+  const { sweptId } = tx.memory.row;
+  const beforeId = idFloor(HOLD_ID, tx.nowMs - UNPAID_MS);
   if (beforeId <= sweptId) return false;
-  const [endId, more] = batchEnd(desk.sql, sweptId, beforeId);
-  desk.sql.exec(
+  const [endId, more] = batchEnd(tx.sql, sweptId, beforeId);
+  tx.sql.exec(
     `DELETE FROM requests WHERE id >= ? AND id < ? AND seq IS NULL AND state IN ('voided', 'refused')`,
     sweptId,
     endId,
   );
-  if (more || desk.sql.exec("SELECT 1 FROM requests LIMIT 1").toArray().length > 0) {
-    changeRow(desk, { sweptId: endId });
+  if (more || tx.sql.exec("SELECT 1 FROM requests LIMIT 1").toArray().length > 0) {
+    changeRow(tx, { sweptId: endId });
   }
   return more;
 }
@@ -140,15 +140,15 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
  * Replaces old ledger rows with one `rollup` row that has their sum and the newest number. The
  * ledger still sums to the balance, and no reader gets a row twice. Daily totals and credits stay.
  */
-function rollUp(desk: Tx, batch: Batch): void {
-  const { sql, memory } = desk;
-  desk.storage.transactionSync(() => {
-    const charges = chargesToKeep(desk, batch);
+function rollUp(tx: Tx, batch: Batch): void {
+  const { sql, memory } = tx;
+  tx.storage.transactionSync(() => {
+    const charges = chargesToKeep(tx, batch);
     if (!replaceOld(sql, batch)) return;
     addCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();
     const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
-    if (memory.books.seq > seq) takeCheckpoint(desk);
+    if (memory.books.seq > seq) takeCheckpoint(tx);
   });
 }
 

@@ -82,32 +82,30 @@ export function refuseAnotherSession(
  * 0.
  */
 export function budgetOfSession(
-  desk: Tx,
+  tx: Tx,
   session: Session | string | null | undefined,
 ): Budget | null {
   if (session === null || session === undefined) return null;
   const id = typeof session === "string" ? session : session.id;
-  const row = selectSession(desk.sql, id);
+  const row = selectSession(tx.sql, id);
   const terms = typeof session === "string" ? (row?.session ?? null) : session;
   const budgetMicro = terms === null ? micros(0) : terms.budgetMicro;
-  const total = desk.memory.sessions.spent.get(id) ?? row?.spent ?? micros(0);
-  return sessionBudget({ id, budgetMicro }, total, desk.period);
+  const total = tx.memory.sessions.spent.get(id) ?? row?.spent ?? micros(0);
+  return sessionBudget({ id, budgetMicro }, total, tx.period);
 }
 
 /** Replaces the amounts of the key or organization with the session's own. */
-export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | undefined): Failure {
+export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =
     failure.kind === "balance_too_low" ||
     (failure.kind === "budget_exceeded" && !["session", "end_user"].includes(failure.scope)) ||
     (failure.kind === "key_budget_exceeded" && failure.session !== true);
   if (!isOthers) return failure;
-  const budget = budgetOfSession(desk, session);
-  const held = budget === null ? micros(0) : heldOfKey(desk.memory.books, budget, desk.period);
+  const budget = budgetOfSession(tx, session);
+  const held = budget === null ? micros(0) : heldOfKey(tx.memory.books, budget, tx.period);
   const left =
-    session.budgetMicro === null || budget === null
-      ? 0
-      : budgetLeft(budget, desk.period, micros(0));
+    session.budgetMicro === null || budget === null ? 0 : budgetLeft(budget, tx.period, micros(0));
   return {
     kind: "balance_too_low",
     session: true,
@@ -125,38 +123,38 @@ export function chargeSession(
   addSessionSpend(sql, memory.sessions, posted);
 }
 
-export function listSessions(desk: Tx, { owner, limit, after }: SessionQuery): SessionPage {
-  const { clockMs, sql } = desk;
+export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): SessionPage {
+  const { clockMs, sql } = tx;
   const rows = selectLiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
-  const sessions = rows.slice(0, limit).flatMap((row) => usedOf(desk, row));
+  const sessions = rows.slice(0, limit).flatMap((row) => usedOf(tx, row));
   return {
     sessions,
     nextAfter: rows.length > limit ? (sessions.at(-1)?.session.id ?? null) : null,
   };
 }
 
-function usedOf(desk: Tx, { keyId, session, spent }: SessionRow): UsedSession[] {
+function usedOf(tx: Tx, { keyId, session, spent }: SessionRow): UsedSession[] {
   if (session === null || keyId === null) return [];
-  const { books, sessions } = desk.memory;
-  const held = heldOfKey(books, { keyId: session.id, budgetPeriod: null }, desk.period);
+  const { books, sessions } = tx.memory;
+  const held = heldOfKey(books, { keyId: session.id, budgetPeriod: null }, tx.period);
   return [{ keyId, session, spentMicro: sessions.spent.get(session.id) ?? spent, heldMicro: held }];
 }
 
-export function endSessionBy(desk: Tx, ending: SessionEnding): Result<null> {
-  const { sql, memory, clockMs } = desk;
+export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
+  const { sql, memory, clockMs } = tx;
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
   const isUsed = known !== null && known.keyId !== null;
-  if (!(isUsed ? isOf(desk, known.keyId, owner) : ending.isOwn)) {
+  if (!(isUsed ? isOf(tx, known.keyId, owner) : ending.isOwn)) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
-  if (known === null) return endUnused(desk, ending);
+  if (known === null) return endUnused(tx, ending);
   if (!isUsed) return success(null);
-  desk.storage.transactionSync(() => {
+  tx.storage.transactionSync(() => {
     if (!endSession(sql, id, clockMs)) return;
     memory.sessions.live--;
     const data = { ended_at: timestamp(clockMs) };
-    addEvent(desk, { type: "session.ended", actor, subject: id, data }, [id]);
+    addEvent(tx, { type: "session.ended", actor, subject: id, data }, [id]);
   });
   return success(null);
 }

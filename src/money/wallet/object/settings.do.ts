@@ -31,19 +31,19 @@ import type { Tx } from "./memory.do.ts";
 const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
 
-export function readSettings(desk: Tx): Result<SettingsAnswer> {
-  touchStorage(desk);
-  return success(settingsAnswer(desk));
+export function readSettings(tx: Tx): Result<SettingsAnswer> {
+  touchStorage(tx);
+  return success(settingsAnswer(tx));
 }
 
-function settingsAnswer(desk: Tx): SettingsAnswer {
-  const budgets = budgetsOf(desk, ORGANIZATION);
-  return { ...settingsRecordOf(desk), budgets };
+function settingsAnswer(tx: Tx): SettingsAnswer {
+  const budgets = budgetsOf(tx, ORGANIZATION);
+  return { ...settingsRecordOf(tx), budgets };
 }
 
 /** Changes settings. Quotas apply to new end users; the alert threshold applies immediately. */
 export function patchSettings(
-  desk: Tx,
+  tx: Tx,
   { budgets, ...change }: SettingsChange,
   actor: Actor = SYSTEM,
 ): Result<SettingsAnswer> {
@@ -56,14 +56,14 @@ export function patchSettings(
     threshold: ["default_alert_threshold", change.defaultAlertThreshold],
   });
   if (wrong !== null) return wrong;
-  const { memory, sql } = desk;
-  const before = settingsRecordOf(desk);
+  const { memory, sql } = tx;
+  const before = settingsRecordOf(tx);
   const given = Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),
   );
   const after: SettingsRecord = { ...before, ...given };
   const settings = settingsOf(after);
-  const budgetsBefore = budgetsOf(desk, ORGANIZATION).map(({ budget }) => budget);
+  const budgetsBefore = budgetsOf(tx, ORGANIZATION).map(({ budget }) => budget);
   const changes = changesOf<SettingsRecord & { readonly budgets: readonly Budget[] }>(
     { ...before, budgets: budgetsBefore },
     { ...after, budgets: budgets ?? budgetsBefore },
@@ -71,27 +71,27 @@ export function patchSettings(
   const low = balanceCrossing(memory.books.balance, settings.lowBalance);
   const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
   const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
-  desk.storage.transactionSync(() => {
-    updateSettings(sql, settings, nextRevision(desk));
-    if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(desk));
-    if (budgets !== undefined) setBudgets(desk, ORGANIZATION, budgets);
+  tx.storage.transactionSync(() => {
+    updateSettings(sql, settings, nextRevision(tx));
+    if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(tx));
+    if (budgets !== undefined) setBudgets(tx, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
     if (change.tagKeys !== undefined) putTagKeys(sql, memory.books.seq + 1, change.tagKeys);
     if (changes !== null) {
-      addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
+      addEvent(tx, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
     }
-    if (low !== null) raiseAlerts(desk, [low], memory.books.seq + 1);
+    if (low !== null) raiseAlerts(tx, [low], memory.books.seq + 1);
   });
   memory.row = { ...memory.row, settings };
   rememberPolicy(memory.policies, OWN_POLICY, after.policy);
   memory.topUp = topUp;
   if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
   memory.changed = true;
-  return success(settingsAnswer(desk));
+  return success(settingsAnswer(tx));
 }
 
-export function configure(desk: Tx, change: ConfigurationChange): Result<Configuration> {
-  const { row } = desk.memory;
+export function configure(tx: Tx, change: ConfigurationChange): Result<Configuration> {
+  const { row } = tx.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
   const suspended = change.suspended ?? row.suspended;
   const priceList = change.priceList === undefined ? row.priceList : change.priceList;
@@ -100,8 +100,8 @@ export function configure(desk: Tx, change: ConfigurationChange): Result<Configu
     "an organization's rpm limit is null or a whole number above 0",
   );
   const wasCounting = row.rpmLimit !== null;
-  changeRow(desk, { rpmLimit, suspended, priceList });
-  if (!wasCounting) desk.memory.rateLog = selectRateLog(desk.sql, rpmLimit, desk.nowMs);
+  changeRow(tx, { rpmLimit, suspended, priceList });
+  if (!wasCounting) tx.memory.rateLog = selectRateLog(tx.sql, rpmLimit, tx.nowMs);
   return success({ rpmLimit, suspended, priceList });
 }
 

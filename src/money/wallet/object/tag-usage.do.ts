@@ -49,16 +49,16 @@ type Group = { readonly day: string; readonly name: string; readonly amounts: Us
  * to the day's total.
  */
 export function readTagUsage(
-  desk: Tx,
+  tx: Tx,
   asked: TagQuery,
   { page, days }: { readonly page: UsagePage; readonly days: UsageReport },
 ): Result<UsageReport> {
-  const { tagKeys } = desk.memory.row.settings;
+  const { tagKeys } = tx.memory.row.settings;
   if (!tagKeys.includes(asked.key)) {
     const declare = "Add it to the setting 'tag_keys', or group by hour or another dimension too";
     return invalid(`The tag key '${asked.key}' has no daily sums. ${declare}.`, "group_by");
   }
-  const groups = groupsOf(desk, asked);
+  const groups = groupsOf(tx, asked);
   addRest(groups, asked, days);
   const ordered = [...groups.values()].toSorted(
     (a, b) => compare(a.day, b.day) || compare(a.name, b.name),
@@ -94,7 +94,7 @@ function compare(a: string, b: string): number {
 
 type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 
-function groupsOf(desk: Tx, asked: TagQuery): Map<string, Group> {
+function groupsOf(tx: Tx, asked: TagQuery): Map<string, Group> {
   const { from, to, key, isDaily } = asked;
   const groups = new Map<string, Group>();
   const add = (day: string, name: string, sums: Sums): void => {
@@ -102,7 +102,7 @@ function groupsOf(desk: Tx, asked: TagQuery): Map<string, Group> {
     const tokens = tokensBy((one) => rest[one]);
     addGroup(groups, isDaily ? day : "", name, { requests, ...tokens, costMicro: micros(cost) });
   };
-  const stored = desk.sql.exec<Sums & { day: string; name: string }>(
+  const stored = tx.sql.exec<Sums & { day: string; name: string }>(
     `SELECT ${isDaily ? "day" : "''"} AS day, name ->> ('$."' || ?1 || '"') AS name,
       sum(requests) AS requests, sum(cost) AS cost, ${columnsOfTokens(({ column }) => `sum(${column})`)}
     FROM totals WHERE dimension = 'tags' AND day BETWEEN ?2 AND ?3
@@ -112,7 +112,7 @@ function groupsOf(desk: Tx, asked: TagQuery): Map<string, Group> {
     to,
   );
   for (const { day, name, ...sums } of stored) add(day, name, sums);
-  for (const total of boundedTotals(desk.sql, desk.memory.usage)) {
+  for (const total of boundedTotals(tx.sql, tx.memory.usage)) {
     if (total.dimension !== "tags" || total.day < from || total.day > to) continue;
     const value = storedJson<Tags>(total.name)[key];
     if (value !== undefined) add(total.day, value, total);

@@ -17,8 +17,8 @@ export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void>
   try {
     const told = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
     if (!(await within(told, TELL_TIMEOUT_MS)).ok) throw new Error("it was not taken");
-    decisions.turn((desk) => {
-      markTopUpDelivered(desk, id);
+    decisions.turn((tx) => {
+      markTopUpDelivered(tx, id);
       return success(null);
     });
   } catch (error) {

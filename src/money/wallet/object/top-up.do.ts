@@ -17,13 +17,13 @@ import type { Tx, Memory } from "./memory.do.ts";
  * Requests a top-up if one is due. Returns the ID of the purchase in progress, or null. `isShort`:
  * a request was rejected for lack of balance.
  */
-export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
-  const { memory, nowMs, period } = desk;
+export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
+  const { memory, nowMs, period } = tx;
   const { row, topUp: before, debts, books } = memory;
   const { autoTopUp: setting } = row.settings;
   if (setting === null) return before.open?.id ?? null;
   const { month, day } = period;
-  const mostADay = mostADayOf(desk);
+  const mostADay = mostADayOf(tx);
   const standing = { setting, balance: books.balance, owed: debts.owed, isShort, nowMs };
   const decided = decideTopUp(before, { ...standing, month, day, mostADay });
   if (decided === "none" || row.suspended || row.conflict !== null || mostADay === 0) {
@@ -32,13 +32,13 @@ export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
   if (decided === "capped") {
     if (before.cappedMonth === period.month) return null;
     const data = { reason: "month_cap", until: null, declines: before.declines };
-    store(desk, { ...before, cappedMonth: period.month }, [pausedEvent(desk, data)]);
+    store(tx, { ...before, cappedMonth: period.month }, [pausedEvent(tx, data)]);
     return null;
   }
   const id = mintId(PURCHASE_ID, nowMs);
   const wish = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
-  store(desk, wantTopUp(before, wish, period), [
+  store(tx, wantTopUp(before, wish, period), [
     { type: "purchase.created", actor: SYSTEM, subject: id, data },
   ]);
   return id;
@@ -56,43 +56,43 @@ function pausedEvent({ memory }: Tx, data: NewEvent["data"]): NewEvent {
   return { type: "top_up.paused", actor: SYSTEM, subject: memory.row.orgId, data };
 }
 
-function store(desk: Tx, state: TopUpState, events: readonly NewEvent[]): void {
-  desk.storage.transactionSync(() => {
-    putTopUp(desk.sql, state);
-    for (const event of events) addEvent(desk, event);
+function store(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
+  tx.storage.transactionSync(() => {
+    putTopUp(tx.sql, state);
+    for (const event of events) addEvent(tx, event);
   });
-  desk.memory.topUp = state;
-  desk.memory.changed = true;
+  tx.memory.topUp = state;
+  tx.memory.changed = true;
 }
 
 /** Ends an unpaid purchase. Ignores other IDs. */
-export function topUpEnded(desk: Tx, id: string, end: TopUpEnd): void {
-  const { memory, nowMs } = desk;
+export function topUpEnded(tx: Tx, id: string, end: TopUpEnd): void {
+  const { memory, nowMs } = tx;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
   if (after.disabledReason !== null && end.kind === "soft") {
-    return switchOff(desk, after, after.disabledReason);
+    return switchOff(tx, after, after.disabledReason);
   }
-  if (end.kind === "hard") return switchOff(desk, after, end.reason);
+  if (end.kind === "hard") return switchOff(tx, after, end.reason);
   const until = after.pausedUntil === null ? null : timestamp(after.pausedUntil);
-  store(desk, after, [pausedEvent(desk, { reason: "declined", until, declines: after.declines })]);
+  store(tx, after, [pausedEvent(tx, { reason: "declined", until, declines: after.declines })]);
 }
 
 /** Disables automatic purchases until a person enables them. */
-export function disableTopUp(desk: Tx, reason: DisabledReason): void {
-  const { memory } = desk;
+export function disableTopUp(tx: Tx, reason: DisabledReason): void {
+  const { memory } = tx;
   if (memory.row.settings.autoTopUp === null) return;
-  switchOff(desk, { ...memory.topUp, disabledReason: reason }, reason);
+  switchOff(tx, { ...memory.topUp, disabledReason: reason }, reason);
 }
 
-function switchOff(desk: Tx, state: TopUpState, reason: DisabledReason): void {
-  const { memory, sql } = desk;
+function switchOff(tx: Tx, state: TopUpState, reason: DisabledReason): void {
+  const { memory, sql } = tx;
   const { orgId } = memory.row;
   const settings = { ...memory.row.settings, autoTopUp: null };
-  desk.storage.transactionSync(() => {
+  tx.storage.transactionSync(() => {
     putTopUp(sql, state);
-    updateSettings(sql, settings, nextRevision(desk));
-    addEvent(desk, { type: "top_up.disabled", actor: SYSTEM, subject: orgId, data: { reason } });
+    updateSettings(sql, settings, nextRevision(tx));
+    addEvent(tx, { type: "top_up.disabled", actor: SYSTEM, subject: orgId, data: { reason } });
   });
   memory.topUp = state;
   memory.row = { ...memory.row, settings };
@@ -110,7 +110,7 @@ export function topUpDue({ row, topUp, books, clock }: Memory): number {
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 
-export function markTopUpDelivered(desk: Tx, id: string): void {
-  const { open } = desk.memory.topUp;
-  if (open?.id === id) store(desk, { ...desk.memory.topUp, open: { ...open, isTold: true } }, []);
+export function markTopUpDelivered(tx: Tx, id: string): void {
+  const { open } = tx.memory.topUp;
+  if (open?.id === id) store(tx, { ...tx.memory.topUp, open: { ...open, isTold: true } }, []);
 }

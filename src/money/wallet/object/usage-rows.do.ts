@@ -43,10 +43,10 @@ type UsageSum = TokenCounts & {
 };
 
 /** Returns usage from the newest `ROWS_MAX` settled requests, by admission time. */
-export function readUsageOfRows(desk: Tx, asked: RowsQuery): RowsReport {
-  const from = beginning(desk, asked);
-  const rows = groupsOf(desk.sql, { ...asked, ...from });
-  const times = asked.latency ? timesOf(desk.sql, { ...asked, ...from }) : null;
+export function readUsageOfRows(tx: Tx, asked: RowsQuery): RowsReport {
+  const from = beginning(tx, asked);
+  const rows = groupsOf(tx.sql, { ...asked, ...from });
+  const times = asked.latency ? timesOf(tx.sql, { ...asked, ...from }) : null;
   const data = rows.map((row) => groupOf(row, asked, times));
   const total = data.reduce(addAmounts, NO_AMOUNTS);
   return { data, total, completeFrom: from.fromMs };

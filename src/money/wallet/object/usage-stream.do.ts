@@ -18,19 +18,19 @@ const ROWS_MAX = 500;
 const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
 
 /** Returns ledger rows with their requests. Writes nothing. */
-export function readUsageStream(desk: Tx, { from, limit }: StreamQuery): Result<StreamPage> {
-  const start = startOf(desk, from);
-  const read = readLedger(desk, start.seq, ROWS_MAX);
+export function readUsageStream(tx: Tx, { from, limit }: StreamQuery): Result<StreamPage> {
+  const start = startOf(tx, from);
+  const read = readLedger(tx, start.seq, ROWS_MAX);
   if (!read.ok) return read;
   const rows: StreamedRow[] = [];
   let at = start;
   for (const row of read.value.rows) {
     if (rows.length >= limit) break;
-    rows.push(...streamed(desk, row, at));
+    rows.push(...streamed(tx, row, at));
     at = { madeAt: start.madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
   }
   const ids = rows.flatMap(({ kind, id }) => (kind === "usage" ? [id] : []));
-  const requests = generationsOf(desk.sql, ids);
+  const requests = generationsOf(tx.sql, ids);
   return success({
     from: start,
     rows: rows.map((row) => Object.assign(row, { request: requests.get(row.id) ?? null })),
@@ -38,19 +38,19 @@ export function readUsageStream(desk: Tx, { from, limit }: StreamQuery): Result<
   });
 }
 
-function startOf(desk: Tx, start: StreamStart): StreamCursor {
-  const { madeAt } = desk.memory.row;
+function startOf(tx: Tx, start: StreamStart): StreamCursor {
+  const { madeAt } = tx.memory.row;
   if ("seq" in start && start.madeAt === madeAt) return start;
   const after = "afterSeq" in start ? start.afterSeq : 0; // the rows of a rebuilt wallet are new
-  const seq = "sinceMs" in start ? seqBefore(desk, start.sinceMs) : after;
-  const newest = readNewestLedger(desk, seq + 1, 1);
+  const seq = "sinceMs" in start ? seqBefore(tx, start.sinceMs) : after;
+  const newest = readNewestLedger(tx, seq + 1, 1);
   const [row = FROM_ZERO] = newest.ok ? newest.value : [];
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
 /** Returns the last row before a time. Reads from the nearest earlier checkpoint. */
-function seqBefore(desk: Tx, sinceMs: number): number {
-  const [mark] = desk.sql
+function seqBefore(tx: Tx, sinceMs: number): number {
+  const [mark] = tx.sql
     .exec<{ seq: number }>(
       "SELECT seq FROM checkpoints WHERE clock < ? ORDER BY seq DESC LIMIT 1",
       sinceMs,
@@ -58,7 +58,7 @@ function seqBefore(desk: Tx, sinceMs: number): number {
     .toArray();
   let seq = mark?.seq ?? 0;
   for (;;) {
-    const read = readLedger(desk, seq, ROWS_MAX);
+    const read = readLedger(tx, seq, ROWS_MAX);
     const rows = read.ok ? read.value.rows : [];
     const later = rows.findIndex(({ createdAt }) => createdAt >= sinceMs);
     seq = (later === -1 ? rows.at(-1) : rows[later - 1])?.seq ?? seq;

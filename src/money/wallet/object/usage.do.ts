@@ -33,27 +33,27 @@ const ROWS_MAX = 300_000;
 
 /** Returns usage of UTC days, by one dimension or by day and one dimension. */
 export function readUsage(
-  desk: Tx,
+  tx: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
   page: UsagePage = FIRST_PAGE,
 ): Result<UsageReport> {
   const [, daily, key] = /^(day,)?tag:(.*)$/.exec(groupBy) ?? [];
   if (key !== undefined) {
-    const of = usageBy(desk, { ...days, groupBy: "day" }, FIRST_PAGE);
+    const of = usageBy(tx, { ...days, groupBy: "day" }, FIRST_PAGE);
     const tagged = { ...days, key, isDaily: daily !== undefined };
-    return of.ok ? readTagUsage(desk, tagged, { page, days: of.value }) : of;
+    return of.ok ? readTagUsage(tx, tagged, { page, days: of.value }) : of;
   }
   const dimension = USAGE_BY_DAY.get(groupBy);
   return dimension === undefined
-    ? usageBy(desk, { ...days, groupBy: groupBy as Dimension }, page)
-    : usageByDay(desk, { ...days, groupBy: dimension }, page);
+    ? usageBy(tx, { ...days, groupBy: groupBy as Dimension }, page)
+    : usageByDay(tx, { ...days, groupBy: dimension }, page);
 }
 
 /** Returns stored totals plus later usage. Reads as many rows as it returns. */
-function usageByDay(desk: Tx, asked: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
+function usageByDay(tx: Tx, asked: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
-  const stored = desk.sql
+  const stored = tx.sql
     .exec<GroupRow & { day: string }>(
       `SELECT day, name, requests, ${columnsOfTokens(({ column }) => column)}, cost FROM totals
       WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
@@ -66,7 +66,7 @@ function usageByDay(desk: Tx, asked: UsageQuery, { limit, after }: UsagePage): R
       limit + 1,
     )
     .toArray();
-  const later = laterTotals(desk, asked).filter(
+  const later = laterTotals(tx, asked).filter(
     ({ day, name }) => day > afterDay || (day === afterDay && asText(name, afterName) > 0),
   );
   for (const row of [...stored, ...later]) {
@@ -83,7 +83,7 @@ function usageByDay(desk: Tx, asked: UsageQuery, { limit, after }: UsagePage): R
     data: shown.map(({ day, name, ...sums }) =>
       Object.assign({ day, group: name === "" ? null : name }, plus(NO_AMOUNTS, sums)),
     ),
-    total: totalOf(desk, asked),
+    total: totalOf(tx, asked),
     nextAfter: last === undefined ? null : `${last.day},${last.name}`,
   });
 }
@@ -94,13 +94,13 @@ function added(one: Sums, other: Sums): Sums {
 }
 
 /** Returns groups in SQLite's text order. A page over many days may be short. */
-function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
+function usageBy(tx: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
-  const end = asked.groupBy === "day" ? null : endOfPage(desk.sql, asked, page);
-  const later = laterGroups(desk, asked, page.after).filter(
+  const end = asked.groupBy === "day" ? null : endOfPage(tx.sql, asked, page);
+  const later = laterGroups(tx, asked, page.after).filter(
     ({ name }) => end === null || asText(name, end) < 0,
   );
-  for (const { name, ...sums } of [...storedGroups(desk.sql, asked, { ...page, end }), ...later]) {
+  for (const { name, ...sums } of [...storedGroups(tx.sql, asked, { ...page, end }), ...later]) {
     groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
   }
   // One more stored group was read, so the groups of the page are complete.
@@ -111,7 +111,7 @@ function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageRepo
     data: shown.map((name) =>
       Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_AMOUNTS),
     ),
-    total: totalOf(desk, asked),
+    total: totalOf(tx, asked),
     nextAfter: isLast ? null : (shown.at(-1) ?? null),
   });
 }
@@ -192,29 +192,29 @@ function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTo
   );
 }
 
-function laterGroups(desk: Tx, asked: UsageQuery, after: string | null): GroupRow[] {
+function laterGroups(tx: Tx, asked: UsageQuery, after: string | null): GroupRow[] {
   const { groupBy } = asked;
-  return laterTotals(desk, asked)
+  return laterTotals(tx, asked)
     .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
     .filter(({ name }) => after === null || asText(name, after) > 0);
 }
 
 /** Sums daily rows, which count each request once. */
-function totalOf(desk: Tx, asked: UsageQuery): UsageAmounts {
+function totalOf(tx: Tx, asked: UsageQuery): UsageAmounts {
   const { from, to } = asked;
-  const stored = desk.sql
+  const stored = tx.sql
     .exec<Sums>(
       `SELECT ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
       from,
       to,
     )
     .one();
-  const later = laterGroups(desk, { ...asked, groupBy: "day" }, null);
+  const later = laterGroups(tx, { ...asked, groupBy: "day" }, null);
   return [stored, ...later].reduce(plus, NO_AMOUNTS);
 }
 
-export function usedEver(desk: Tx): Micros {
-  return totalOf(desk, { from: "", to: "9", groupBy: "day" }).costMicro;
+export function usedEver(tx: Tx): Micros {
+  return totalOf(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
 
 function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {

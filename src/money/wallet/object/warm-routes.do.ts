@@ -10,21 +10,21 @@ const WARM_ROUTES_MAX = 1000;
  * Returns the route with a conversation's prompt in its cache, or null, and extends its lifetime. The row follows
  * once less than half of its lifetime is left, so that most requests write none.
  */
-export function findWarmRoute(desk: Tx, affinity: string): string | null {
-  const known = warmRoutesOf(desk).get(affinity);
-  if (known === undefined || known.until <= desk.nowMs) return null;
-  const until = desk.nowMs + known.seconds * 1000;
-  const all = warmRoutesOf(desk);
+export function findWarmRoute(tx: Tx, affinity: string): string | null {
+  const known = warmRoutesOf(tx).get(affinity);
+  if (known === undefined || known.until <= tx.nowMs) return null;
+  const until = tx.nowMs + known.seconds * 1000;
+  const all = warmRoutesOf(tx);
   all.delete(affinity);
   all.set(affinity, { ...known, until });
-  if (known.stored - desk.nowMs < known.seconds * 500) storeWarmRoute(desk, affinity);
+  if (known.stored - tx.nowMs < known.seconds * 500) storeWarmRoute(tx, affinity);
   return known.route;
 }
 
 /** Remembers the route of a conversation from now on. The least recently used ones are evicted. */
-export function keepWarmRoute(desk: Tx, { affinity, route, seconds }: WarmRoute): void {
-  const { nowMs, sql } = desk;
-  const known = warmRoutesOf(desk);
+export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
+  const { nowMs, sql } = tx;
+  const known = warmRoutesOf(tx);
   const until = nowMs + seconds * 1000;
   known.delete(affinity);
   for (const [other, one] of known) {
@@ -33,14 +33,14 @@ export function keepWarmRoute(desk: Tx, { affinity, route, seconds }: WarmRoute)
     deleteWarmRoute(sql, other);
   }
   known.set(affinity, { route, seconds, until, stored: until });
-  storeWarmRoute(desk, affinity);
+  storeWarmRoute(tx, affinity);
 }
 
-function storeWarmRoute(desk: Tx, affinity: string): void {
-  const known = warmRoutesOf(desk);
+function storeWarmRoute(tx: Tx, affinity: string): void {
+  const known = warmRoutesOf(tx);
   const warm = known.get(affinity);
   if (warm === undefined) return;
-  putWarmRoute(desk.sql, affinity, warm);
+  putWarmRoute(tx.sql, affinity, warm);
   known.set(affinity, { ...warm, stored: warm.until });
 }
 
