@@ -130,8 +130,8 @@ const MERCHANTS = { isMerchant, findMerchantName };
  * (`app.ts`), paid paths, forwarding, tests and OpenAPI. All rows of a path have the same reach.
  */
 export const ROUTES: readonly RouteRow[] = [
-  ...ENDPOINTS.map((door) =>
-    path("POST " + door.path, "paid", ANY, (c) => handlePaidRequest(c, door)),
+  ...ENDPOINTS.map((paid) =>
+    path("POST " + paid.path, "paid", ANY, (c) => handlePaidRequest(c, paid)),
   ),
   path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
   path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await soldHere(c))),

@@ -28,22 +28,22 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
 
 const OWN_KEY = "/v1/key";
 
-export function allowedCalls(rows: readonly RightsRow[], standing: SessionIdentity): AllowedCalls {
-  if (standing.kind === "operator") {
-    const { role } = standing;
+export function allowedCalls(rows: readonly RightsRow[], identity: SessionIdentity): AllowedCalls {
+  if (identity.kind === "operator") {
+    const { role } = identity;
     const own = OPERATOR_ENDPOINTS.filter(({ roles }) => roles.includes(role));
     return Object.fromEntries(own.map((row) => [nameOf(row, "/admin/v1"), "all"] as const));
   }
-  const role = standing.kind === "viewer" ? "owner" : standing.role;
+  const role = identity.kind === "viewer" ? "owner" : identity.role;
   return {
-    ...(role !== null && ofRole(rows, role, standing)),
-    ...(standing.kind === "person" && ofPerson(standing.role)),
+    ...(role !== null && ofRole(rows, role, identity)),
+    ...(identity.kind === "person" && ofPerson(identity.role)),
   };
 }
 
-function ofRole(rows: readonly RightsRow[], role: Role, standing: SessionIdentity): AllowedCalls {
-  const isViewer = standing.kind === "viewer";
-  const isLimited = standing.kind === "key" && standing.isLimited;
+function ofRole(rows: readonly RightsRow[], role: Role, identity: SessionIdentity): AllowedCalls {
+  const isViewer = identity.kind === "viewer";
+  const isLimited = identity.kind === "key" && identity.isLimited;
   const open = rows.filter(({ method, path, reach, who }) => {
     const isAsking = method === "POST" && (reach === "paid" || reach === "here");
     if (!who.roles.includes(role) || (isLimited && reach === "managed")) return false;

@@ -37,7 +37,7 @@ export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Pr
   const found = await organizationCalled(c, fields.value.org);
   if (!found.ok) return fail(c, found.failure);
   const { operator } = entered.value.identity;
-  const noted = await told(c, found.value.id, operator.name);
+  const noted = await reportView(c, found.value.id, operator.name);
   if (!noted.ok) return fail(c, noted.failure);
   return become(c, rows, { session: entered.value, orgId: found.value.id });
 }
@@ -70,7 +70,7 @@ async function organizationCalled(
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-async function told(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
+async function reportView(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
   const tell = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
   const done = await queryDatabase(tell, "view_untold", { org_id: orgId });
   if (!done.ok) return done;

@@ -169,8 +169,13 @@ async function whoIs(
   const { purpose } = answered.ticket;
   const { connection } = answered;
   if (connection !== null) return whoIsOfCompany(services, { ...answered, connection });
-  const told = toldBy(answered.claims);
-  const known = await findAndRefreshPerson(services.db, identityOf(answered), told, services.now);
+  const profile = toldBy(answered.claims);
+  const known = await findAndRefreshPerson(
+    services.db,
+    identityOf(answered),
+    profile,
+    services.now,
+  );
   if (purpose === "accept") return whoAccepts(services, answered, known);
   if (purpose === "join") return whoJoins(services, answered, known);
   if (known !== null) return ofKnown(services, known);
@@ -210,8 +215,8 @@ async function whoIsOfCompany(
   }
   const proven = await provenBy(db, connection.orgId, claims);
   const email = proven[0] ?? null;
-  const said = { ...answered, claims: { ...claims, proven, email } };
-  return letIn(services, said, known, async (person) => {
+  const reported = { ...answered, claims: { ...claims, proven, email } };
+  return letIn(services, reported, known, async (person) => {
     const joined = await joinOrganization(services, domain, person);
     return joined === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(joined);
   });
@@ -251,11 +256,11 @@ async function letIn(
   ask: (person: Person) => Promise<Result<NonNullable<LastPlace>>>,
 ): Promise<KnownPerson> {
   const { db, now: nowMs } = services;
-  const told = toldBy(answered.claims);
-  const fresh = { id: mintId("per_", nowMs), ...told, sessionsFrom: nowMs };
+  const profile = toldBy(answered.claims);
+  const fresh = { id: mintId("per_", nowMs), ...profile, sessionsFrom: nowMs };
   const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
   const person =
-    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), told, nowMs)); // a second click
+    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), profile, nowMs)); // a second click
   if (person === null) return refuse({ kind: "overloaded" });
   const place = await ask(person);
   if (place.ok) return success({ person, place: place.value, isNew });
@@ -270,17 +275,17 @@ async function whoSignsUp(
 ): Promise<KnownPerson> {
   const { claims } = answered;
   const identity = identityOf(answered);
-  const told = toldBy(claims);
+  const profile = toldBy(claims);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const email = claims.proven[0] ?? null;
   const { madeAt } = claims;
-  const signedUp = await signUp(services, { identity, name: told.name, email, address, madeAt });
+  const signedUp = await signUp(services, { identity, name: profile.name, email, address, madeAt });
   if (!signedUp.ok) return signedUp;
   if (signedUp.value !== null) {
     const { person, ...place } = signedUp.value;
     return success({ person, place, isNew: true });
   }
-  const other = await findAndRefreshPerson(services.db, identity, told, services.now);
+  const other = await findAndRefreshPerson(services.db, identity, profile, services.now);
   if (other === null) return refuse({ kind: "login_refused", why: "unknown" });
   return ofKnown(services, other);
 }

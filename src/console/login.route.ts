@@ -80,19 +80,19 @@ export async function startRoute(c: AppContext): Promise<Response> {
 
 async function start(
   c: AppContext,
-  asked: z.infer<typeof startSchema>,
+  requested: z.infer<typeof startSchema>,
 ): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
-  const { issuer, purpose } = asked;
+  const { issuer, purpose } = requested;
   const isCompanys = issuer === COMPANY;
-  const begun = isCompanys
-    ? await startCompanyLogin(c, purpose, asked.company ?? "")
+  const started = isCompanys
+    ? await startCompanyLogin(c, purpose, requested.company ?? "")
     : begin(c, issuer);
-  if (!begun.ok) return begun;
-  const { at, connection } = begun.value;
+  if (!started.ok) return started;
+  const { at, connection } = started.value;
   const person = await personOf(c, purpose, connection);
   if (!person.ok) return person;
   const ticket: Ticket = {
-    ...ticketFor(asked),
+    ...ticketFor(requested),
     connection: connection?.id ?? null,
     personId: person.value,
     at: at.nowMs,
@@ -189,10 +189,12 @@ async function callback(
   const { operatorLogins: logins } = c.var.config;
   if (ticket === null) return refuse({ kind: "login_refused", why: "expired" });
   const { connection: row = null } = ticket;
-  const begun = row === null ? begin(c, id) : await resumeCompanyLogin(c, id, row);
-  if (!begun.ok && isGone(begun.failure)) return refuse({ kind: "login_refused", why: "expired" });
-  if (!begun.ok) return begun;
-  const { at, connection } = begun.value;
+  const started = row === null ? begin(c, id) : await resumeCompanyLogin(c, id, row);
+  if (!started.ok && isGone(started.failure)) {
+    return refuse({ kind: "login_refused", why: "expired" });
+  }
+  if (!started.ok) return started;
+  const { at, connection } = started.value;
   const claims: Result<Claims> = await issuerCache(c).claims(at, ticket, new URL(c.req.url));
   if (!claims.ok) return claims;
   return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });

@@ -56,9 +56,9 @@ async function previewRoute(c: AppContext): Promise<Response> {
   if (!body.ok) return fail(c, body.failure);
   const json = body.value;
   const shown = await limitFailedLogins(c, async () => {
-    const asked = await answered(c, () => previewInvitation(peopleServices(c), json));
-    const isForged = !asked.ok && asked.failure.kind === "not_found";
-    return isForged ? refuse({ kind: "login_refused", why: "refused" }) : asked;
+    const response = await answered(c, () => previewInvitation(peopleServices(c), json));
+    const isForged = !response.ok && response.failure.kind === "not_found";
+    return isForged ? refuse({ kind: "login_refused", why: "refused" }) : response;
   });
   const isUnknown = !shown.ok && shown.failure.kind === "login_refused";
   if (isUnknown) return fail(c, { kind: "not_found", message: "No such invitation." });
@@ -137,8 +137,8 @@ export async function withStorageFailures<T>(
 }
 
 async function answered(c: AppContext, ask: () => Promise<Answer>): Promise<Answer> {
-  const asked = await withStorageFailures<Answer>(c, async () => success(await ask()));
-  return asked.ok ? asked.value : asked;
+  const response = await withStorageFailures<Answer>(c, async () => success(await ask()));
+  return response.ok ? response.value : response;
 }
 
 function sessionsOf(

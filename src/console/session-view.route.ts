@@ -19,12 +19,12 @@ export async function sessionView(
 ): Promise<Result<object>> {
   const viewed = await whoOf(c, identity);
   if (!viewed.ok) return viewed;
-  const { who, standing } = viewed.value;
+  const { who, access } = viewed.value;
   const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
-  return success({ ...who, ...common, may: allowedCalls(rows, standing) });
+  return success({ ...who, ...common, may: allowedCalls(rows, access) });
 }
 
-type Who = { readonly who: object; readonly standing: SessionIdentity };
+type Who = { readonly who: object; readonly access: SessionIdentity };
 
 async function whoOf(c: Context<AppEnv>, identity: ActiveIdentity): Promise<Result<Who>> {
   if (identity.kind === "operator") {
@@ -41,14 +41,14 @@ async function whoOf(c: Context<AppEnv>, identity: ActiveIdentity): Promise<Resu
     const role = viewed.value === null ? "operator" : "owner";
     const nobody = { organization: viewed.value, key: null, member: null };
     const who = { kind: "operator", role, operator: operator.role, ...nobody };
-    const standing: SessionIdentity =
+    const access: SessionIdentity =
       viewed.value === null ? { kind: "operator", role: operator.role } : { kind: "viewer" };
-    return success({ who, standing });
+    return success({ who, access });
   }
   if (identity.kind === "person") {
     const { acting } = identity;
-    const standing = { kind: "person", role: acting.as?.role ?? null } as const;
-    return success({ who: personView(acting), standing });
+    const access = { kind: "person", role: acting.as?.role ?? null } as const;
+    return success({ who: personView(acting), access });
   }
   const { keyId, orgId, terms } = identity.known;
   const fields = { key_id: keyId, org_id: orgId };
@@ -63,7 +63,7 @@ async function whoOf(c: Context<AppEnv>, identity: ActiveIdentity): Promise<Resu
   const limited = isLimited(terms);
   return success({
     who: { kind: "key", role: member.role, ...viewer.value, key: { ...key, limited } },
-    standing: { kind: "key", role: member.role, isLimited: limited },
+    access: { kind: "key", role: member.role, isLimited: limited },
   });
 }
 

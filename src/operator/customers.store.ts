@@ -65,7 +65,7 @@ export async function listCustomers(
   nowMs: number,
 ): Promise<{ readonly rows: readonly Customer[]; readonly total: number }> {
   const where = `${FOUND} AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR ${RUNWAY} <= ?5)`;
-  const asked = [q, dayAt(nowMs), dayAt(nowMs - 7 * DAY_MS), status, endsWithinDays];
+  const requested = [q, dayAt(nowMs), dayAt(nowMs - 7 * DAY_MS), status, endsWithinDays];
   const [by, way] = SORTS[sort];
   const [rows, counts] = await db.batch<Customer & { readonly total: number }>([
     db
@@ -77,8 +77,8 @@ export async function listCustomers(
            ORDER BY ${by} IS NULL, ${by} ${order ?? way}, id LIMIT ?7 OFFSET ?8)
          ORDER BY ${by} IS NULL, ${by} ${order ?? way}, id`,
       )
-      .bind(...asked, dayAt(nowMs - 29 * DAY_MS), limit, offset),
-    db.prepare(`SELECT count(*) AS total FROM organizations WHERE ${where}`).bind(...asked),
+      .bind(...requested, dayAt(nowMs - 29 * DAY_MS), limit, offset),
+    db.prepare(`SELECT count(*) AS total FROM organizations WHERE ${where}`).bind(...requested),
   ]);
   return { rows: rows?.results ?? [], total: counts?.results[0]?.total ?? 0 };
 }

@@ -41,11 +41,11 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
   const { breakers } = context;
   const paymentsAtMs = jobs.payments?.atMs ?? null;
   const swept = { sweep, paymentsAtMs, sinceMs };
-  const standing = { now, database, wallets, ...swept, models, breakers, isolates };
+  const status = { now, database, wallets, ...swept, models, breakers, isolates };
   return success({
     region,
     version,
-    problems: problemsOf({ ...standing, peers, outboxes, orphaned }),
+    problems: problemsOf({ ...status, peers, outboxes, orphaned }),
     aliases: Object.fromEntries(context.aliases),
     book: database !== "away",
     wallets,

@@ -16,12 +16,12 @@ import { organizationOf } from "./organizations.ts";
 
 /** Handles `GET /orgs/{id}/keys`: like `GET /v1/keys`, for all members. */
 export async function getKeys(call: OperatorCall): Promise<Answer> {
-  const asked = keysQuery(call.url);
-  if (!asked.ok) return asked;
+  const query = keysQuery(call.url);
+  if (!query.ok) return query;
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const owner = { orgId: found.value.id, memberId: null };
-  const page = await listedKeys(call.db, owner, asked.value);
+  const page = await listedKeys(call.db, owner, query.value);
   return success(keysView(page, (key) => recordOf(call, key)));
 }
 
@@ -49,7 +49,7 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
-  const asked = await parseRotation({
+  const request = await parseRotation({
     header: call.idempotencyKey,
     body: call.body,
     named: {
@@ -59,9 +59,9 @@ export async function postRotation(call: OperatorCall): Promise<Answer> {
       bytes: new TextEncoder().encode(JSON.stringify(call.body)),
     },
   });
-  if (!asked.ok) return asked;
+  if (!request.ok) return request;
   const find = (): ReturnType<typeof findKey> => findKey(call.db, id, { orgId, memberId: null });
-  const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...asked.value });
+  const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...request.value });
   if (!rotated.ok) return rotated;
   return created(rotationView(rotated.value, recordOf(call, rotated.value.booked)));
 }

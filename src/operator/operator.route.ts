@@ -71,8 +71,8 @@ async function answer(
   const context = contextOf(c, deployment);
   const params: Readonly<Record<string, string>> = c.req.param();
   const idempotencyKey = c.req.header("idempotency-key") ?? null;
-  const asked = { params, url: c.req.url, body: body.value, idempotencyKey };
-  return respond(c, await endpoint.handle({ ...context, ...asked }));
+  const requested = { params, url: c.req.url, body: body.value, idempotencyKey };
+  return respond(c, await endpoint.handle({ ...context, ...requested }));
 }
 
 /** Returns the JSON body, or null for an empty one. */

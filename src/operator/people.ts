@@ -73,8 +73,8 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
 /** Handles `POST /orgs/{id}/domains/{domain}/approve` for a verified domain. */
 export async function postApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
-  const told = { actor: call.actor, nowMs: call.now };
-  const approved = await approveDomain(call.db, { domain, orgId }, told);
+  const change = { actor: call.actor, nowMs: call.now };
+  const approved = await approveDomain(call.db, { domain, orgId }, change);
   if (!approved) return refuse({ kind: "not_found", message: "No such verified domain." });
   await notifyOwners(call, { domain, orgId }, "approved");
   return getDomains(call);

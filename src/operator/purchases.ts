@@ -75,8 +75,8 @@ export async function postOwed(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const { forgive_micro, reference } = fields.value;
   const { actor } = call;
-  const asked = { amountMicro: micros(forgive_micro), reference, actor };
-  const forgiven = await call.wallet(found.value.id).forgive(asked);
+  const request = { amountMicro: micros(forgive_micro), reference, actor };
+  const forgiven = await call.wallet(found.value.id).forgive(request);
   return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
 }
 

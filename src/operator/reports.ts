@@ -31,10 +31,10 @@ export async function getAlerts(call: OperatorCall): Promise<Answer> {
 
 /** Handles `GET /orgs/{id}/events`: like `GET /v1/events`. */
 export async function getEvents(call: OperatorCall): Promise<Answer> {
-  const asked = eventQuery(call.url);
-  if (!asked.ok) return asked;
+  const query = eventQuery(call.url);
+  if (!query.ok) return query;
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const answer = await call.wallet(found.value.id).events(asked.value);
+  const answer = await call.wallet(found.value.id).events(query.value);
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }

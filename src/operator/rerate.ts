@@ -51,9 +51,9 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   if (refused !== null) return refused;
   const price = priceOfFields(fields.value.price);
   const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };
-  const asked = await reportsOf(call, query, fields.value, after);
-  if (!asked.ok) return asked;
-  const { reports, nextAfter } = asked.value;
+  const requested = await reportsOf(call, query, fields.value, after);
+  if (!requested.ok) return requested;
+  const { reports, nextAfter } = requested.value;
   const short = reports.find(({ report }) => report.completeFrom > from);
   if (short !== undefined) {
     const message = `from: the organization ${short.slug} has too many requests. Choose a shorter period.`;

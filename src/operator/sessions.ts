@@ -8,12 +8,12 @@ const ANYONES = { keyId: null, memberId: null };
 
 /** Handles `GET /orgs/{id}/sessions`: like `GET /v1/sessions`, for all keys. */
 export async function getSessions(call: OperatorCall): Promise<Answer> {
-  const asked = sessionsQuery(call.url);
-  if (!asked.ok) return asked;
+  const query = sessionsQuery(call.url);
+  if (!query.ok) return query;
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const wallet = call.wallet(found.value.id);
-  const page = await wallet.sessions({ owner: ANYONES, ...asked.value });
+  const page = await wallet.sessions({ owner: ANYONES, ...query.value });
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 

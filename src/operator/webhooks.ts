@@ -21,11 +21,11 @@ export async function getWebhooks(call: OperatorCall): Promise<Answer> {
 
 /** Handles `GET /orgs/{id}/webhooks/{webhook_id}/deliveries`, newest first. */
 export async function getDeliveries(call: OperatorCall): Promise<Answer> {
-  const asked = deliveriesQuery(call.url);
-  if (!asked.ok) return asked;
+  const query = deliveriesQuery(call.url);
+  if (!query.ok) return query;
   const { id, orgId } = namesOf(call);
   if ((await findWebhook(call.db, { id, orgId })) === null) return noSuchWebhook();
-  const found = await call.deliveries(orgId).deliveries(id, asked.value);
+  const found = await call.deliveries(orgId).deliveries(id, query.value);
   return found.ok ? success(deliveriesView(found.value)) : found;
 }
 

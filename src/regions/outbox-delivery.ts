@@ -119,8 +119,10 @@ function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Deliv
   if (!body.success) return null;
   const answers = new Map<string, Delivery>();
   for (const result of body.data.results) {
-    const said = resultFromJson(idName, result);
-    if (said !== null) answers.set(said.id, answers.has(said.id) ? NO_ANSWER : said.delivery);
+    const reported = resultFromJson(idName, result);
+    if (reported !== null) {
+      answers.set(reported.id, answers.has(reported.id) ? NO_ANSWER : reported.delivery);
+    }
   }
   return answers;
 }

@@ -44,7 +44,7 @@ type Waiter<Part, Answer> = {
   turn: Turn<Answer> | null;
 };
 type Carried<Part, Answer> = {
-  readonly asked: Ask<Part, Answer>;
+  readonly ask: Ask<Part, Answer>;
   readonly waiter: Waiter<Part, Answer>;
   readonly call: Call;
 };
@@ -68,29 +68,27 @@ export class CallGroups<Part, Answer> {
   }
 
   /** Returns the object's response to a part. Throws if the call fails or times out. */
-  ask(name: string, asked: Ask<Part, Answer>): Promise<Answer> {
+  ask(name: string, ask: Ask<Part, Answer>): Promise<Answer> {
     const lane = this.#laneOf(name);
-    const { part } = asked;
+    const { part } = ask;
     const waiter: Waiter<Part, Answer> = { part, sinceMs: elapsedMs(), turn: null };
-    if (isFree(lane)) return this.#carry(name, lane, { asked, waiter, call: begun(lane) });
-    return lane.waiting.size >= WAITING_MAX
-      ? asked.alone()
-      : this.#wait(name, lane, { asked, waiter });
+    if (isFree(lane)) return this.#carry(name, lane, { ask, waiter, call: startCall(lane) });
+    return lane.waiting.size >= WAITING_MAX ? ask.alone() : this.#wait(name, lane, { ask, waiter });
   }
 
   async #wait(
     name: string,
     lane: Lane<Part, Answer>,
-    { asked, waiter }: Omit<Carried<Part, Answer>, "call">,
+    { ask, waiter }: Omit<Carried<Part, Answer>, "call">,
   ): Promise<Answer> {
-    const turn = await waitIn(lane, waiter, asked.after);
+    const turn = await waitIn(lane, waiter, ask.after);
     switch (turn.kind) {
       case "answered":
         return turn.answer;
       case "carry":
-        return this.#carry(name, lane, { asked, waiter, call: turn.call });
+        return this.#carry(name, lane, { ask, waiter, call: turn.call });
       case "apart":
-        return asked.alone();
+        return ask.alone();
       case "failed":
         throw new Error(turn.reason);
       case "lost":
@@ -105,11 +103,11 @@ export class CallGroups<Part, Answer> {
   async #carry(
     name: string,
     lane: Lane<Part, Answer>,
-    { asked, waiter, call }: Carried<Part, Answer>,
+    { ask, waiter, call }: Carried<Part, Answer>,
   ): Promise<Answer> {
     const group = lane.waiting.size === 0 ? [waiter] : takeGroup(lane, waiter);
     try {
-      return await (group.length === 1 ? asked.alone() : askTogether(asked, { group, waiter }));
+      return await (group.length === 1 ? ask.alone() : askTogether(ask, { group, waiter }));
     } catch (error) {
       const lost = lostBy(error);
       for (const one of group) one.turn ??= lost;
@@ -139,17 +137,17 @@ export class CallGroups<Part, Answer> {
 }
 
 async function askTogether<Part, Answer>(
-  asked: Ask<Part, Answer>,
+  ask: Ask<Part, Answer>,
   {
     group,
     waiter,
   }: { readonly group: Waiter<Part, Answer>[]; readonly waiter: Waiter<Part, Answer> },
 ): Promise<Answer> {
-  const answers = await asked.together(group.map(({ part }) => part));
+  const answers = await ask.together(group.map(({ part }) => part));
   for (const [i, one] of group.entries()) one.turn = answers[i] ?? UNANSWERED;
   const turn = answers[group.indexOf(waiter)] ?? UNANSWERED;
   if (turn.kind === "failed") throw new Error(turn.reason);
-  return turn.kind === "apart" ? asked.alone() : turn.answer;
+  return turn.kind === "apart" ? ask.alone() : turn.answer;
 }
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
@@ -165,7 +163,7 @@ function isFree({ most, underWay }: Busy): boolean {
   return underWay.size < most;
 }
 
-function begun({ underWay }: Busy): Call {
+function startCall({ underWay }: Busy): Call {
   const call = { sinceMs: elapsedMs() };
   underWay.add(call);
   return call;
@@ -223,7 +221,7 @@ function turnOf<Part, Answer>(
   if (elapsedMs() - waiter.sinceMs >= PATIENCE_MS) {
     return { kind: "lost", reason: `no answer within ${PATIENCE_MS} ms`, overloaded: false };
   }
-  return lane.waiting.has(waiter) && isFree(lane) ? { kind: "carry", call: begun(lane) } : null;
+  return lane.waiting.has(waiter) && isFree(lane) ? { kind: "carry", call: startCall(lane) } : null;
 }
 
 function lostBy(error: unknown): Lost {

@@ -56,7 +56,7 @@ type Stored = string | number;
 
 type Term<Kept, Said> = {
   readonly said: z.ZodMiniType<Said>;
-  readonly read: (said: Said) => Kept | null;
+  readonly read: (reported: Said) => Kept | null;
   readonly show: (kept: Kept) => Said;
   readonly store: (kept: Kept) => Stored;
   readonly recall: (stored: Stored) => Kept | null;
@@ -65,10 +65,10 @@ type Term<Kept, Said> = {
 const same = <T>(value: T): T => value;
 
 function alike<T extends Stored>(
-  said: z.ZodMiniType<T>,
+  reported: z.ZodMiniType<T>,
   recall: (stored: Stored) => T | null,
 ): Term<T, T> {
-  return { said, read: same, show: same, store: same, recall };
+  return { said: reported, read: same, show: same, store: same, recall };
 }
 
 function term<const Field extends string, const Name extends string, Kept, Said>(
@@ -159,7 +159,7 @@ export const TERMS = {
   }),
   mayHold: term("may_hold", "may_hold", {
     said: z.boolean(),
-    read: (said): true | null => (said ? true : null),
+    read: (reported): true | null => (reported ? true : null),
     show: (kept): boolean => kept,
     store: Number,
     recall: (stored): true | null => (stored === 1 ? true : null),
@@ -198,9 +198,9 @@ function termsBy(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
 
 export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
   return termsBy((name) => {
-    const said = EACH[name].of(fields);
-    if (said === undefined) return before[name];
-    return said === null ? null : EACH[name].read(said);
+    const reported = EACH[name].of(fields);
+    if (reported === undefined) return before[name];
+    return reported === null ? null : EACH[name].read(reported);
   });
 }
 

@@ -33,11 +33,11 @@ export async function queryDatabase<T>(
     // oxlint-disable-next-line no-await-in-loop -- a request can't await another request's promise
     await new Promise<void>((resolve) => afterTimeout(LOOK_MS, resolve));
   }
-  const asked = Promise.resolve()
+  const requested = Promise.resolve()
     .then(statement)
     .finally(() => leave(orgId, place)); // an abandoned statement keeps its slot, because D1 continues
   try {
-    return success(await within(asked, BOOK_TIMEOUT_MS));
+    return success(await within(requested, BOOK_TIMEOUT_MS));
   } catch (error) {
     logWarning(event, { ...fields, reason: reasonOf(error) });
     return refuse(storageFailure(error));

@@ -18,17 +18,17 @@ export async function syncWithDatabase<Row>(
   row: Row,
   following: Following<Row>,
 ): Promise<Result<Row>> {
-  let told = row;
+  let reported = row;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const current = told;
+    const current = reported;
     // oxlint-disable-next-line no-await-in-loop -- each round depends on the one before
     const reached = await reachObject(() => following.tell(current));
     if (reached.unanswered) return refuse(reached.failure);
     if (!reached.result.ok) return reached.result;
     // oxlint-disable-next-line no-await-in-loop -- each round depends on the one before
     const now = await following.reread();
-    if (now === null || following.isSame(told, now)) return success(now ?? told);
-    told = now;
+    if (now === null || following.isSame(reported, now)) return success(now ?? reported);
+    reported = now;
   }
   return refuse({ kind: "overloaded" });
 }

@@ -93,7 +93,7 @@ const NATIVE_EVENTS: Readonly<Record<string, readonly StreamEvent[]>> = {
 };
 
 function native(event: object, said = "", finish: string | null = null): StreamEvent {
-  return { kind: "native", event: { ...event }, said, finish };
+  return { kind: "native", event: { ...event }, text: said, finish };
 }
 
 const CHAT = {
@@ -117,7 +117,7 @@ function answerOf({ row, stream, isNative }: Way, steps: Steps, upstream: Upstre
     return { kind: "stream", events: upstream.stream(events, steps) } as const;
   }
   const body = steps.through("body", isNative ? (BODIES[row.name] ?? {}) : CHAT);
-  const said = isNative ? { native: { said: "hi", finish: "stop" } } : {};
+  const said = isNative ? { native: { text: "hi", finish: "stop" } } : {};
   return { kind: "json", body: body as Record<string, unknown>, usage: USAGE, ...said } as const;
 }
 
@@ -245,7 +245,7 @@ async function broken(way: Way, at: number): Promise<Told> {
   const run: Run = {
     ...base,
     services: { ...base.services, now: steps.before("now", () => 7) },
-    door: ENDPOINTS.find(({ name }) => name === row.name) ?? base.door,
+    endpoint: ENDPOINTS.find(({ name }) => name === row.name) ?? base.endpoint,
     request: requestOf(way, steps, base.request),
     answer: asResponse(steps.before("answer", (response: Response) => answered.resolve(response))),
   };

@@ -103,7 +103,7 @@ export function runOf(
   return {
     id: "req_test",
     startedMs: 0,
-    door: chatEndpoint,
+    endpoint: chatEndpoint,
     caller: {
       keyId: "key_1",
       keyHash: "hash",

@@ -366,7 +366,7 @@ describe("a native Responses request", () => {
       text(["42"]),
       call("c", "f", ["{}"]),
     ]);
-    const said = passed(await eventsOf(OPENAI, natively, streamed)).map((event) => event.said);
+    const said = passed(await eventsOf(OPENAI, natively, streamed)).map((event) => event.text);
     expect(said.join("")).toBe("Let me think.42f{}");
   });
 

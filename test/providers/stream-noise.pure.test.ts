@@ -73,7 +73,7 @@ function eventsOf(reader: StreamReader, parts: readonly Uint8Array[]): StreamEve
 function resultOf(events: readonly StreamEvent[]): string {
   const native = events.flatMap((event) => {
     if (event.kind === "text") return [JSON.parse(event.json)];
-    return event.kind === "native" ? [event.said, event.finish] : [];
+    return event.kind === "native" ? [event.text, event.finish] : [];
   });
   const result = { ...messageOf(events), native: native.join("|"), end: events.at(-1)?.kind };
   return JSON.stringify(result).replaceAll(/"call_[A-Za-z0-9]{24}"/g, '"call_minted"');

@@ -37,15 +37,15 @@ export class Entra {
 
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.#metadata(at);
-    const told: Unverified[] = [];
+    const reported: Unverified[] = [];
     const issuerOf = async (response: Response): Promise<oauth.AuthorizationServer> => {
       const read = unverified(await response.clone().text());
-      told.push(read);
+      reported.push(read);
       return { ...known.as, issuer: known.as.issuer.replace("{tenantid}", read.tid) };
     };
     const token = await exchangeCode({ known, as: known.as, at, ticket, url, issuerOf });
-    mustSignFor(known, told[0]?.kid, token.iss);
-    if (!mayCome(at.entry.issuer, told[0]?.tid)) throw new LoginRejected("refused");
+    mustSignFor(known, reported[0]?.kid, token.iss);
+    if (!mayCome(at.entry.issuer, reported[0]?.tid)) throw new LoginRejected("refused");
     const parsed = z.safeParse(claims, token);
     if (!parsed.success) throw new LoginRejected("refused");
     const { tid, oid, name, email, xms_edov: proof } = parsed.data;

@@ -81,9 +81,9 @@ export async function admitKey(
 ): Promise<Result<Admitted>> {
   const { callers, region, after } = admitting;
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key" });
-  const asked = key.home === region ? admitAtHome : admitAtPeer;
+  const requested = key.home === region ? admitAtHome : admitAtPeer;
   try {
-    const admission = await within(asked(key, admitting), REGISTER_TIMEOUT_MS, after);
+    const admission = await within(requested(key, admitting), REGISTER_TIMEOUT_MS, after);
     if (!admission.ok) callers.refused(key, admission.failure);
     return admission;
   } catch (error) {
@@ -99,9 +99,9 @@ async function admitAtHome(
   let caller = callers.get(key);
   if (caller === undefined) {
     const secret = secretOf(key.hash, key.shown);
-    const said = await onceMore(() => register(key.hash).whose(secret));
-    if (!said.ok) return said;
-    caller = callers.learn(key, said.value);
+    const identified = await onceMore(() => register(key.hash).whose(secret));
+    if (!identified.ok) return identified;
+    caller = callers.learn(key, identified.value);
   }
   const { orgId, shown } = caller;
   const admission = await onceMore(() => wallet(orgId).admit(key.hash, shown));
@@ -236,8 +236,8 @@ export class KnownCallers {
     return sinceMs >= 0 && sinceMs < HEARD_MS ? this.get(key) : undefined;
   }
 
-  hear(key: Learned, said: Key, nowMs: number): Caller {
-    const caller = this.learn(key, said);
+  hear(key: Learned, record: Key, nowMs: number): Caller {
+    const caller = this.learn(key, record);
     const name = nameOf(key);
     this.#heard.delete(name);
     evictOldest(this.#heard, KEYS_MAX);
@@ -268,8 +268,8 @@ export class KnownCallers {
     return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
   }
 
-  learn({ hash, home, shown }: Learned, said: Key): Caller {
-    const { keyId, orgId, memberId, scope } = said;
+  learn({ hash, home, shown }: Learned, record: Key): Caller {
+    const { keyId, orgId, memberId, scope } = record;
     // During a rollout, an older object may return another shape, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };

@@ -54,11 +54,11 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
       if (item === null) return MALFORMED;
       try {
         const { keyHash, revokedAt, root } = item;
-        const told: Promise<unknown> =
+        const notifying: Promise<unknown> =
           root === undefined
             ? objectsOf(c.env).register(keyHash).revoke(revokedAt)
             : objectsOf(c.env).register(root).retire(keyHash, revokedAt);
-        await within(told, REGISTER_TIMEOUT_MS);
+        await within(notifying, REGISTER_TIMEOUT_MS);
         return { kind: "delivered" };
       } catch (error) {
         return { kind: "failed", reason: reasonOf(error) };

@@ -42,9 +42,9 @@ import type { ModelNames } from "./terms.ts";
  * `?revoked=true&limit&after` pages through all revoked keys.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
-  const asked = keysQuery(c.req.url);
-  if (!asked.ok) return asked;
-  const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), asked.value);
+  const query = keysQuery(c.req.url);
+  if (!query.ok) return query;
+  const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), query.value);
   const page = await queryDatabase(read, "keys_unreadable", fieldsOf(c));
   if (!page.ok) return page;
   return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
@@ -169,20 +169,20 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { wallet, now: nowMs } = keyServices(c);
   const session = shown?.session ?? null;
   const withSpend = session === null; // a session doesn't see its key's spend
-  const standing = await readObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
-  if (!standing.ok) return standing;
+  const status = await readObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
+  if (!status.ok) return status;
   const { name, memberId, rpmLimit } = booked.value;
   const { region } = c.var.config;
   const calling =
     session === null
       ? { label: name, rpmLimit, memberId }
       : { label: session.id, rpmLimit: session.rpmLimit ?? rpmLimit, memberId: null };
-  const data = ownKeyData(standing.value, { ...calling, orgId, region, session });
+  const data = ownKeyData(status.value, { ...calling, orgId, region, session });
   if (session !== null) {
-    return success({ ...ownSessionView(c, session, standing.value), data });
+    return success({ ...ownSessionView(c, session, status.value), data });
   }
   const record = keyRecord(booked.value, region, nowMs);
-  return success({ ...record, ...keyStatusView(standing.value), data });
+  return success({ ...record, ...keyStatusView(status.value), data });
 }
 
 /**
@@ -196,15 +196,15 @@ export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const id = c.req.param("id") ?? "";
   const isForeign = id !== keyId || shown?.session !== undefined;
   if (admitted.isLimited === true && isForeign) return refuse({ kind: "key_is_limited" });
-  const asked = await rotationOf(c);
-  if (!asked.ok) return asked;
+  const request = await rotationOf(c);
+  if (!request.ok) return request;
   const owner = { orgId, memberId: member.id };
   const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
   const rotate = (): Promise<Result<Rotation>> =>
     rotateKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
       caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
-      ...asked.value,
+      ...request.value,
     });
   const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", fieldsOf(c)));
   if (!rotated.ok) return rotated;

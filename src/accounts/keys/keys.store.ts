@@ -276,8 +276,8 @@ function changeEvents(
 ): readonly D1PreparedStatement[] {
   const data = changesOf(columnsOf(before), columnsOf(change));
   if (data === null) return [];
-  const told = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
-  return [eventIfChanged(db, { type: "key.changed", ...told })];
+  const reported = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
+  return [eventIfChanged(db, { type: "key.changed", ...reported })];
 }
 
 function columnsOf({ name, rpmLimit, terms }: KeyChange) {

@@ -22,11 +22,11 @@ const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
  * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. Its clients hide the panel if a field is
  * missing, so fields that don't apply have neutral values.
  */
-export function ownKeyData(standing: KeyStatus, calling: Calling) {
+export function ownKeyData(status: KeyStatus, calling: Calling) {
   const { label, rpmLimit, memberId, orgId, region, session } = calling;
-  const { limitMicro, leftMicro, period } = budgetOf(standing, session);
-  const spend = spendOf(standing, session);
-  const expiresAt = session?.expiresAt ?? standing.terms.expiresAt;
+  const { limitMicro, leftMicro, period } = budgetOf(status, session);
+  const spend = spendOf(status, session);
+  const expiresAt = session?.expiresAt ?? status.terms.expiresAt;
   return {
     label,
     limit: orNull(limitMicro, dollarsOf),
@@ -58,10 +58,10 @@ const NO_OWN_PROVIDERS = {
   include_byok_in_limit: false,
 };
 
-function spendOf(standing: KeyStatus, session: Session | null): NonNullable<KeyStatus["spend"]> {
-  const total = standing.session?.spentMicro ?? micros(0);
+function spendOf(status: KeyStatus, session: Session | null): NonNullable<KeyStatus["spend"]> {
+  const total = status.session?.spentMicro ?? micros(0);
   const own = { total, day: total, week: total, month: total };
-  return session === null ? (standing.spend ?? own) : own;
+  return session === null ? (status.spend ?? own) : own;
 }
 
 type Budget = {

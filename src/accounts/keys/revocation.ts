@@ -40,8 +40,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   if (!buried.ok) return buried;
   // 2. Durable notices to the other regions, which ask home for each request until they have it.
   const item = { keyHash: key.keyHash, revokedAt: buried.value };
-  const told = await notifyPeers(services, key.scope, [item]);
-  if (!told.ok) return told;
+  const notified = await notifyPeers(services, key.scope, [item]);
+  if (!notified.ok) return notified;
   // 3. The database, for lists and for key objects without stored data.
   const gone = { ...key, revokedAt: buried.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
@@ -98,9 +98,9 @@ export async function notifyPeers(
       { attemptsMax: ATTEMPTS },
     ),
   );
-  for (const told of await Promise.all(tellings)) {
-    if (told.unanswered) return refuse(told.failure);
-    if (!told.result.ok) return told.result; // overloaded: the outbox rejected the notice
+  for (const notified of await Promise.all(tellings)) {
+    if (notified.unanswered) return refuse(notified.failure);
+    if (!notified.result.ok) return notified.result; // overloaded: the outbox rejected the notice
   }
   return success(null);
 }

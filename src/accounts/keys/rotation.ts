@@ -91,17 +91,21 @@ export async function rotateKeyEverywhere(
   if (booked === null) return noSuchKey();
   // 2. The key object, then the wallet: ended secrets are rejected from here on.
   const { secret, key } = made.value;
-  const told = await tellHome(services, booked, { ...rotating, number: secret.number });
-  if (!told.ok) return told;
+  const notified = await tellHome(services, booked, { ...rotating, number: secret.number });
+  if (!notified.ok) return notified;
   const closed = await endConsoles(services, booked, rotating);
   if (!closed.ok) return closed;
   // 3. Durable notices to other regions, which ask home for each request until they have it.
-  const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
+  const ended = (notified.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
   const noticed = await notifyPeers(services, booked.scope, ended);
   if (!noticed.ok) return noticed;
-  return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
+  return success({
+    booked: notified.value,
+    key,
+    retiresAt: secret.created_at + rotating.overlapMs,
+  });
 }
 
 function endConsoles(

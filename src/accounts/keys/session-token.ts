@@ -64,21 +64,23 @@ function sessionToWire(session: Session): z.infer<typeof wire> {
   };
 }
 
-function sessionFromWire(said: z.infer<typeof wire>): Session {
+function sessionFromWire(reported: z.infer<typeof wire>): Session {
   return {
-    id: said.id,
-    madeAt: said.made,
-    cut: said.cut,
-    createdAt: said.from,
-    expiresAt: said.to,
-    endUser: said.user,
-    budgetMicro: said.budget === null ? null : micros(said.budget),
-    allowedModels: said.models,
-    ...(said.policy !== undefined && { policy: said.policy }),
-    rpmLimit: said.rpm,
-    ...(said.budgets !== undefined && { budgets: storedJson<readonly Budget[]>(said.budgets) }),
-    origins: said.origins,
-    ...(said.hold === true && { mayHold: true }),
+    id: reported.id,
+    madeAt: reported.made,
+    cut: reported.cut,
+    createdAt: reported.from,
+    expiresAt: reported.to,
+    endUser: reported.user,
+    budgetMicro: reported.budget === null ? null : micros(reported.budget),
+    allowedModels: reported.models,
+    ...(reported.policy !== undefined && { policy: reported.policy }),
+    rpmLimit: reported.rpm,
+    ...(reported.budgets !== undefined && {
+      budgets: storedJson<readonly Budget[]>(reported.budgets),
+    }),
+    origins: reported.origins,
+    ...(reported.hold === true && { mayHold: true }),
   };
 }
 
@@ -125,10 +127,15 @@ export async function verifySession(
   if (home === undefined || secret === undefined) return null;
   if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
-  const said = payload.safeParse(JSON.parse(decoder.decode(bytes)));
-  if (!said.success) return null; // a token of another version
+  const reported = payload.safeParse(JSON.parse(decoder.decode(bytes)));
+  if (!reported.success) return null; // a token of another version
   const scope = global === undefined ? "regional" : "global";
-  return { hash: said.data.key, home, scope, shown: { session: sessionFromWire(said.data) } };
+  return {
+    hash: reported.data.key,
+    home,
+    scope,
+    shown: { session: sessionFromWire(reported.data) },
+  };
 }
 
 /** Returns the creation time in a session's ID (Unix ms), or null. */

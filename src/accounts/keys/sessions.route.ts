@@ -75,17 +75,17 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const fields = await readFields(c, newSessionSchema, []);
   if (!fields.ok) return fields;
-  const standing = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
-  if (!standing.ok) return standing;
+  const status = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
+  if (!status.ok) return status;
   const models = allowedModels(fields.value.allowed_models ?? null, names);
   if (!models.ok) return models;
   const named = { ...fields.value, allowed_models: models.value };
-  const terms = termsOf(named, standing.value, now(c.env));
-  const wider = wideness(terms, { standing: standing.value, names });
+  const terms = termsOf(named, status.value, now(c.env));
+  const wider = wideness(terms, { status: status.value, names });
   if (wider !== null) return wider;
   const { keyHash, orgId, scope, home } = caller;
   const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
-  const { session, token } = await mintFor(mint, terms, standing.value.terms);
+  const { session, token } = await mintFor(mint, terms, status.value.terms);
   if (token.length > SESSION_TOKEN_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
     const long = `The token would be longer than ${SESSION_TOKEN_MAX} characters. Send fewer models or origins.`;
@@ -134,9 +134,9 @@ function termsOf(
 
 function wideness(
   terms: Omit<Session, "id">,
-  of: { readonly standing: KeyStatus; readonly names: ModelNames },
+  of: { readonly status: KeyStatus; readonly names: ModelNames },
 ): Refusal | null {
-  const { terms: key, budget, requests } = of.standing;
+  const { terms: key, budget, requests } = of.status;
   const { budgetMicro, endUser, rpmLimit, allowedModels: models } = terms;
   if (endUser !== (key.endUser ?? endUser) && endUser !== null) {
     return invalid("end_user must be the key's own end user.", "end_user");
@@ -203,10 +203,10 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
     return refuse({ kind: "key_is_limited" });
   }
-  const asked = sessionsQuery(c.req.url);
-  if (!asked.ok) return asked;
+  const query = sessionsQuery(c.req.url);
+  if (!query.ok) return query;
   const owner = ownerOf(c);
-  const page = await readObject(() => walletOf(c).sessions({ owner, ...asked.value }));
+  const page = await readObject(() => walletOf(c).sessions({ owner, ...query.value }));
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
@@ -278,15 +278,15 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
 }
 
 /** Returns the JSON of the calling session. It includes its own budget, but not its key's. */
-export function ownSessionView(c: AppContext, session: Session, standing: KeyStatus): View {
+export function ownSessionView(c: AppContext, session: Session, status: KeyStatus): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
-  const spend = standing.session ?? nothing;
+  const spend = status.session ?? nothing;
   const { budgetMicro } = session;
   const leftMicro = micros(Math.max(0, (budgetMicro ?? 0) - spend.spentMicro - spend.heldMicro));
   const budget = budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null };
-  const terms = { ...standing.terms, budgetMicro, budgetPeriod: null };
+  const terms = { ...status.terms, budgetMicro, budgetPeriod: null };
   const { limits, budgets, effective_budget } = keyStatusView(
-    { ...standing, terms, budget },
+    { ...status, terms, budget },
     "session",
   );
   const { keyId } = c.var.admitted.caller;

@@ -110,7 +110,7 @@ export async function setIssuerRequired(
   db: D1Database,
   orgId: string,
   isRequired: boolean,
-  told: Told,
+  change: Told,
 ): Promise<boolean> {
   const own = await findIssuer(db, orgId);
   if (own === null) return false;
@@ -120,17 +120,17 @@ export async function setIssuerRequired(
         `UPDATE company_issuers SET required_at = ?3 WHERE org_id = ?1 AND id = ?2 AND tried_at IS NOT NULL
          RETURNING id`,
       )
-      .bind(orgId, own.id, isRequired ? told.nowMs : null),
-    issuerEvent(db, orgId, told, { company_issuer: own.issuer, required: isRequired }),
+      .bind(orgId, own.id, isRequired ? change.nowMs : null),
+    issuerEvent(db, orgId, change, { company_issuer: own.issuer, required: isRequired }),
   ]);
   return (changed?.results.length ?? 0) > 0;
 }
 
 /** Removes the issuer and invalidates its identities. Members can use any login again. */
-export async function removeIssuer(db: D1Database, orgId: string, told: Told): Promise<boolean> {
+export async function removeIssuer(db: D1Database, orgId: string, change: Told): Promise<boolean> {
   const [removed] = await db.batch<{ id: string }>([
     db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),
-    issuerEvent(db, orgId, told, { company_issuer: null }),
+    issuerEvent(db, orgId, change, { company_issuer: null }),
   ]);
   return (removed?.results.length ?? 0) > 0;
 }

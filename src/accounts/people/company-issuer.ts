@@ -105,7 +105,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   const reached = await call.reachIssuer(issuerEntryOf(row));
   if (!reached.ok) return reached;
   if (!(await putIssuer(db, row, memberActor(as.memberId)))) return noDomain();
-  await told(call);
+  await notifyOwners(call);
   return created(issuerView(call, { ...row, triedAt: null, requiredAt: null }));
 }
 
@@ -128,14 +128,14 @@ export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   }
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   if (!(await setIssuerRequired(call.db, call.as.orgId, required, by))) return noIssuer();
-  await told(call);
+  await notifyOwners(call);
   return getIssuer(call);
 }
 
 export async function deleteIssuer(call: MemberCall): Promise<Answer> {
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   if (!(await removeIssuer(call.db, call.as.orgId, by))) return noIssuer();
-  await told(call);
+  await notifyOwners(call);
   return success({ id: call.as.orgId, deleted: true });
 }
 
@@ -146,7 +146,7 @@ function noIssuer(): Answer {
   });
 }
 
-async function told(call: MemberCall): Promise<void> {
+async function notifyOwners(call: MemberCall): Promise<void> {
   call.takeEvents(call.as.orgId);
   await mailSettings(call, call.as.orgId);
 }

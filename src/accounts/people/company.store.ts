@@ -93,7 +93,7 @@ function domainEvent(
 export async function proveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
-  told: Told,
+  change: Told,
 ): Promise<"proven" | "taken"> {
   const { domain, orgId } = at;
   const [, proven] = await db.batch<{ domain: string }>([
@@ -102,15 +102,15 @@ export async function proveDomain(
         `UPDATE company_domains SET proven_at = NULL, approved_at = NULL
          WHERE domain = ?1 AND org_id <> ?2 AND failed_since < ?3`,
       )
-      .bind(domain, orgId, told.nowMs - GONE_MS),
+      .bind(domain, orgId, change.nowMs - GONE_MS),
     db
       .prepare(
         `UPDATE company_domains SET proven_at = coalesce(proven_at, ?3), checked_at = ?3, failed_since = NULL
          WHERE domain = ?1 AND org_id = ?2 AND NOT EXISTS (SELECT 1 FROM company_domains AS other
            WHERE other.domain = ?1 AND other.org_id <> ?2 AND other.proven_at IS NOT NULL) RETURNING domain`,
       )
-      .bind(domain, orgId, told.nowMs),
-    domainEvent(db, at, told, "proven"),
+      .bind(domain, orgId, change.nowMs),
+    domainEvent(db, at, change, "proven"),
   ]);
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
@@ -119,7 +119,7 @@ export async function proveDomain(
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
-  told: Told,
+  change: Told,
 ): Promise<boolean> {
   const [approved] = await db.batch<{ domain: string }>([
     db
@@ -127,8 +127,8 @@ export async function approveDomain(
         `UPDATE company_domains SET approved_at = coalesce(approved_at, ?3)
          WHERE domain = ?1 AND org_id = ?2 AND proven_at IS NOT NULL RETURNING domain`,
       )
-      .bind(at.domain, at.orgId, told.nowMs),
-    domainEvent(db, at, told, "approved"),
+      .bind(at.domain, at.orgId, change.nowMs),
+    domainEvent(db, at, change, "approved"),
   ]);
   return (approved?.results.length ?? 0) > 0;
 }
@@ -137,13 +137,13 @@ export async function approveDomain(
 export async function removeDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
-  told: Told,
+  change: Told,
 ): Promise<boolean> {
   const [removed] = await db.batch<{ domain: string }>([
     db
       .prepare("DELETE FROM company_domains WHERE domain = ? AND org_id = ? RETURNING domain")
       .bind(at.domain, at.orgId),
-    domainEvent(db, at, told, "removed"),
+    domainEvent(db, at, change, "removed"),
   ]);
   return (removed?.results.length ?? 0) > 0;
 }

@@ -83,8 +83,8 @@ export async function postProof(call: MemberCall): Promise<Answer> {
     const message = `${why}; please try again.`;
     return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
   }
-  const told = { actor: memberActor(as.memberId), nowMs };
-  if ((await proveDomain(db, own.value, told)) === "taken") {
+  const change = { actor: memberActor(as.memberId), nowMs };
+  if ((await proveDomain(db, own.value, change)) === "taken") {
     const message = "Another organization has proven this domain.";
     return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
   }
@@ -97,8 +97,8 @@ export async function deleteDomain(call: MemberCall): Promise<Answer> {
   const own = await ownDomain(call);
   if (!own.ok) return own;
   const { domain } = own.value;
-  const told = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  await removeDomain(call.db, own.value, told);
+  const change = { actor: memberActor(call.as.memberId), nowMs: call.now };
+  await removeDomain(call.db, own.value, change);
   call.takeEvents(call.as.orgId);
   await notifyOwners(call, own.value, "removed");
   return success({ id: domain, deleted: true });
@@ -143,15 +143,15 @@ type Company = { readonly domain: string | null; readonly tenant: string | null 
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,
-  said: Company,
+  reported: Company,
 ): Promise<CompanyDomain | null> {
   const { db, now: nowMs, companyDomains: mode } = services;
   if (mode === "off") return null;
   const domain = typed.trim().toLowerCase().replace(/\.$/, "");
   const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
   if (found === null) return null;
-  const isGoogles = said.domain?.toLowerCase() === found.domain;
-  const isEntras = found.tenant !== null && said.tenant === found.tenant;
+  const isGoogles = reported.domain?.toLowerCase() === found.domain;
+  const isEntras = found.tenant !== null && reported.tenant === found.tenant;
   return isGoogles || isEntras ? found : null;
 }
 

@@ -173,15 +173,15 @@ export async function acceptRoute(call: PeopleCall): Promise<Answer> {
 /** Adds the person as the invited member. Returns an existing membership unchanged. */
 export async function joinByInvitation(
   services: PeopleServices,
-  asked: {
+  requested: {
     readonly token: string;
     readonly person: Person;
     readonly proven: readonly string[];
   },
 ): Promise<Result<Pick<Membership, "memberId" | "orgId">>> {
   const { db, now: nowMs } = services;
-  const { person, proven } = asked;
-  const found = await heldBy(services, { token: asked.token });
+  const { person, proven } = requested;
+  const found = await heldBy(services, { token: requested.token });
   if (!found.ok) return found;
   const { id, orgId, email } = found.value;
   const key = await mintConsoleKey(services);

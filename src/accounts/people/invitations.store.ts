@@ -87,12 +87,12 @@ export async function insertInvitation(
 
 type Standing = { readonly may: 0 | 1; readonly isMember: 0 | 1; readonly isPerson: 0 | 1 };
 
-function whyNotInvited(standing: Standing | undefined, memberId: string | null): Refusal {
-  if (standing?.may !== 1) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
-  if (memberId !== null && standing.isMember !== 1) {
+function whyNotInvited(status: Standing | undefined, memberId: string | null): Refusal {
+  if (status?.may !== 1) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
+  if (memberId !== null && status.isMember !== 1) {
     return refuse({ kind: "not_found", message: "No such member." });
   }
-  if (standing.isPerson === 1) return conflict("This member already has a login.", "has_log_in");
+  if (status.isPerson === 1) return conflict("This member already has a login.", "has_log_in");
   const message = `An organization can't have more than ${OPEN_MAX} open invitations, and nobody can send more than ${HOURLY_MAX} an hour.`;
   return conflict(message, "too_many_invitations");
 }

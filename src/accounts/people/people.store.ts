@@ -21,7 +21,7 @@ export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 export async function findAndRefreshPerson(
   db: D1Database,
   { realm, issuer, subject }: Identity,
-  told: IssuerProfile,
+  profile: IssuerProfile,
   nowMs: number,
 ): Promise<Person | null> {
   const [found] = await db.batch<Person>([
@@ -31,7 +31,7 @@ export async function findAndRefreshPerson(
          WHERE erased_at IS NULL AND id = (SELECT person_id FROM identities
            WHERE realm = ?1 AND issuer = ?2 AND subject = ?3) RETURNING ${PERSON}`,
       )
-      .bind(realm, issuer, subject, told.name, told.email, told.isEmailProven),
+      .bind(realm, issuer, subject, profile.name, profile.email, profile.isEmailProven),
     db
       .prepare(
         "UPDATE identities SET used_at = ?4 WHERE realm = ?1 AND issuer = ?2 AND subject = ?3",

@@ -27,8 +27,8 @@ export async function endSessionsOfMember(
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
   const closed = await mapConcurrently(AT_ONCE, accounts, async (account) => {
-    const told = await reachObject(() => consoles(account).closeOf(member.id));
-    return told.unanswered ? refuse(told.failure) : told.result;
+    const notified = await reachObject(() => consoles(account).closeOf(member.id));
+    return notified.unanswered ? refuse(notified.failure) : notified.result;
   });
   return closed.find((one) => !one.ok) ?? success(null);
 }

@@ -53,7 +53,7 @@ export function recordAttempt(
       .toArray();
     if (receiver === undefined) return; // deleted meanwhile
     const failures = isTaken ? 0 : receiver.failures + 1;
-    const told = withoutOldNames(sql, due, { at: nowMs, ...attempt });
+    const reported = withoutOldNames(sql, due, { at: nowMs, ...attempt });
     sql.exec(
       `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
         error = ?, answer = ?, duration_ms = ?, newest_attempts = ?,
@@ -64,10 +64,10 @@ export function recordAttempt(
       nowMs,
       attempt.status,
       attempt.error,
-      told.newest.answer,
+      reported.newest.answer,
       attempt.durationMs,
-      JSON.stringify([told.newest, ...told.before].slice(0, ATTEMPTS_KEPT)),
-      told.isRenamed ? 1 : 0,
+      JSON.stringify([reported.newest, ...reported.before].slice(0, ATTEMPTS_KEPT)),
+      reported.isRenamed ? 1 : 0,
       headers === null ? null : JSON.stringify(headers),
       due.number,
     );

@@ -18,19 +18,19 @@ export const deliveriesParameters = z.object({
 
 /** Returns 400 with `param` for an invalid query. */
 export function deliveriesQuery(url: string): Result<DeliveryQuery> {
-  const asked = parseQuery(deliveriesParameters, url);
-  if (!asked.ok) return asked;
-  const { limit, after = null, state = null, type = null } = asked.value;
+  const query = parseQuery(deliveriesParameters, url);
+  if (!query.ok) return query;
+  const { limit, after = null, state = null, type = null } = query.value;
   return success({ limit, after, state, type });
 }
 
 export async function deliveriesRoute(c: AppContext): Promise<Answer> {
-  const asked = deliveriesQuery(c.req.url);
-  if (!asked.ok) return asked;
+  const query = deliveriesQuery(c.req.url);
+  if (!query.ok) return query;
   const found = await webhookInPath(c);
   if (!found.ok) return found;
   const { id } = found.value;
-  const answer = await deliveriesOf(c, (object) => object.deliveries(id, asked.value));
+  const answer = await deliveriesOf(c, (object) => object.deliveries(id, query.value));
   return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 

@@ -106,7 +106,7 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
 export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
-  const { url: given, enabled, format: asked } = fields.value;
+  const { url: given, enabled, format: requested } = fields.value;
   const wanted = each(fields.value.types);
   const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
   if (typeof url === "string") return invalidUrl(url);
@@ -115,7 +115,7 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
       url: url?.href ?? before.url,
       types: wanted === undefined ? before.types : wanted,
       secrets: before.secrets,
-      format: asked === undefined ? before.format : asked,
+      format: requested === undefined ? before.format : requested,
       disabledReason: reasonAfter(before.disabledReason, enabled),
     }),
   );
@@ -151,8 +151,8 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const gone = await book(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
   if (!gone.ok) return gone;
   if (!gone.value) return noSuchWebhook();
-  const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
-  return told.ok ? success({ id, deleted: true }) : told;
+  const notified = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
+  return notified.ok ? success({ id, deleted: true }) : notified;
 }
 
 /** Handles POST /v1/webhooks/{id}/test: sends `webhook.test` once. */
@@ -235,8 +235,8 @@ async function change(
       if (!live.value) return refuse({ kind: "invalid_api_key" });
       continue;
     }
-    const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(before.orgId));
-    return told.ok ? success(updated.value) : told;
+    const notified = await deliveriesOf(c, (deliveries) => deliveries.refresh(before.orgId));
+    return notified.ok ? success(updated.value) : notified;
     /* oxlint-enable no-await-in-loop */
   }
   return refuse({ kind: "overloaded" });

@@ -95,7 +95,7 @@ export async function insertWebhook(
         webhook.createdAt,
         webhook.format,
       ),
-    told(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
+    changeEvent(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
   ]);
   const row = inserted?.results[0];
   if (row !== undefined) return success(webhookOf(row));
@@ -142,7 +142,7 @@ export async function updateWebhook(
         before.changedAt,
         change.format,
       ),
-    ...(data === null ? [] : [told(db, before, { type, data, by })]),
+    ...(data === null ? [] : [changeEvent(db, before, { type, data, by })]),
   ]);
   const row = updated?.results[0];
   return row === undefined ? null : webhookOf(row);
@@ -175,7 +175,7 @@ export async function deleteWebhook(
     db
       .prepare(`DELETE FROM webhooks WHERE id = ?2 AND org_id = ?3 AND ${LIVES} RETURNING id`)
       .bind(by.keyId, webhook.id, webhook.orgId),
-    told(db, webhook, { type: "webhook.deleted", data: { host: hostOf(webhook.url) }, by }),
+    changeEvent(db, webhook, { type: "webhook.deleted", data: { host: hostOf(webhook.url) }, by }),
   ]);
   return (deleted?.results.length ?? 0) > 0;
 }
@@ -254,7 +254,7 @@ export async function isActive(db: D1Database, keyId: string): Promise<boolean> 
   return found !== null;
 }
 
-function told(
+function changeEvent(
   db: D1Database,
   { id, orgId }: Pick<Webhook, "id" | "orgId">,
   event: { readonly type: EventType; readonly data: EventData; readonly by: WebhookChangeActor },

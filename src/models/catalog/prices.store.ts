@@ -45,7 +45,7 @@ export async function readPriceRows(
 /** Returns rows after a position, by list, item and date. `list`: null for all lists. */
 export async function listPrices(
   db: D1Database,
-  asked: { readonly list: string | null; readonly after: string; readonly limit: number },
+  query: { readonly list: string | null; readonly after: string; readonly limit: number },
 ): Promise<readonly PriceRecord[]> {
   const { results } = await db
     .prepare(
@@ -53,7 +53,7 @@ export async function listPrices(
         (SELECT list, item, from_at FROM prices WHERE id = ?2 UNION ALL SELECT '', '', 0 LIMIT 1)
        ORDER BY list, item, from_at LIMIT ?3`,
     )
-    .bind(asked.list, asked.after, asked.limit)
+    .bind(query.list, query.after, query.limit)
     .all<StoredPrice>();
   return results.map(bookedOf);
 }

@@ -108,25 +108,26 @@ export function reasoningFields(
   cap: number,
   mayThink: boolean,
 ): Reasoning {
-  const asked = typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
+  const requested =
+    typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
   if (rules.thinking === "none") return { thinks: false };
-  if (rules.thinking === "budget") return budgeted(asked, cap, mayThink);
+  if (rules.thinking === "budget") return budgeted(requested, cap, mayThink);
   if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
-    return withoutThinking(rules, asked);
+    return withoutThinking(rules, requested);
   }
   // A model that can't stop thinking uses its lowest effort.
-  return adaptive(rules, effort === "none" ? "low" : asked);
+  return adaptive(rules, effort === "none" ? "low" : requested);
 }
 
-function adaptive(rules: ClaudeRules, asked: string | null): Reasoning {
-  if (asked === null && !rules.thinksByDefault) return { thinks: false };
+function adaptive(rules: ClaudeRules, requested: string | null): Reasoning {
+  if (requested === null && !rules.thinksByDefault) return { thinks: false };
   // The newest models omit thoughts from the response by default.
   const thinking = { type: "adaptive", display: "summarized" };
-  return { thinking, ...effortOf(rules, asked), thinks: true };
+  return { thinking, ...effortOf(rules, requested), thinks: true };
 }
 
-function withoutThinking(rules: ClaudeRules, asked: string | null): Reasoning {
-  const bounded = asked === "xhigh" || asked === "max" ? "high" : asked;
+function withoutThinking(rules: ClaudeRules, requested: string | null): Reasoning {
+  const bounded = requested === "xhigh" || requested === "max" ? "high" : requested;
   return {
     ...(rules.thinksByDefault && { thinking: { type: rules.off } }),
     ...effortOf(rules, bounded),
@@ -134,18 +135,18 @@ function withoutThinking(rules: ClaudeRules, asked: string | null): Reasoning {
   };
 }
 
-function budgeted(asked: string | null, cap: number, mayThink: boolean): Reasoning {
-  if (asked === null || !mayThink || cap <= BUDGET_MIN) return { thinks: false };
-  const share = Math.floor((cap * (BUDGET_PERCENT[asked] ?? 0)) / 100);
+function budgeted(requested: string | null, cap: number, mayThink: boolean): Reasoning {
+  if (requested === null || !mayThink || cap <= BUDGET_MIN) return { thinks: false };
+  const share = Math.floor((cap * (BUDGET_PERCENT[requested] ?? 0)) / 100);
   const budget = Math.max(BUDGET_MIN, share);
   return { thinking: { type: "enabled", budget_tokens: budget }, thinks: true };
 }
 
 function effortOf(
   { efforts }: ClaudeRules,
-  asked: string | null,
+  requested: string | null,
 ): Pick<Reasoning, "output_config"> {
-  if (asked === null) return {};
-  const wanted = asked === "minimal" ? "low" : asked;
+  if (requested === null) return {};
+  const wanted = requested === "minimal" ? "low" : requested;
   return { output_config: { effort: efforts.includes(wanted) ? wanted : "max" } };
 }

@@ -39,10 +39,10 @@ export function thoughtBlock(
  * thinking budget.
  */
 export function startsWithoutThought(turns: readonly Turn[]): boolean {
-  const asked = turns.findLastIndex(
+  const requested = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),
   );
-  const parts = (turns[asked + 1]?.parts ?? []).filter((part) => !isForeignThought(part));
+  const parts = (turns[requested + 1]?.parts ?? []).filter((part) => !isForeignThought(part));
   return parts.some((part) => part.kind === "call") && parts[0]?.kind !== "thought";
 }
 

@@ -27,24 +27,24 @@ export class BlockSequencer<P extends Part> {
   }
 
   advance(): string {
-    let said = "";
+    let text = "";
     for (;;) {
       const part = this.#parts[this.#current];
-      if (part === undefined) return said;
-      if (!part.isOpen) said += part.open();
-      if (this.#current === this.#parts.length - 1 || !part.isWhole) return said;
-      said += part.close(false);
+      if (part === undefined) return text;
+      if (!part.isOpen) text += part.open();
+      if (this.#current === this.#parts.length - 1 || !part.isWhole) return text;
+      text += part.close(false);
       this.#current++;
     }
   }
 
   end(isCut: (part: P) => boolean = () => false): string {
-    let said = "";
+    let text = "";
     for (const part of this.#parts.slice(this.#current)) {
-      if (!part.isOpen) said += part.open();
-      said += part.close(isCut(part));
+      if (!part.isOpen) text += part.open();
+      text += part.close(isCut(part));
     }
     this.#current = this.#parts.length;
-    return said;
+    return text;
   }
 }

@@ -48,8 +48,13 @@ export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null
   return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);
 }
 
-function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageShape): Usage | null {
-  const [prompt, output] = [tokenCount(asked), tokenCount(given)];
+function usageOf(
+  read: Counts,
+  requested: unknown,
+  given: unknown,
+  differs: UsageShape,
+): Usage | null {
+  const [prompt, output] = [tokenCount(requested), tokenCount(given)];
   if (prompt === null || output === null) return null;
   const cached = cachedTokens(read);
   const written = read.prompt_tokens_details.cache_write_tokens ?? 0;
@@ -62,11 +67,11 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   const isBeside = isApart
     ? total !== whole + output
     : thought > output || total === whole + output + thought;
-  const said = isBeside ? output + thought : output;
+  const reported = isBeside ? output + thought : output;
   const cacheRead = Math.min(cached, whole);
   const cacheWrite = Math.min(written, whole - cacheRead);
   const input = whole - cacheRead - cacheWrite;
-  return { input, cacheRead, cacheWrite, output: said, reasoning: Math.min(thought, said) };
+  return { input, cacheRead, cacheWrite, output: reported, reasoning: Math.min(thought, reported) };
 }
 
 export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
@@ -75,10 +80,10 @@ export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
 }
 
 function cachedTokens(read: Counts): number {
-  const said =
+  const reported =
     read.prompt_tokens_details.cached_tokens ??
     read.prompt_cache_hit_tokens ??
     read.num_cached_tokens ??
     read.prompt_token_details.cached_tokens;
-  return tokenCount(said) ?? 0;
+  return tokenCount(reported) ?? 0;
 }

@@ -35,22 +35,22 @@ export class ChunkBuilder {
     return [this.#chunk({ role: "assistant", content: "" })];
   }
 
-  say(said: OutputPart): StreamEvent[] {
-    switch (said.kind) {
+  say(part: OutputPart): StreamEvent[] {
+    switch (part.kind) {
       case "text":
-        return this.text(said.text);
+        return this.text(part.text);
       case "thought":
-        return this.reasoning(said.text);
+        return this.reasoning(part.text);
       case "refusal":
-        return said.text === "" ? [] : this.#said({ refusal: said.text });
+        return part.text === "" ? [] : this.#said({ refusal: part.text });
       case "detail":
-        return this.#said({ reasoning_details: [said.detail] });
+        return this.#said({ reasoning_details: [part.detail] });
       case "annotation":
-        return this.#said({ annotations: [said.annotation] });
+        return this.#said({ annotations: [part.annotation] });
       case "call":
-        return [...this.tool(said.id, said.name, said.more), ...this.toolArguments(said.arguments)];
+        return [...this.tool(part.id, part.name, part.more), ...this.toolArguments(part.arguments)];
       case "finish":
-        return this.finish(said.reason);
+        return this.finish(part.reason);
     }
   }
 
@@ -104,8 +104,8 @@ export class ChunkBuilder {
       open.push(...this.toolArguments("{}", index));
     }
     this.#finished = true;
-    const said = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
-    return [...open, this.#chunk({}, said)];
+    const finish = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
+    return [...open, this.#chunk({}, finish)];
   }
 
   #said(delta: Delta): StreamEvent[] {

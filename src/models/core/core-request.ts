@@ -335,6 +335,6 @@ function isText(message: unknown): boolean {
 
 function isUsageWish(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { include_usage: wish }: Named<"include_usage"> = value;
-  return isFlag(wish) && Object.keys(value).length === 1;
+  const { include_usage: request }: Named<"include_usage"> = value;
+  return isFlag(request) && Object.keys(value).length === 1;
 }

@@ -94,7 +94,7 @@ async function answersOf(
 
 function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]): ProviderFailure {
   const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
-  return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), said: "" });
+  return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
 }
 
 /** Counts the values of an embedding list. 16 characters of base64 hold three. */

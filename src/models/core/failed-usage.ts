@@ -9,10 +9,10 @@ import type { Chunk, Completion } from "./chunk.ts";
 /** Returns a failure with the usage so far, if the request may have caused it. */
 export function withUsage(
   failure: ProviderFailure,
-  { usage, said }: { readonly usage: Usage | null; readonly said: string },
+  { usage, text }: { readonly usage: Usage | null; readonly text: string },
 ): ProviderFailure {
-  if (!isRequestCaused(failure) || (usage === null && said === "")) return failure;
-  const output = usage === null ? Math.ceil(estimateTokens(said)) : 0;
+  if (!isRequestCaused(failure) || (usage === null && text === "")) return failure;
+  const output = usage === null ? Math.ceil(estimateTokens(text)) : 0;
   return { ...failure, spent: { usage, output } };
 }
 
@@ -46,14 +46,14 @@ export function withUsageIn(
   events: readonly StreamEvent[],
 ): ProviderFailure {
   let usage: Usage | null = null;
-  let said = "";
+  let text = "";
   for (const event of events) {
     if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
-    else if (event.kind === "text") said += literalText(event.json);
-    else if (event.kind === "native") said += event.said;
-    else if (event.kind === "chunk") said += textIn(event.chunk);
+    else if (event.kind === "text") text += literalText(event.json);
+    else if (event.kind === "native") text += event.text;
+    else if (event.kind === "chunk") text += textIn(event.chunk);
   }
-  return withUsage(failure, { usage, said });
+  return withUsage(failure, { usage, text });
 }
 
 export function textIn({ choices }: Chunk | Completion): string {

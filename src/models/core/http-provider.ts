@@ -88,16 +88,16 @@ async function sendBy<Call extends ProviderCall>(
   handler: Handler<Call>,
   call: Call,
 ): Promise<ProviderResult> {
-  let asked: Response | ProviderFailure;
+  let response: Response | ProviderFailure;
   try {
-    asked = await handler.ask(call);
+    response = await handler.ask(call);
   } catch (error) {
     if (call.signal.aborted) return failed(connectionFailure(call));
     throw error;
   }
-  if (!(asked instanceof Response)) return failed(asked);
+  if (!(response instanceof Response)) return failed(response);
   try {
-    return await answered({ wire, handler, call }, asked);
+    return await answered({ wire, handler, call }, response);
   } catch {
     return failed({ kind: "retry", reason: "body" });
   }
@@ -273,10 +273,12 @@ export function eventStream(
 }
 
 function saysSomething(event: StreamEvent): boolean {
-  if (event.kind === "native") return event.said !== "";
+  if (event.kind === "native") return event.text !== "";
   if (event.kind !== "chunk") return event.kind === "text";
   return event.chunk.choices.some(({ delta }) =>
-    Object.entries(delta).some(([field, said]) => field !== "role" && said !== null && said !== ""),
+    Object.entries(delta).some(
+      ([field, reported]) => field !== "role" && reported !== null && reported !== "",
+    ),
   );
 }
 

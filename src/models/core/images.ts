@@ -169,8 +169,8 @@ function tokensOf(body: ImageBody, { tokens }: Family): number {
   const { n, quality = "auto", partial_images: partials = 0 } = body;
   const pixels = pixelsOf(body);
   const at = pixels !== null && pixels.width * pixels.height <= AREA_SMALL ? 0 : 1;
-  const asked = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
-  const most = Math.max(0, ...asked.map((row) => row?.[at] ?? 0));
+  const requested = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
+  const most = Math.max(0, ...requested.map((row) => row?.[at] ?? 0));
   return n * Math.ceil((most * RESERVE_PERCENT) / 100) + partials * PARTIAL_TOKENS;
 }
 

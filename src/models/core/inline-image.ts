@@ -176,8 +176,8 @@ async function fetched(
 }
 
 async function imageIn(response: Response, budget: Budget): Promise<Download | ProviderFailure> {
-  const said = (response.headers.get("content-type") ?? "").split(";", 1)[0] ?? "";
-  const mediaType = MEDIA_TYPES.get(said.trim().toLowerCase());
+  const text = (response.headers.get("content-type") ?? "").split(";", 1)[0] ?? "";
+  const mediaType = MEDIA_TYPES.get(text.trim().toLowerCase());
   if (mediaType === undefined || response.body === null) {
     discardBody(response);
     return refused(WRONG_TYPE);

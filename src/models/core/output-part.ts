@@ -34,8 +34,8 @@ export function completionOf(
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
-export function outputOf(said: readonly OutputPart[]): string {
-  return said
+export function outputOf(parts: readonly OutputPart[]): string {
+  return parts
     .map((one) => {
       if (one.kind === "call") return one.name + one.arguments;
       return "text" in one ? one.text : "";
@@ -43,24 +43,24 @@ export function outputOf(said: readonly OutputPart[]): string {
     .join("");
 }
 
-function choiceOf(said: readonly OutputPart[], index: number): CompletionChoice {
-  const calls = said.filter((one) => one.kind === "call");
-  const reason = said.find((one) => one.kind === "finish")?.reason ?? "stop";
+function choiceOf(parts: readonly OutputPart[], index: number): CompletionChoice {
+  const calls = parts.filter((one) => one.kind === "call");
+  const reason = parts.find((one) => one.kind === "finish")?.reason ?? "stop";
   const finish_reason = reason === "stop" && calls.length > 0 ? "tool_calls" : reason;
-  return { index, message: messageOf(said, calls, reason), logprobs: null, finish_reason };
+  return { index, message: messageOf(parts, calls, reason), logprobs: null, finish_reason };
 }
 
 function messageOf(
-  said: readonly OutputPart[],
+  parts: readonly OutputPart[],
   calls: readonly OutputCall[],
   reason: FinishReason,
 ): Delta {
   const joined = (kind: "text" | "thought" | "refusal"): string =>
-    said.map((one) => (one.kind === kind ? one.text : "")).join("");
+    parts.map((one) => (one.kind === kind ? one.text : "")).join("");
   const [text, reasoning, refusal] = [joined("text"), joined("thought"), joined("refusal")];
-  const details = said.flatMap((one) => (one.kind === "detail" ? [one.detail] : []));
-  const annotations = said.flatMap((one) => (one.kind === "annotation" ? [one.annotation] : []));
-  const isCutOff = reason === "content_filter" && !said.some(({ kind }) => kind === "text");
+  const details = parts.flatMap((one) => (one.kind === "detail" ? [one.detail] : []));
+  const annotations = parts.flatMap((one) => (one.kind === "annotation" ? [one.annotation] : []));
+  const isCutOff = reason === "content_filter" && !parts.some(({ kind }) => kind === "text");
   const isSilent = text === "" && (calls.length > 0 || refusal !== "" || isCutOff);
   return {
     role: "assistant",

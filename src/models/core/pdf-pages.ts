@@ -63,8 +63,8 @@ function foundBy(file: string, lines: readonly string[]): ReadonlySet<number> | 
 }
 
 function isObjectAt(file: string, offset: number, number: number): boolean {
-  const [, said] = /^(\d{1,10})\s+\d{1,5}\s+obj/.exec(file.slice(offset, offset + 40)) ?? [];
-  return said !== undefined && Number(said) === number;
+  const [, reported] = /^(\d{1,10})\s+\d{1,5}\s+obj/.exec(file.slice(offset, offset + 40)) ?? [];
+  return reported !== undefined && Number(reported) === number;
 }
 
 function unescaped(name: string): string {

@@ -191,5 +191,5 @@ export class PictureReader implements StreamReader {
 }
 
 function nativeEvent(event: JsonObject): StreamEvent {
-  return { kind: "native", event, said: "", finish: null };
+  return { kind: "native", event, text: "", finish: null };
 }

@@ -320,9 +320,9 @@ function openObjects(value: unknown): number {
   if (!isObject(value)) return 0;
   let open = 0;
   for (const inner of Object.values(value)) open += openObjects(inner);
-  const { type, properties, additionalProperties: said } = value;
+  const { type, properties, additionalProperties: reported } = value;
   const isSchema = type === "object" || listOf(type).includes("object") || isObject(properties);
-  return isSchema && said === undefined ? open + 1 : open;
+  return isSchema && reported === undefined ? open + 1 : open;
 }
 
 /**

@@ -6,7 +6,7 @@ import { toolsOf } from "./tools.ts";
 import type { Tools } from "./tools.ts";
 
 export type Prompt = {
-  readonly said: Conversation;
+  readonly conversation: Conversation;
   readonly tools: Tools;
   readonly format: OutputFormat;
   /** Stop sequences; none is blank. */
@@ -19,13 +19,13 @@ export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 /** Converts a request. Fails like `conversationOf` and `toolsOf`, and for several choices. */
 export function promptOf(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
-  const said = conversationOf(body);
-  if ("kind" in said) return said;
+  const conversation = conversationOf(body);
+  if ("kind" in conversation) return conversation;
   const tools = toolsOf(body);
   if ("kind" in tools) return tools;
   const stops = stopsOf(body);
   const caches = CACHING.some((field) => body[field] !== undefined);
-  return { said, tools, format: formatOf(body), stops, caches };
+  return { conversation, tools, format: formatOf(body), stops, caches };
 }
 
 const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;

@@ -23,7 +23,7 @@ export type NativeBody = {
 };
 
 export type NativeOutput = {
-  readonly said: string;
+  readonly text: string;
   readonly finish: string | null;
 };
 

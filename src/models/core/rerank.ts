@@ -79,9 +79,9 @@ export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
 function pairSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptTally(model);
   for (const one of documents) tally.text(one);
-  const asked = new PromptTally(model);
-  asked.text(query);
-  const [all, each] = [tally.size(), asked.size()];
+  const requested = new PromptTally(model);
+  requested.text(query);
+  const [all, each] = [tally.size(), requested.size()];
   const pairs = documents.length;
   const whole = (of: "bound" | "estimate" | "likely"): number =>
     all[of] + (each[of] + PAIR_OVERHEAD) * pairs;

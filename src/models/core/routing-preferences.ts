@@ -166,16 +166,16 @@ function sortOf(
   provider: Provider | null | undefined,
   gateway: Gateway | null | undefined,
 ): RouteSort | null {
-  const said = provider?.sort ?? null;
-  if (said !== null) return typeof said === "string" ? said : said.by;
+  const requested = provider?.sort ?? null;
+  if (requested !== null) return typeof requested === "string" ? requested : requested.by;
   const other = gateway?.sort ?? null;
   return other === null ? null : SORT_BY[other];
 }
 
 function maxPriceOf(provider: Provider): MaxPrice | null {
-  const said = provider.max_price ?? null;
-  if (said === null) return null;
-  const { prompt = null, completion = null, request = null } = said;
+  const requested = provider.max_price ?? null;
+  if (requested === null) return null;
+  const { prompt = null, completion = null, request = null } = requested;
   return {
     input: scaled(prompt, MICROS_PER_DOLLAR),
     output: scaled(completion, MICROS_PER_DOLLAR),

@@ -35,9 +35,9 @@ export async function sendPromptsSeparately(
       if (failures.length > 0) return null;
       const one = { ...call, body: { ...call.body, messages: [message] } };
       const answer = await provider.send(one);
-      const said = isWorthAgain(answer, call) ? await provider.send(one) : answer;
-      if (said.kind === "json") return said;
-      failures.push(said.kind === "failure" ? said.failure : NO_JSON);
+      const reported = isWorthAgain(answer, call) ? await provider.send(one) : answer;
+      if (reported.kind === "json") return reported;
+      failures.push(reported.kind === "failure" ? reported.failure : NO_JSON);
       return null;
     },
   );
@@ -71,8 +71,8 @@ function withDone(failure: ProviderFailure, done: readonly JsonAnswer[]): Provid
   const { spent } = failure;
   const usages = [...done.map(({ usage }) => usage), ...(spent === undefined ? [] : [spent.usage])];
   const texts = done.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
-  const said = texts.filter(isObject).map(outputText).join("");
-  return withUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), said });
+  const text = texts.filter(isObject).map(outputText).join("");
+  return withUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), text });
 }
 
 function choicesOf({ choices }: JsonObject): JsonObject[] {

@@ -42,11 +42,11 @@ export function toolsOf(body: ChatBody): Tools | ProviderFailure {
 type ToolWish = ChatBody["tool_choice"];
 type Chosen = Pick<Tools, "list" | "choice">;
 
-function choose(list: readonly Tool[], asked: ToolWish): Chosen | ProviderFailure {
-  if (typeof asked === "string" && list.length > 0) return { list, choice: asked };
-  if (typeof asked !== "object") return { list, choice: "auto" };
-  if (asked.type === "allowed_tools") return someOf(list, asked.allowed_tools);
-  const name = asked.type === "function" ? asked.function.name : null;
+function choose(list: readonly Tool[], requested: ToolWish): Chosen | ProviderFailure {
+  if (typeof requested === "string" && list.length > 0) return { list, choice: requested };
+  if (typeof requested !== "object") return { list, choice: "auto" };
+  if (requested.type === "allowed_tools") return someOf(list, requested.allowed_tools);
+  const name = requested.type === "function" ? requested.function.name : null;
   // Hosts quote unknown names in their own errors.
   const named = list.find((tool) => tool.name === name);
   if (named !== undefined) return { list, choice: { name: named.name } };

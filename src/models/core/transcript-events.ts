@@ -9,9 +9,9 @@ export function transcriptEvents({ body, usage }: ProviderResponse): StreamEvent
   const delta = { type: "transcript.text.delta", delta: text };
   const done = { type: "transcript.text.done", text };
   return [
-    { kind: "native", event: delta, said: text, finish: null },
+    { kind: "native", event: delta, text, finish: null },
     ...(usage === null ? [] : [{ kind: "usage", usage } as const]),
-    { kind: "native", event: done, said: "", finish: "stop" },
+    { kind: "native", event: done, text: "", finish: "stop" },
     END,
   ];
 }

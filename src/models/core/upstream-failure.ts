@@ -155,8 +155,8 @@ function refusal(
   if (!isAboutContext(complaint)) {
     const code = isCleanCode(complaint.code, secret) ? complaint.code : null;
     const tooLarge = reason === TOO_LARGE;
-    const told = { reason, message: cleaned || NOT_SAID, param, code };
-    return { kind: "refused", ...told, ...(tooLarge && { tooLarge }) };
+    const reported = { reason, message: cleaned || NOT_SAID, param, code };
+    return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
   // Clients match these words.
   const message = cleaned.includes(CONTEXT_WORDS)
@@ -251,8 +251,8 @@ export function retryAfterMs(headers: Headers): number | null {
   const seconds = number(value);
   if (seconds !== null) return bounded(seconds * 1000);
   const until = Date.parse(value ?? "");
-  const said = Date.parse(headers.get("date") ?? "");
-  return bounded(until - said);
+  const reported = Date.parse(headers.get("date") ?? "");
+  return bounded(until - reported);
 }
 
 function number(text: string | null): number | null {
@@ -275,8 +275,10 @@ const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""
  * retry after 6 seconds"), or the reset of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
-  const said = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(message);
-  const spoken = durationMs(said?.[1] ?? "");
+  const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
+    message,
+  );
+  const spoken = durationMs(reported?.[1] ?? "");
   if (spoken !== null) return hinted(spoken);
   const resets: number[] = [];
   const usedUp: number[] = [];

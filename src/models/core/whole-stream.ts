@@ -9,8 +9,8 @@ export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
     const deltas: readonly Delta[] = [...deltasOf(message), {}];
     return deltas.map((delta, at): StreamEvent => {
       const isLast = at === deltas.length - 1;
-      const said = { index, delta, logprobs: at === 0 ? logprobs : null };
-      const choice = { ...said, finish_reason: isLast ? reason : null };
+      const reported = { index, delta, logprobs: at === 0 ? logprobs : null };
+      const choice = { ...reported, finish_reason: isLast ? reason : null };
       const chunk = { ...head, object: "chat.completion.chunk", choices: [choice] };
       return { kind: "chunk", chunk };
     });

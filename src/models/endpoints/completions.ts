@@ -145,9 +145,9 @@ class TextStream extends OpenAiStream implements StreamWriter {
   /** Writes the choices with a text or an end. This format has no roles or reasoning. */
   chunk(chunk: Chunk): string {
     const choices = chunk.choices.flatMap(({ index, delta, finish_reason }) => {
-      const said = delta.content || (delta.refusal ?? "");
-      if (said === "" && finish_reason === null) return [];
-      return [{ text: said, index, logprobs: null, finish_reason }];
+      const written = delta.content || (delta.refusal ?? "");
+      if (written === "" && finish_reason === null) return [];
+      return [{ text: written, index, logprobs: null, finish_reason }];
     });
     return choices.length === 0 ? "" : this.event({ choices });
   }

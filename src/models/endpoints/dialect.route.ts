@@ -25,8 +25,8 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
 
 /** Returns the error format of a path; null for OpenAI's own. */
 export function dialectOf(path: string, at: EndpointContext): Dialect | null {
-  const door = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
-  if (door !== undefined) return door.dialect(at);
+  const endpoint = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
+  if (endpoint !== undefined) return endpoint.dialect(at);
   const isList = /^\/v1\/models(?:\/|$)/.test(path);
   return isList && isMessagesClient(at) ? messagesDialect : null;
 }

@@ -126,9 +126,9 @@ class ImageStream extends ImageWriter {
 
   /** Turns a started event into the error: of two event names, the last counts. */
   fail(failure: Failure): string {
-    const begun = this.hasBegun ? '",' : "data: {";
+    const started = this.hasBegun ? '",' : "data: {";
     const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);
-    return `${begun}${error}\nevent: error\n\n`;
+    return `${started}${error}\nevent: error\n\n`;
   }
 
   protected between(before: number, isPartial: boolean): string {

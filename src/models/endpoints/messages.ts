@@ -80,9 +80,9 @@ function placeOf({
 }
 
 export function versionOf(at: EndpointContext): Result<Version> {
-  const asked = at.header("anthropic-version") ?? "";
-  if (asked === "") return success(VERSIONS[0]);
-  const known = VERSIONS.find((version) => version === asked);
+  const requested = at.header("anthropic-version") ?? "";
+  if (requested === "") return success(VERSIONS[0]);
+  const known = VERSIONS.find((version) => version === requested);
   if (known !== undefined) return success(known);
   return invalid(`anthropic-version: must be ${VERSIONS.join(" or ")}`, "anthropic-version");
 }

@@ -36,14 +36,14 @@ export class OpenAiStream {
     return "";
   }
 
-  protected event(said: object): string {
-    return eventOf({ ...said, ...this.#identity });
+  protected event(reported: object): string {
+    return eventOf({ ...reported, ...this.#identity });
   }
 
   end({ usage, costMicro }: Receipt): string {
     if (!this.#includeUsage) return DONE;
-    const told = { ...openAiUsage(usage), ...costFields(costMicro) };
-    return eventOf({ choices: [], ...this.#identity, usage: told }) + DONE;
+    const reported = { ...openAiUsage(usage), ...costFields(costMicro) };
+    return eventOf({ choices: [], ...this.#identity, usage: reported }) + DONE;
   }
 
   fail(failure: Failure): string {

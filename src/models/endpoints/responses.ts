@@ -52,12 +52,12 @@ function parse(
   const whole = expandStored(value, recalled);
   if (!whole.ok) return whole;
   const { before } = whole.value;
-  const asked = parseWhole(whole.value);
-  if (asked.ok || before === 0 || asked.failure.kind !== "invalid_request") return asked;
-  const { param, message } = asked.failure;
+  const parsed = parseWhole(whole.value);
+  if (parsed.ok || before === 0 || parsed.failure.kind !== "invalid_request") return parsed;
+  const { param, message } = parsed.failure;
   const own = ownParam(param, before);
-  const said = param === null ? message : message.replace(param, own ?? param);
-  return refuse({ ...asked.failure, param: own, message: said });
+  const text = param === null ? message : message.replace(param, own ?? param);
+  return refuse({ ...parsed.failure, param: own, message: text });
 }
 
 function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRequest> {

@@ -136,12 +136,12 @@ export class AccessTokens {
       signal,
     });
     const { status, ok } = response;
-    const told = parseObject(await boundedText(response, TOKEN_BYTES_MAX));
+    const reported = parseObject(await boundedText(response, TOKEN_BYTES_MAX));
     if (!ok) {
       const isOurs = status >= 400 && status < 500 && status !== 408 && status !== 429;
       return { kind: isOurs ? "disabled" : "retry", reason: `token_${status}` };
     }
-    const { access_token: text, expires_in: lifeS = 0 } = granted(told);
+    const { access_token: text, expires_in: lifeS = 0 } = granted(reported);
     if (!/^[\x21-\x7e]+$/.test(text)) return { kind: "retry", reason: "token_missing" };
     return { text, untilMs: askedMs + lifeS * 1000 - MARGIN_MS };
   }

@@ -48,14 +48,14 @@ function wireOf(service: Service): ProviderProtocol {
       async ask(call) {
         const body = await chatRequest(call);
         const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
-        return isFailure(body) ? body : asked(service, call, { method, body });
+        return isFailure(body) ? body : callService(service, call, { method, body });
       },
       answer: chatAnswer,
     },
     embeddings: {
       inParts: (call, send) => inBatches(call, embeddings.size(call.upstreamId), send),
       ask: (call) =>
-        asked(service, call, {
+        callService(service, call, {
           method: embeddings.method,
           body: JSON.stringify(embeddings.request(call)),
         }),
@@ -63,7 +63,7 @@ function wireOf(service: Service): ProviderProtocol {
     },
     image: {
       ask: (call) =>
-        asked(service, call, {
+        callService(service, call, {
           method: "generateContent",
           body: JSON.stringify(imageRequest(call)),
         }),
@@ -77,7 +77,7 @@ function wireOf(service: Service): ProviderProtocol {
   };
 }
 
-async function asked(
+async function callService(
   service: Service,
   call: ProviderCall,
   { method, body }: { readonly method: string; readonly body: OutgoingBody },

@@ -35,11 +35,11 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Prov
     chat: {
       async ask(call) {
         const isNative = call.native !== undefined;
-        const asked = isNative ? nativeRequest(call) : responsesRequest(call);
-        if (isFailure(asked)) return asked;
-        const tooLarge = call.stream ? null : echoTooLarge(asked);
+        const requested = isNative ? nativeRequest(call) : responsesRequest(call);
+        if (isFailure(requested)) return requested;
+        const tooLarge = call.stream ? null : echoTooLarge(requested);
         if (tooLarge !== null) return tooLarge;
-        const { prompt_cache_key: cacheKey, ...body } = asked;
+        const { prompt_cache_key: cacheKey, ...body } = requested;
         const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
         const accept = call.stream ? "text/event-stream" : "application/json";
         const send = (sent: JsonObject) =>

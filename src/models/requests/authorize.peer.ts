@@ -46,8 +46,8 @@ async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<
   const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
   if (known?.scope === "global") return success(known);
   const register = objectsOf(c.env).register;
-  const said = await identifyGlobalKey(register, request, null, timers.after);
-  return said.ok ? success(callers.hear(key, said.value, nowMs)) : said;
+  const reported = await identifyGlobalKey(register, request, null, timers.after);
+  return reported.ok ? success(callers.hear(key, reported.value, nowMs)) : reported;
 }
 
 function keyIn({ keyHash: hash, shown }: AuthorizeRequest) {

@@ -64,7 +64,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   const shown = { key_hash: called.keyHash, ...presentedToJson(called) };
   if (hold === null) return { ...shown, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
-  const asked = {
+  const requested = {
     id,
     least,
     sure,
@@ -78,7 +78,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
     affinity: hold.affinity ?? null,
     ...(hold.candidates !== undefined && { candidates: hold.candidates }),
   };
-  return { ...shown, hold: asked };
+  return { ...shown, hold: requested };
 }
 
 export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
@@ -99,8 +99,8 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   } = hold;
   if (least > sure || sure > most) return null;
   const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
-  const asked = { ...rest, ...bounds, hasCap, externalId, priceList };
-  return { ...called, hold: { ...asked, ...(candidates !== undefined && { candidates }) } };
+  const requested = { ...rest, ...bounds, hasCap, externalId, priceList };
+  return { ...called, hold: { ...requested, ...(candidates !== undefined && { candidates }) } };
 }
 
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });

@@ -47,8 +47,8 @@ export type Sold = {
  * Returns a request with its model, capable routes and maximum cost. Returns 400 with the client's
  * `param`, or 404 `model_not_found`.
  */
-export function boundRequest(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
-  const { request, place } = asked;
+export function boundRequest(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
+  const { request, place } = parsed;
   const { region } = sold.catalog;
   if (place && place.name !== region) {
     const problem = `this region is '${region}', and can't guarantee another one`;
@@ -56,44 +56,44 @@ export function boundRequest(asked: ParsedRequest, sold: Sold): Result<PaidReque
   }
   const bound =
     request.kind === "chat"
-      ? boundChat(request.body, asked, sold)
-      : boundInput(request, asked, sold);
-  return bound.ok ? bound : withClientParam(bound, asked);
+      ? boundChat(request.body, parsed, sold)
+      : boundInput(request, parsed, sold);
+  return bound.ok ? bound : withClientParam(bound, parsed);
 }
 
-function boundChat(body: ChatBody, asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
+function boundChat(body: ChatBody, parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const resolved = resolveModel(sold.catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
   const unseen = refuseUnseen(body, model);
   if (unseen !== null) return unseen;
-  const native = isSpoken(model, asked.native, sold.providers) ? asked.native : null;
-  const prompt = isApart(asked)
+  const native = isSpoken(model, parsed.native, sold.providers) ? parsed.native : null;
+  const prompt = isApart(parsed)
     ? separatePromptSize(body, model)
     : promptSize(body, native, { model, providers: sold.providers });
-  const wanted = { ...wantedOutput(body, asked, native), defaultCap: sold.defaultCap };
-  const fitting = capThatFits(outputCap(model, prompt, wanted), body, asked);
+  const wanted = { ...wantedOutput(body, parsed, native), defaultCap: sold.defaultCap };
+  const fitting = capThatFits(outputCap(model, prompt, wanted), body, parsed);
   if (!fitting.ok) return fitting;
   const cap = fitting.value;
   const able = capableRoutes(pricedFor(model, sold), { chat: body, prompt, cap });
   if (!able.ok) return able;
-  const reading = routesFor(able.value, { model, body, asked, sold });
+  const reading = routesFor(able.value, { model, body, parsed, sold });
   if (!reading.ok) return reading;
-  const choice = choiceOf(asked, sold, { prompt, cap });
+  const choice = choiceOf(parsed, sold, { prompt, cap });
   const routes = chosenRoutes(model, reading.value, choice);
   if (!routes.ok) return routes;
-  const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
+  const tooLong = isApart(parsed) ? refuseLong(routes.value, prompt) : null;
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
   const mayThink = isThinking(model, body, sold);
-  const affinity = affinityOf(body, asked, {
+  const affinity = affinityOf(body, parsed, {
     model: model.id,
     region: sold.catalog.region,
     routes: routes.value.length,
     prompt,
   });
   const rest = { routes: routes.value, choice, affinity, prompt, cap, bounds, mayThink };
-  return success({ ...common(asked, model, sold), ...rest });
+  return success({ ...common(parsed, model, sold), ...rest });
 }
 
 function pricedFor(model: Model, { pricing }: Sold): Model {
@@ -128,11 +128,11 @@ function isApart({ request }: ParsedRequest): boolean {
   return request.kind === "chat" && request.apart === true;
 }
 
-function wantedOutput(body: ChatBody, asked: ParsedRequest, native: NativeRequest | null) {
+function wantedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeRequest | null) {
   const { reasoning_effort: effort, n = 1, messages } = body;
   return {
     cap: requestedCap(body),
-    choices: isApart(asked) ? n * messages.length : n,
+    choices: isApart(parsed) ? n * messages.length : n,
     thinks: effort !== undefined && effort !== "none",
     least: native?.outputLeast ?? 0,
   };
@@ -150,10 +150,15 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
  */
 function routesFor(
   able: readonly Route[],
-  { model, body, asked, sold }: { model: Model; body: ChatBody; asked: ParsedRequest; sold: Sold },
+  {
+    model,
+    body,
+    parsed,
+    sold,
+  }: { model: Model; body: ChatBody; parsed: ParsedRequest; sold: Sold },
 ): Result<readonly Route[]> {
   const reading = hasParts(body, "file") ? readers(able, model, sold) : success(able);
-  return reading.ok ? nativeIfOnly(reading.value, asked.native, sold.providers) : reading;
+  return reading.ok ? nativeIfOnly(reading.value, parsed.native, sold.providers) : reading;
 }
 
 function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
@@ -180,7 +185,7 @@ function readers(
 
 function boundInput<K extends InputKind>(
   { kind, body }: InputRequest<K>,
-  asked: ParsedRequest,
+  parsed: ParsedRequest,
   sold: Sold,
 ): Result<PaidRequest> {
   const resolved = resolveModel(sold.catalog, body.model, kind);
@@ -190,12 +195,12 @@ function boundInput<K extends InputKind>(
   const able = routesMeeting(row.needs(body, model), pricedFor(model, sold));
   if (!able.ok) return able;
   const prompt = row.size(body, model);
-  const choice = choiceOf(asked, sold, { prompt, cap: null });
+  const choice = choiceOf(parsed, sold, { prompt, cap: null });
   const routes = chosenRoutes(model, able.value, choice);
   if (!routes.ok) return routes;
   const bounds = costBounds(routes.value, prompt, null);
   return success({
-    ...common(asked, model, sold),
+    ...common(parsed, model, sold),
     routes: routes.value,
     choice,
     prompt,
@@ -205,8 +210,8 @@ function boundInput<K extends InputKind>(
   });
 }
 
-function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
-  const { request: core, user, tags, dropped, reply, paramOf, codeOf, native, keep } = asked;
+function common(parsed: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
+  const { request: core, user, tags, dropped, reply, paramOf, codeOf, native, keep } = parsed;
   const stream = reply.kind === "stream";
   const sent = core.body.model;
   const droppedNatively = native?.dropped ?? [];

@@ -32,20 +32,20 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
   }
-  const last: Last = { asked: null, spent: null };
+  const last: Last = { tried: null, spent: null };
   markOpen(run, {
     owed: () => owed(run, last) ?? EXCEPTION,
     close: () => Promise.resolve(),
   });
   const served = await callRoute(run, routes, {
-    onAsked: (asked) => {
+    onAsked: (route) => {
       run.progress.askedMs = run.services.now() - run.startedMs;
-      last.asked = asked === null ? null : triedAt(routes, asked);
-      useOption(run.request, last.asked?.option);
+      last.tried = route === null ? null : triedAt(routes, route);
+      useOption(run.request, last.tried?.option);
     },
-    onSpent: (asked, spent) => {
-      const there = triedAt(routes, asked);
-      if (there !== null) last.spent = { asked: there, spent };
+    onSpent: (route, spent) => {
+      const there = triedAt(routes, route);
+      if (there !== null) last.spent = { tried: there, spent };
     },
   });
   if (!served.ok) {
@@ -60,9 +60,9 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
 /** The route that last received the request. A client that disconnects pays for its work. */
 type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
-type SpentThere = { readonly asked: Tried; readonly spent: FailedUsage };
+type SpentThere = { readonly tried: Tried; readonly spent: FailedUsage };
 
-type Last = { asked: Tried | null; spent: SpentThere | null };
+type Last = { tried: Tried | null; spent: SpentThere | null };
 
 function triedAt(
   routes: readonly PaidRoute[],
@@ -183,10 +183,10 @@ function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
 }
 
 /** Returns the charge for a request without a response, or null if nothing is owed. */
-function owed(run: Run, { asked, spent }: Last): Outcome | null {
-  if (spent === null) return asked === null ? null : unseenCharge(run, asked);
-  useOption(run.request, spent.asked.option);
-  const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
+function owed(run: Run, { tried, spent }: Last): Outcome | null {
+  if (spent === null) return tried === null ? null : unseenCharge(run, tried);
+  useOption(run.request, spent.tried.option);
+  const route = { ...spent.tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
   const seen = { ...spent.spent, finishReason: null };
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
@@ -244,14 +244,14 @@ function noteAttempt(
   { status, failure }: { readonly status: string; readonly failure: ProviderFailure },
 ): void {
   const isOurs = failure.kind === "disabled";
-  const told = {
+  const reported = {
     route,
     why: failureReason(failure),
     ...(!isOurs && /^\d+$/.test(status) && { status: Number(status) }),
     startedMs: progress.askedMs,
     endedMs: services.now() - startedMs,
   };
-  progress.attempts = [...progress.attempts, told];
+  progress.attempts = [...progress.attempts, reported];
 }
 
 /**

@@ -89,10 +89,10 @@ function isStale(partial: Usage, counted: number): boolean {
  */
 export function unseenCharge(
   run: Run,
-  asked: Omit<ServingRoute, "firstByteMs" | "dropped">,
+  requested: Omit<ServingRoute, "firstByteMs" | "dropped">,
 ): Outcome {
   const route: ServingRoute = {
-    ...asked,
+    ...requested,
     dropped: [],
     firstByteMs: run.services.now() - run.startedMs,
   };
@@ -148,11 +148,11 @@ export function withCharge({ id, progress }: Run, failure: Failure, outcome: Out
 export function headOf({
   id,
   startedMs,
-  door,
+  endpoint,
   request: { model, prompt, keep },
 }: Run): ResponseHead {
   return {
-    id: door.idPrefix + id.slice("req_".length),
+    id: endpoint.idPrefix + id.slice("req_".length),
     model: model.id,
     created: Math.floor(startedMs / 1000),
     promptTokens: Math.max(1, prompt.likely),

@@ -59,8 +59,8 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   if (!allowed.ok) return allowed;
   const estimate = estimated(c, body, allowed.value);
   if (!estimate.ok) return estimate;
-  const said = await upstreamCount(c, body, allowed.value);
-  return success(said ?? estimate.value);
+  const reported = await upstreamCount(c, body, allowed.value);
+  return success(reported ?? estimate.value);
 }
 
 /** Estimates the body that would be sent: the native one if the model has a native route. */
@@ -132,7 +132,7 @@ async function upstreamCount(
   if (!native.ok || speaker?.provider.countTokens === undefined) return null;
   const { betas } = native.value;
   const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };
-  const asked = { body: native.value.body, headers };
+  const requested = { body: native.value.body, headers };
   const signal = AbortSignal.timeout(UPSTREAM_MS);
-  return speaker.provider.countTokens(speaker.upstreamId, asked, signal);
+  return speaker.provider.countTokens(speaker.upstreamId, requested, signal);
 }

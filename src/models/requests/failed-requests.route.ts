@@ -133,7 +133,7 @@ export function summarizeRequest({ request, user, reply }: ParsedRequest): Reque
  */
 export function recordFailedRequest(
   c: Context<AppEnv>,
-  asked: RequestSummary | null,
+  summary: RequestSummary | null,
   run: NotedRun | null,
 ): void {
   const error = errorOf(c, run);
@@ -143,7 +143,7 @@ export function recordFailedRequest(
   const failed = Isolate.of(config).get(makeFailedRequests);
   const { orgId, home, keyId } = caller;
   const common = { id, at, keyId, door: routePath(c), durationMs: now(c.env) - at, error };
-  const { model: askedModel, externalId, streamed } = asked ?? NOTHING_ASKED;
+  const { model: askedModel, externalId, streamed } = summary ?? NOTHING_ASKED;
   const come = { askedModel, model: askedModel, externalId, streamed, clientLeftMs: null };
   failed.note({ orgId, home }, { ...common, attempts: [], ...come, ...runFields(run) });
   failed.tellLater((work) => c.executionCtx.waitUntil(work), tellerOf(c));
@@ -216,9 +216,9 @@ const TOLD_WITHIN_MS = 1000;
  */
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
-  const told = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
+  const notifying = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
   // A report in progress may belong to a canceled request and never finish.
-  await within(told, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
+  await within(notifying, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }
 

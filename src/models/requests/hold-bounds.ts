@@ -43,14 +43,14 @@ type AskedOutput = {
  * Returns the output cap of a chat request: the requested one, else the default within the context
  * window.
  */
-export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput): OutputCap {
-  const thought = asked.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
-  const floor = Math.max(model.minOutput, thought, asked.least ?? 0);
+export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutput): OutputCap {
+  const thought = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
+  const floor = Math.max(model.minOutput, thought, requested.least ?? 0);
   const room = Math.max(1, model.context - prompt.estimate);
-  const wanted = asked.cap ?? Math.max(floor, Math.min(asked.defaultCap, room));
+  const wanted = requested.cap ?? Math.max(floor, Math.min(requested.defaultCap, room));
   const whole = Math.min(wanted, model.maxOutput);
   const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, floor));
-  return { whole, least, choices: asked.choices, isAsked: asked.cap !== null };
+  return { whole, least, choices: requested.choices, isAsked: requested.cap !== null };
 }
 
 const RESPONSES_REPEATS = 4;
@@ -62,10 +62,10 @@ const RESPONSES_REPEATS = 4;
 export function capThatFits(
   cap: OutputCap,
   body: ChatBody,
-  asked: ParsedRequest,
+  parsed: ParsedRequest,
 ): Result<OutputCap> {
   const isMany = cap.choices > 1 || body.logprobs === true;
-  const bytesMax = isMany ? heldBytesMax(body, asked) : null;
+  const bytesMax = isMany ? heldBytesMax(body, parsed) : null;
   if (bytesMax === null) return success(cap);
   const most = Math.floor(bytesMax / tokenBytes(body) / cap.choices);
   if (cap.whole <= most) return success(cap);

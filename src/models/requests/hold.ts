@@ -34,7 +34,7 @@ const POLICIES_MAX = 10_000;
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
-  const reached = await heldByOwnPrices(run);
+  const reached = await holdAtOwnPrices(run);
   const result = reached.unanswered ? refuse(reached.failure) : reached.result;
   if (result.ok) {
     const { tokens } = result.value;
@@ -50,9 +50,9 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
 }
 
 /** Retries with the organization's prices if the wallet has another price list. */
-async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
+async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
-  const reached = await askedByPolicy(run);
+  const reached = await holdWithCandidates(run);
   const failure = failureOf(reached);
   if (failure?.kind !== "price_list_differs") return reached;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
@@ -60,19 +60,19 @@ async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);
-  return excluded === null ? askedByPolicy(run) : { unanswered: false, result: excluded };
+  return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
 }
 
 /** Retries with the candidates if the wallet has a policy. Other wallets don't receive them. */
-async function askedByPolicy(run: Run): Promise<Reached<HoldGrant>> {
+async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, services } = run;
   const { policies } = services;
-  const reached = await asked(run);
+  const reached = await holdOnce(run);
   if (failureOf(reached)?.kind !== "candidates_required") return reached;
   evictOldest(policies, POLICIES_MAX);
   policies.add(caller.keyHash);
   // A lost attempt may hold credits, so this request ends. The next one sends candidates.
-  return reached.unanswered ? reached : asked(run);
+  return reached.unanswered ? reached : holdOnce(run);
 }
 
 /** Returns the routes of a request with their bounds, model by model. */
@@ -93,12 +93,12 @@ function failureOf(reached: Reached<unknown>): Failure | null {
   return reached.result.ok ? null : reached.result.failure;
 }
 
-function asked(run: Run): Promise<Reached<HoldGrant>> {
+function holdOnce(run: Run): Promise<Reached<HoldGrant>> {
   const { home, wallet } = run.services;
-  return home === null ? heldHere(run, wallet) : home.authorize(wishOf(run));
+  return home === null ? holdInRegion(run, wallet) : home.authorize(holdRequestOf(run));
 }
 
-function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
+function holdRequestOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
   const options = optionsOf(request);
   const { cap, model, sent, user } = request;
   // With several models, each is checked by its own name.
@@ -131,14 +131,14 @@ function choicesOf(cap: OutputCap | null): number {
 }
 
 /** Holds credits in this region. The same call admits or rejects a presumed key. */
-function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
+function holdInRegion(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
-  const wish = wishOf(run);
+  const request = holdRequestOf(run);
   const ask = async (attempt: number): Promise<Result<HoldGrant>> => {
     const wallet = walletAt(orgId, attempt);
-    if (!isPresumed || progress.admitted !== null) return wallet.hold(wish, keyHash, shown);
-    const answer = await wallet.admitAndHold(keyHash, wish, shown);
+    if (!isPresumed || progress.admitted !== null) return wallet.hold(request, keyHash, shown);
+    const answer = await wallet.admitAndHold(keyHash, request, shown);
     if (!answer.ok) return answer;
     progress.admitted = { caller, rate: answer.value.admitted };
     return answer.value.held;

@@ -24,9 +24,9 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
  * Returns a request with all its models. Models that can't serve it are left out; returns 400 if
  * none can, or for an unknown name.
  */
-export function boundModels(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
-  const first = boundRequest(asked, sold);
-  const { fallbacks = [], request } = asked;
+export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
+  const first = boundRequest(parsed, sold);
+  const { fallbacks = [], request } = parsed;
   if (fallbacks.length === 0) return first;
   if (!first.ok && first.failure.kind === "model_not_found") return first;
   if (request.kind !== "chat") {
@@ -42,7 +42,7 @@ export function boundModels(asked: ParsedRequest, sold: Sold): Result<PaidReques
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
   const others = distinct.map(({ name, preferences }) => {
     const body = { ...request.body, model: name };
-    return boundRequest({ ...asked, request: { ...request, body }, preferences }, sold);
+    return boundRequest({ ...parsed, request: { ...request, body }, preferences }, sold);
   });
   const able = [first, ...others].flatMap((one) => (one.ok ? [one.value] : []));
   const [chosen] = able;

@@ -35,23 +35,23 @@ import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
 import { recallStored } from "./store-response.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 
-type Visit = {
+type PaidRequestContext = {
   readonly c: Context<AppEnv>;
-  readonly door: EndpointAdapter;
+  readonly endpoint: EndpointAdapter;
   readonly slot: Slot | undefined;
   readonly answered: PromiseWithResolvers<Response>;
-  asked: RequestSummary | null;
+  summary: RequestSummary | null;
 };
 
-type Read = {
+type ReadRequest = {
   readonly caller: Caller;
-  readonly asked: ParsedRequest;
+  readonly parsed: ParsedRequest;
   /** The Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly bytes: number;
 };
 
-type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
+type Rejection = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
  * Handles a paid request at any endpoint, or sheds it. Registers all work with waitUntil first, so
@@ -59,7 +59,7 @@ type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
-  door: EndpointAdapter,
+  endpoint: EndpointAdapter,
 ): Promise<Response> | Response {
   const slot = c.get("slot");
   if (typeof slot === "string") {
@@ -68,7 +68,7 @@ export function handlePaidRequest(
     return shed;
   }
   const answered = Promise.withResolvers<Response>();
-  c.executionCtx.waitUntil(toItsEnd({ c, door, slot, answered, asked: null }));
+  c.executionCtx.waitUntil(toItsEnd({ c, endpoint, slot, answered, summary: null }));
   return answered.promise;
 }
 
@@ -84,14 +84,14 @@ export function handlePaidRequest(
  *     answer   none: all but the last byte                  the same
  *     settle   the wallet, else the outbox; the last byte   this region's outbox, which calls home; the last byte
  */
-async function walk(visit: Visit): Promise<void> {
-  const run = await begun(visit);
-  if (run === null) return recordFailedRequest(visit.c, visit.asked, null);
+async function runToEnd(context: PaidRequestContext): Promise<void> {
+  const run = await prepareRun(context);
+  if (run === null) return recordFailedRequest(context.c, context.summary, null);
   await runPaidRequest(run).catch((error: unknown) =>
-    visit.answered.resolve(failUnexpectedly(error, visit.c)),
+    context.answered.resolve(failUnexpectedly(error, context.c)),
   );
-  observe(visit.c, run, (await visit.answered.promise).status);
-  recordFailedRequest(visit.c, visit.asked, run);
+  observe(context.c, run, (await context.answered.promise).status);
+  recordFailedRequest(context.c, context.summary, run);
   await run.progress.keeping; // keeps the slot until the response is stored
 }
 
@@ -99,16 +99,16 @@ async function walk(visit: Visit): Promise<void> {
  * Runs the steps before the hold. Returns null if the request was rejected. A separate function, so
  * that a long stream doesn't keep its prompt in memory.
  */
-async function begun(visit: Visit): Promise<Run | null> {
-  const reading = startReading(visit); // while the key is admitted
-  const caller = await admit(visit);
-  if (!caller.ok) return refused(visit, caller);
-  const asked = await read(visit, caller.value, reading);
-  if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
-  visit.asked = summarizeRequest(asked.value.asked);
-  const request = await bound(visit, asked.value);
-  if (!request.ok) return refused(visit, await afterAdmission(visit, request));
-  return runOf(visit, { ...asked.value, request: request.value });
+async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
+  const reading = startReading(context); // while the key is admitted
+  const caller = await admit(context);
+  if (!caller.ok) return refused(context, caller);
+  const read = await readRequest(context, caller.value, reading);
+  if (!read.ok) return refused(context, await afterAdmission(context, read));
+  context.summary = summarizeRequest(read.value.parsed);
+  const request = await boundCost(context, read.value);
+  if (!request.ok) return refused(context, await afterAdmission(context, request));
+  return runOf(context, { ...read.value, request: request.value });
 }
 
 /** Runs the rest of the path. One promise owns the hold until it ends. */
@@ -116,8 +116,10 @@ export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
     if (!held.ok) return run.answer(held.failure);
-    const asked = await callRoutes(run, held.value);
-    const ended = asked.ok ? await sendResponse(run, asked.route, asked.answer) : asked.ended;
+    const response = await callRoutes(run, held.value);
+    const ended = response.ok
+      ? await sendResponse(run, response.route, response.answer)
+      : response.ended;
     await settle(run, ended);
   } catch (error) {
     await abortRun(run);
@@ -128,29 +130,29 @@ export async function runPaidRequest(run: Run): Promise<void> {
   }
 }
 
-async function admit({ c }: Visit): Promise<Result<Caller>> {
+async function admit({ c }: PaidRequestContext): Promise<Result<Caller>> {
   const presumed = c.get("presumed");
   if (presumed !== undefined) return success(presumed.caller);
   const admission = await c.get("admission");
   return admission.ok ? success(admission.value.caller) : admission;
 }
 
-function startReading({ c, door, slot }: Visit): Promise<Result<JsonBody>> {
+function startReading({ c, endpoint, slot }: PaidRequestContext): Promise<Result<JsonBody>> {
   return readJsonBody(c.req.raw, {
     bytesMax: BODY_BYTES_MAX,
     timeoutMs: c.get("config").numbers.BODY_TIMEOUT_MS,
     after: c.get("timers").after,
     hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
-    takesForms: door.takesForms === true,
+    takesForms: endpoint.takesForms === true,
   });
 }
 
-async function read(
-  visit: Visit,
+async function readRequest(
+  context: PaidRequestContext,
   caller: Caller,
   reading: Promise<Result<JsonBody>>,
-): Promise<NotRead | { readonly ok: true; readonly value: Read }> {
-  const { c, slot } = visit;
+): Promise<Rejection | { readonly ok: true; readonly value: ReadRequest }> {
+  const { c, slot } = context;
   const { orgId, shown } = caller;
   const keyId = shown?.session?.id ?? caller.keyId; // a session doesn't see another's
   const why = slot?.handTo(orgId) ?? null;
@@ -160,11 +162,11 @@ async function read(
   const body = await reading;
   if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
   const { bytes } = body.value;
-  const asked = await understood(visit, body.value);
-  if (!asked.ok) return asked;
+  const parsed = await parseBody(context, body.value);
+  if (!parsed.ok) return parsed;
   const named = { keyId, orgId, path: c.req.path, bytes: await identityOf(body.value, key.value) };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
-  return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
+  return { ok: true, value: { caller, parsed: parsed.value, idempotency, bytes: bytes.length } };
 }
 
 /**
@@ -174,14 +176,14 @@ async function identityOf({ bytes, form }: JsonBody, key: string | null): Promis
   return form === undefined || key === null ? bytes : formIdentity(form);
 }
 
-type Understood = { readonly ok: true; readonly value: ParsedRequest } | NotRead;
+type ParseResult = { readonly ok: true; readonly value: ParsedRequest } | Rejection;
 
-async function understood(
-  { c, door, slot }: Visit,
+async function parseBody(
+  { c, endpoint, slot }: PaidRequestContext,
   { json, bytes: { length: bytes } }: JsonBody,
-): Promise<Understood> {
-  const named = door.names?.(json) ?? null;
-  if (named === null) return parsed(c, door, { json });
+): Promise<ParseResult> {
+  const named = endpoint.names?.(json) ?? null;
+  if (named === null) return parseFields(c, endpoint, { json });
   const admission = await c.get("presumed")?.admit();
   if (admission?.ok === false) return admission;
   const { admitted } = c.var;
@@ -193,12 +195,12 @@ async function understood(
     bytes,
   };
   const recalled = await recallStored(at, named);
-  return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
+  return recalled.ok ? parseFields(c, endpoint, { json, recalled: recalled.value }) : recalled;
 }
 
-function parsed(
+function parseFields(
   c: Context<AppEnv>,
-  door: EndpointAdapter,
+  endpoint: EndpointAdapter,
   { json, recalled }: { readonly json: object; readonly recalled?: RecallResult },
 ): Result<ParsedRequest> {
   const taken = takeGatewayFields(json);
@@ -209,17 +211,17 @@ function parsed(
     query: (name: string) => c.req.query(name),
     wantsUsage: fields.wantsUsage,
   };
-  const asked = door.parse(rest, at, recalled);
-  if (!asked.ok) return asked;
-  const user = endUserOf(asked.value, c.req.header(END_USER));
+  const parsed = endpoint.parse(rest, at, recalled);
+  if (!parsed.ok) return parsed;
+  const user = endUserOf(parsed.value, c.req.header(END_USER));
   if (!user.ok) return user;
   const tagged = requestTags(json, c.req.header("x-tags"));
   if (!tagged.ok) return tagged;
   const { preferences, fallbacks } = fields;
   const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");
-  const dropped = [...asked.value.dropped, ...fields.dropped];
+  const dropped = [...parsed.value.dropped, ...fields.dropped];
   const more = { dropped, preferences, fallbacks, session: session ?? null };
-  const request = { ...asked.value, ...more, user: user.value };
+  const request = { ...parsed.value, ...more, user: user.value };
   return success(withTags(request, tagged.value));
 }
 
@@ -241,7 +243,10 @@ function endUserOf(
 }
 
 /** Finds the model, its capable routes, and the cost bounds. Returns 400 with `param`, or 404. */
-async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
+async function boundCost(
+  { c, endpoint }: PaidRequestContext,
+  { parsed, caller }: ReadRequest,
+): Promise<Result<PaidRequest>> {
   const { numbers, region } = c.get("config");
   const { catalogAt, providers, providerIds, times } = deploymentOf(c.get("config"));
   const at = now(c.env);
@@ -252,13 +257,13 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
     ? current(caller.orgId, at)
     : corrected(caller.orgId, admitted.priceList ?? null, at));
   if (!pricing.ok) return pricing;
-  const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
+  const defaultCap = endpoint.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
   const speedOf = (route: string) => times.speedOf(route);
   const here = { catalog, providers, providerIds, speedOf };
   const sold = { ...here, defaultCap, pricing: pricing.value };
-  const request = boundModels(asked, sold);
-  if (!request.ok || asked.request.kind === "chat") return request;
-  const texts = await withTexts(c, asked, { routes: request.value.routes, providers });
+  const request = boundModels(parsed, sold);
+  if (!request.ok || parsed.request.kind === "chat") return request;
+  const texts = await withTexts(c, parsed, { routes: request.value.routes, providers });
   if (texts === null) return request;
   return texts.ok ? boundRequest(texts.value, sold) : texts;
 }
@@ -267,21 +272,21 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
  * Rejects a request without a hold. Admits a presumed key first, so that the request counts and a
  * revoked key gets its 401.
  */
-async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> {
+async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Promise<Rejection> {
   const admission = await c.get("presumed")?.admit();
   return admission === undefined || admission.ok ? refusal : admission;
 }
 
-function refused({ c, answered }: Visit, refusal: NotRead): null {
+function refused({ c, answered }: PaidRequestContext, refusal: Rejection): null {
   const { failure } = "shed" in refusal ? rejectOverloaded(c, refusal.shed) : refusal;
   answered.resolve(fail(c, failure));
   return null;
 }
 
-async function toItsEnd(visit: Visit): Promise<void> {
-  const { c, answered, slot } = visit;
+async function toItsEnd(context: PaidRequestContext): Promise<void> {
+  const { c, answered, slot } = context;
   try {
-    await walk(visit);
+    await runToEnd(context);
   } catch (error) {
     answered.resolve(failUnexpectedly(error, c));
   } finally {
@@ -290,9 +295,9 @@ async function toItsEnd(visit: Visit): Promise<void> {
   }
 }
 
-type BoundRequest = Omit<Read, "asked"> & { readonly request: PaidRequest };
+type BoundRequest = Omit<ReadRequest, "parsed"> & { readonly request: PaidRequest };
 
-function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
+function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: BoundRequest): Run {
   const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");
   const services = runServices(c, caller);
@@ -307,7 +312,7 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),
-    door,
+    endpoint,
     caller,
     isPresumed: c.get("presumed")?.admission === null,
     idempotency,
@@ -318,9 +323,9 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
     timer: new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now }),
     services,
     slot,
-    answer: (told) => {
+    answer: (response) => {
       if (progress.admitted !== null) c.set("admitted", progress.admitted);
-      answered.resolve(told instanceof Response ? told : fail(c, told));
+      answered.resolve(response instanceof Response ? response : fail(c, response));
     },
   };
 }

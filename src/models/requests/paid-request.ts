@@ -177,7 +177,7 @@ export type Run = {
   /** `req_` and 24 characters, also used as the hold ID and generation ID. */
   readonly id: string;
   readonly startedMs: number;
-  readonly door: EndpointAdapter;
+  readonly endpoint: EndpointAdapter;
   readonly caller: Caller;
   readonly isPresumed: boolean;
   readonly request: PaidRequest;
@@ -192,7 +192,7 @@ export type Run = {
   /** The run's slot among requests in flight, with the memory for its body. */
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
   /** Sends and logs the response or failure. Only the first call counts. */
-  readonly answer: (told: Response | Failure) => void;
+  readonly answer: (response: Response | Failure) => void;
 };
 
 /** A route that the hold covers, of one of the request's models. */

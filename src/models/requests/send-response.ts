@@ -97,7 +97,7 @@ function finishReasonOf(body: JsonObject): string | null {
 
 /** Estimates the output tokens of a response without usage, from its text and tool calls. */
 function outputOf({ body, native }: JsonAnswer): number {
-  if (native !== undefined) return Math.ceil(estimateTokens(native.said));
+  if (native !== undefined) return Math.ceil(estimateTokens(native.text));
   let tokens = 0;
   for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message));
   return Math.ceil(tokens);
@@ -220,12 +220,12 @@ function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
     last: async ({ charged }) => {
       const made = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
       const isWhole = ending === "complete" && made !== null;
-      const told = (): Failure => {
+      const reported = (): Failure => {
         run.progress.told = withCharge(run, toldBy(streaming), outcome);
         return run.progress.told;
       };
-      const begun = streaming.hasBegun ? "" : writer.begin(null);
-      await client.end(begun + (isWhole ? writer.end(made) : writer.fail(told(), made)));
+      const start = streaming.hasBegun ? "" : writer.begin(null);
+      await client.end(start + (isWhole ? writer.end(made) : writer.fail(reported(), made)));
       close(streaming);
       if (isWhole) receipt = made;
       return true;
@@ -275,9 +275,9 @@ const PACE_KNOWN_MS = 1000;
 function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
-  const said = meter.output;
+  const reported = meter.output;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
-  return (allowed - said) * ranMs > said * run.services.numbers.DRAIN_S * 1000;
+  return (allowed - reported) * ranMs > reported * run.services.numbers.DRAIN_S * 1000;
 }
 
 function close({ watch, events, client }: Streaming): void {
@@ -310,8 +310,8 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
     watch.heard(batch.at(-1));
     meter.hear(elapsedMs());
     const first = opening(streaming, batch);
-    const { text: said, over } = digest(streaming, batch);
-    const text = first + said;
+    const { text: written, over } = digest(streaming, batch);
+    const text = first + written;
     // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
     await client.write(text);
     if (text !== "") watch.sent();

@@ -35,12 +35,12 @@ type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
-  asked: RecallRequest,
+  request: RecallRequest,
 ): Promise<NotRecalled | { readonly ok: true; readonly value: RecallResult }> {
   const { orgId } = admitted.caller;
   const found = await (home === null
-    ? readObject(() => objects(orgId).recall(asked, continuedBy(admitted)))
-    : home.askKept({ recall: asked, keep: null }));
+    ? readObject(() => objects(orgId).recall(request, continuedBy(admitted)))
+    : home.askKept({ recall: request, keep: null }));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "home_region_unreachable" });
   const more = textsOf(found.value).reduce((sum, text) => sum + text.length, 0);

@@ -140,6 +140,6 @@ export async function storedAtHome(
 ): Promise<Result<RecallResult | null>> {
   const at = { requestId, now, budgetMs: HOME_MS };
   const answer = home === undefined ? null : await callPeer(home, "kept", keptBody(request), at);
-  const said = answer === null ? null : readKeptAnswer(answer.body);
-  return said ?? refuse({ kind: "home_region_unreachable" });
+  const reported = answer === null ? null : readKeptAnswer(answer.body);
+  return reported ?? refuse({ kind: "home_region_unreachable" });
 }

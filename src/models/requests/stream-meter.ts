@@ -124,11 +124,11 @@ export class StreamMeter {
   }
 
   /** Counts an event in the upstream's own format, which has one choice. */
-  seeNative({ event, said, finish }: Extract<StreamEvent, { kind: "native" }>): void {
+  seeNative({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
     const { isThought, sealed } = thoughtSign(event);
-    this.#isThought = isThought && said !== "";
+    this.#isThought = isThought && text !== "";
     if (isThought) this.#hidden.begin();
-    this.#say(said, isThought);
+    this.#say(text, isThought);
     this.#seal(sealed);
     if (finish === null) return;
     this.#finishReason ??= finish;

@@ -107,13 +107,13 @@ function fieldOf(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-export function withTags(asked: ParsedRequest, { tags, dropped }: RequestTags): ParsedRequest {
-  const tagged = tags === null ? asked : { ...asked, tags };
+export function withTags(parsed: ParsedRequest, { tags, dropped }: RequestTags): ParsedRequest {
+  const tagged = tags === null ? parsed : { ...parsed, tags };
   if (dropped.length === 0) return tagged;
-  const { native } = asked;
+  const { native } = parsed;
   return {
     ...tagged,
-    dropped: [...asked.dropped, ...dropped],
+    dropped: [...parsed.dropped, ...dropped],
     native: native === null ? null : { ...native, dropped: [...native.dropped, ...dropped] },
   };
 }

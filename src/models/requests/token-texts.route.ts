@@ -39,13 +39,13 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
  */
 export async function withTexts(
   c: Context<AppEnv>,
-  asked: ParsedRequest,
+  parsed: ParsedRequest,
   {
     routes,
     providers,
   }: Pick<PaidRequest, "routes"> & { readonly providers: ReadonlyMap<string, Provider> },
 ): Promise<Result<ParsedRequest> | null> {
-  const { request } = asked;
+  const { request } = parsed;
   if (request.kind !== "embeddings" || !isOfTokens(request.body.input)) return null;
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const takesTokens = routes.every(({ provider }) => providers.get(provider)?.takesTokens === true);
@@ -66,7 +66,7 @@ export async function withTexts(
   const input = textsOfTokens(request.body.input, table);
   if (!input.ok) return input;
   return success({
-    ...asked,
+    ...parsed,
     request: { kind: "embeddings", body: { ...request.body, input: input.value } },
   });
 }

@@ -70,7 +70,7 @@ export async function attempt(
     call.kind === "chat" && call.apart
       ? sendPromptsSeparately(provider, call)
       : provider.send(call);
-  const told = {
+  const reported = {
     signal,
     onDropped: options.onDropped,
     onDispatch: () => {
@@ -81,7 +81,7 @@ export async function attempt(
       limit.pause();
     },
   };
-  const sent = send(callOf(candidate, request, told));
+  const sent = send(callOf(candidate, request, reported));
   const answer = await limit.of(sent);
   if (answer === null) {
     controller.abort();
@@ -99,11 +99,11 @@ export async function attempt(
 function callOf(
   { upstreamId, cap, native }: Candidate,
   request: AttemptRequest,
-  told: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
+  reported: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
 ): ProviderCall {
-  if (request.kind !== "chat") return { ...request, ...told, upstreamId };
+  if (request.kind !== "chat") return { ...request, ...reported, upstreamId };
   if (cap === null) throw new Error("a chat is sent with a cap");
-  return { ...request, ...told, upstreamId, cap, native };
+  return { ...request, ...reported, upstreamId, cap, native };
 }
 
 /** Returns a controller that aborts when the run ends. The listener keeps only the controller. */

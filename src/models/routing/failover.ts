@@ -179,14 +179,14 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   readonly health: RouteHealth;
   readonly now: () => number;
   /** Called with the route that received the request, and with null before each attempt. */
-  readonly onAsked?: (asked: ActiveRoute | null) => void;
+  readonly onAsked?: (route: ActiveRoute | null) => void;
   /** Called for each failed attempt, including one that the run's end interrupted. */
-  readonly onFailed?: (asked: ActiveRoute, failure: ProviderFailure) => void;
+  readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
   /**
    * Called with the usage of an attempt that failed because of the request, charged if no route
    * succeeds.
    */
-  readonly onSpent?: (asked: ActiveRoute, spent: FailedUsage) => void;
+  readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
   /** Skips routes that would drop a field of the request. */
   readonly refusesDrops?: boolean;
   /** Returns false once no client waits, which makes the current attempt the last. */
@@ -218,11 +218,11 @@ export async function failover(
       order.released();
       return noRouteLeft(order, options);
     }
-    const asked = { index: turn.index, attempts: order.attempts, failed: order.failed };
+    const requested = { index: turn.index, attempts: order.attempts, failed: order.failed };
     let dropped: readonly string[] = [];
     const onDispatch = (): void => {
       if (options.refusesDrops === true && dropped.length > 0) throw new UnsupportedFields();
-      options.onAsked?.(asked);
+      options.onAsked?.(requested);
     };
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
@@ -233,9 +233,9 @@ export async function failover(
     );
     if (answer.kind !== "failure") {
       order.served();
-      return success({ ...asked, dropped, answer });
+      return success({ ...requested, dropped, answer });
     }
-    noteFailure(order, asked, answer.failure, options);
+    noteFailure(order, requested, answer.failure, options);
     const final = finalFailure(order, answer.failure);
     if (final !== null) return refuse(final);
   }
@@ -249,12 +249,12 @@ function finalFailure(order: AskingOrder, failure: ProviderFailure): Failure | n
 
 function noteFailure(
   order: AskingOrder,
-  asked: ActiveRoute,
+  route: ActiveRoute,
   failure: ProviderFailure,
   { onFailed, onSpent, signal }: FailoverOptions,
 ): void {
-  onFailed?.(asked, failure);
-  if (failure.spent !== undefined) onSpent?.(asked, failure.spent);
+  onFailed?.(route, failure);
+  if (failure.spent !== undefined) onSpent?.(route, failure.spent);
   if (signal.aborted || failure.kind === "shed") order.released();
   else order.noteFailed(failure);
 }

@@ -98,7 +98,7 @@ export class RouteHealth {
    * included with its past time.
    */
   standings(nowMs: number): readonly RouteStatus[] {
-    return [...this.#entries].flatMap(([route, entry]) => standing(route, entry, nowMs) ?? []);
+    return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
   }
 
   #entryOf(route: string): Entry {
@@ -111,7 +111,7 @@ export class RouteHealth {
   }
 }
 
-function standing(route: string, entry: Entry, nowMs: number): RouteStatus | null {
+function statusOf(route: string, entry: Entry, nowMs: number): RouteStatus | null {
   const { disabledUntilMs, waitUntilMs, breaker } = entry;
   if (disabledUntilMs > nowMs) return { route, state: "disabled", untilMs: disabledUntilMs };
   if (waitUntilMs > nowMs) return { route, state: "overloaded", untilMs: waitUntilMs };

@@ -116,18 +116,18 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     });
   }
 
-  recall(asked: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>> {
+  recall(request: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>> {
     return this.#answering(async () => {
-      const { previous, outputs, inputs } = asked;
+      const { previous, outputs, inputs } = request;
       if (!this.#isMade()) return success({ links: null, outputs: {}, inputs: {} });
       await this.#arrivalOf([...(previous === null ? [] : [previous]), ...outputs, ...inputs]);
       const seen = { nowMs: now(this.env), seenBy };
       const rows = previous === null ? null : this.#linksTo(previous, seen);
-      const [said, given] = [this.#rowsOf(outputs, seen), this.#rowsOf(inputs, seen)];
+      const [reported, given] = [this.#rowsOf(outputs, seen), this.#rowsOf(inputs, seen)];
       const isLong = rows !== null && rows.length > LINKS_MAX;
       const asTexts = [
         ...(rows ?? []).flatMap((row) => [textIn(row, "input"), textIn(row, "response")]),
-        ...said.map((row) => textIn(row, "response")),
+        ...reported.map((row) => textIn(row, "response")),
         ...given.map((row) => textIn(row, "input")),
       ];
       const texts = isLong ? null : this.#sealedOf(asTexts);
@@ -144,7 +144,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
         );
       const recalled = {
         links: rows === null ? null : await Promise.all(rows.map(linked)),
-        outputs: await named(said, "response"),
+        outputs: await named(reported, "response"),
         inputs: await named(given, "input"),
       };
       const values = textsOf(recalled).reduce((sum, text) => sum + valuesIn(textOf(text)), 0);
@@ -262,10 +262,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   /** Reads all texts synchronously, before any await. Returns null if they exceed a body's limit. */
-  #sealedOf(asked: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
+  #sealedOf(requested: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
-    for (const { row, kind, name } of asked) {
+    for (const { row, kind, name } of requested) {
       if (texts.has(name)) continue;
       const sealed = selectSealed(this.#sql, row.id, kind);
       bytes += sealed.length;

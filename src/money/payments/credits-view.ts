@@ -13,8 +13,8 @@ type Sold = {
 } | null;
 
 export function creditsView(page: CreditPage, sold: Sold): View {
-  const { credits, nextAfter, standing, lifetime } = page;
-  const { topUp, owedMicro, autoTopUp } = standing;
+  const { credits, nextAfter, standing: status, lifetime } = page;
+  const { topUp, owedMicro, autoTopUp } = status;
   return {
     credits: credits.map(creditView),
     next_after: nextAfter,

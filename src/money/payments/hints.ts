@@ -39,8 +39,8 @@ export async function processHint(
       return lookAtBack(world, looking, object);
     case "warning": {
       logAlert("early_fraud_warning", { org_id: hint.orgId, payment_id: object });
-      const told = await callWallet(() => world.wallet.disableTopUp("fraud_warning"));
-      return told?.ok === true;
+      const notified = await callWallet(() => world.wallet.disableTopUp("fraud_warning"));
+      return notified?.ok === true;
     }
     case "detached":
       return forgetCard(world, object);
@@ -50,8 +50,8 @@ export async function processHint(
 /** Our purchase, `none`, or `unsure` if Stripe didn't respond. */
 type Found = Purchase | "none" | "unsure";
 
-const unread = (said: StripeAnswer): "none" | "unsure" =>
-  said.kind === "done" ? "none" : "unsure";
+const unread = (answer: StripeAnswer): "none" | "unsure" =>
+  answer.kind === "done" ? "none" : "unsure";
 
 async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
   if (typeof found === "string") return found === "none";
@@ -84,10 +84,10 @@ async function ofObject(
 ): Promise<Found> {
   const known = world.rows.purchaseOf(id);
   if (known !== null) return known;
-  const said = await world.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
-  if (said.kind === "refused") return "none";
-  const object = kind === "session" ? bodyOf(said, sessionSchema) : bodyOf(said, invoiceSchema);
-  if (object === null) return unread(said);
+  const answer = await world.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
+  if (answer.kind === "refused") return "none";
+  const object = kind === "session" ? bodyOf(answer, sessionSchema) : bodyOf(answer, invoiceSchema);
+  if (object === null) return unread(answer);
   const purchase = named(world, object);
   if (typeof purchase === "string") return purchase;
   return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
@@ -121,10 +121,10 @@ async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
   const { rows, stripe } = world;
   const known = rows.purchaseOf(id);
   if (known !== null) return known;
-  const said = await stripe.ask(readIntent(id));
-  if (said.kind === "refused") return "none";
-  const intent = bodyOf(said, intentSchema);
-  if (intent === null) return unread(said);
+  const answer = await stripe.ask(readIntent(id));
+  if (answer.kind === "refused") return "none";
+  const intent = bodyOf(answer, intentSchema);
+  if (intent === null) return unread(answer);
   // Objects created from an invoice don't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
     ? ofInvoiceOf(world, id)
@@ -132,10 +132,10 @@ async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
 }
 
 async function ofInvoiceOf(world: PaymentDeps, paymentId: string): Promise<Found> {
-  const said = await world.stripe.ask(readInvoicePayments(paymentId));
-  if (said.kind === "refused") return "none";
-  const list = bodyOf(said, invoicePaymentsSchema);
-  if (list === null) return unread(said);
+  const answer = await world.stripe.ask(readInvoicePayments(paymentId));
+  if (answer.kind === "refused") return "none";
+  const list = bodyOf(answer, invoicePaymentsSchema);
+  if (list === null) return unread(answer);
   const invoiceId = list.data[0]?.invoice;
   return typeof invoiceId === "string" ? ofObject(world, "invoice", invoiceId) : "none";
 }
@@ -143,8 +143,8 @@ async function ofInvoiceOf(world: PaymentDeps, paymentId: string): Promise<Found
 async function forgetCard(world: PaymentDeps, paymentMethod: string): Promise<boolean> {
   const head = world.rows.head();
   if (head.card?.paymentMethod !== paymentMethod) return true;
-  const told = await callWallet(() => world.wallet.disableTopUp("card_removed"));
-  if (told?.ok !== true) return false;
+  const notified = await callWallet(() => world.wallet.disableTopUp("card_removed"));
+  if (notified?.ok !== true) return false;
   const after = world.rows.head();
   if (after.card?.paymentMethod === paymentMethod) world.rows.setHead({ ...after, card: null });
   return true;

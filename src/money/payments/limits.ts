@@ -50,9 +50,9 @@ export function checkPurchaseLimits(
     const isOver = !isPerson && dollars(charged) > numbers.CARD_DOLLARS_A_DAY;
     return isOver ? limited("card_day", numbers.CARD_DOLLARS_A_DAY, charged, DAY_MS) : null;
   }
-  const begun = since(HOUR_MS, (one) => one.method === "checkout");
-  if (begun.length >= CHECKOUTS_AN_HOUR) {
-    return limited("checkouts", CHECKOUTS_AN_HOUR, begun, HOUR_MS);
+  const started = since(HOUR_MS, (one) => one.method === "checkout");
+  if (started.length >= CHECKOUTS_AN_HOUR) {
+    return limited("checkouts", CHECKOUTS_AN_HOUR, started, HOUR_MS);
   }
   return null;
 }

@@ -12,7 +12,7 @@ import type { Stripe } from "./stripe.ts";
 export type PayingWallet = {
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   setBack(back: PaymentRefunded): Promise<Result<null>>;
-  tellPurchase(told: PurchaseOutcome): Promise<Result<null>>;
+  tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
 };
 

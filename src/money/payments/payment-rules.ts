@@ -21,8 +21,8 @@ export function netOf(askedMicro: Micros, captured: Captured): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
   if (totalCents <= 0) return micros(0);
   const untaxed = BigInt(Math.max(0, totalCents - taxCents)) * CENT_MICROS;
-  const asked = BigInt(askedMicro);
-  const full = asked < untaxed ? asked : untaxed;
+  const requested = BigInt(askedMicro);
+  const full = requested < untaxed ? requested : untaxed;
   if (receivedCents >= totalCents) return micros(Number(full));
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
@@ -115,12 +115,12 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
 };
 
 /** Returns the reason. Unknown codes can be retried later. */
-export function declineOf(said: StripeRefusal): Decline {
-  const why = said.decline_code ?? said.code ?? "";
+export function declineOf(refusal: StripeRefusal): Decline {
+  const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
   // Without the bank's code, the charge was blocked before it reached the bank.
   const isBlocked = why === "card_declined";
-  const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(said.advice_code ?? "");
+  const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(refusal.advice_code ?? "");
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 

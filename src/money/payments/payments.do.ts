@@ -117,11 +117,11 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       }
       const params = portalParams(customer.id, buyer.returnUrl);
       const key = `portal:${crypto.randomUUID()}`; // unique per click; moves no money
-      const said = await world.stripe.ask(post("/v1/billing_portal/sessions", params, key));
-      const made = bodyOf(said, portalSchema);
+      const answer = await world.stripe.ask(post("/v1/billing_portal/sessions", params, key));
+      const made = bodyOf(answer, portalSchema);
       if (made !== null) return success({ url: made.url });
-      logWarning("portal_not_made", { org_id: buyer.orgId, request_id: said.requestId });
-      return refuse({ kind: said.kind === "refused" ? "misconfigured" : "storage_unavailable" });
+      logWarning("portal_not_made", { org_id: buyer.orgId, request_id: answer.requestId });
+      return refuse({ kind: answer.kind === "refused" ? "misconfigured" : "storage_unavailable" });
     });
   }
 
@@ -133,11 +133,11 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(shown);
   }
 
-  topUp(wish: TopUpRequest): Promise<Result<null>> {
+  topUp(request: TopUpRequest): Promise<Result<null>> {
     return this.#answering(async ({ machine }) => {
-      this.#make(wish.orgId, "");
-      machine.want(wish);
-      this.#after(machine.advance(wish.id));
+      this.#make(request.orgId, "");
+      machine.want(request);
+      this.#after(machine.advance(request.id));
       return success(null);
     });
   }
@@ -151,15 +151,15 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     });
   }
 
-  refund(asked: RefundAsk): Promise<Result<PurchaseRecord>> {
+  refund(request: RefundAsk): Promise<Result<PurchaseRecord>> {
     return this.#answering(async ({ machine, world }) => {
       const { rows } = world;
       if (!this.#isMade()) return noSuchPurchase();
-      const purchase = rows.purchase(asked.purchase) ?? rows.purchaseOf(asked.purchase);
+      const purchase = rows.purchase(request.purchase) ?? rows.purchaseOf(request.purchase);
       if (purchase === null) return noSuchPurchase();
-      const refunded = await refundOf(world, purchase, asked);
+      const refunded = await refundOf(world, purchase, request);
       if (!refunded.ok) return refunded;
-      const eventId = `evt_own_${asked.name}`;
+      const eventId = `evt_own_${request.name}`;
       machine.note({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
       const working = machine.work();
       this.#after(working);
@@ -179,9 +179,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.#answering(async ({ machine, world }) => {
       if (!this.#isMade()) return success(null);
       const { orgId, walletMadeAt } = world.rows.head();
-      const asked = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
-      const standing = await callWallet(asked);
-      const madeAt = standing?.ok === true ? standing.value.madeAt : null;
+      const requested = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
+      const status = await callWallet(requested);
+      const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isAnew) await machine.restate(madeAt);
       this.#after(machine.work()); // even while the wallet is unavailable
@@ -288,7 +288,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       wallet: {
         creditPayment: (credit) => within(wallet().creditPayment(credit), CALL_TIMEOUT_MS),
         setBack: (back) => within(wallet().setBack(back), CALL_TIMEOUT_MS),
-        tellPurchase: (told) => within(wallet().tellPurchase(told), CALL_TIMEOUT_MS),
+        tellPurchase: (outcome) => within(wallet().tellPurchase(outcome), CALL_TIMEOUT_MS),
         disableTopUp: (reason) => within(wallet().disableTopUp(reason), CALL_TIMEOUT_MS),
       },
       book: {

@@ -30,21 +30,25 @@ export function moveTo(
   step: Step,
   change: Change = {},
 ): Purchase {
-  const begun = { step, sent: null, tries: 0, anew: 0, nextAt: world.now() };
-  return storePurchase(world, purchase, { ...begun, ...change });
+  const started = { step, sent: null, tries: 0, anew: 0, nextAt: world.now() };
+  return storePurchase(world, purchase, { ...started, ...change });
 }
 
 /** Retries the step after a pause, because its result is unknown. */
-export function retryLater(world: PaymentDeps, purchase: Purchase, said?: StripeAnswer): Purchase {
+export function retryLater(
+  world: PaymentDeps,
+  purchase: Purchase,
+  answer?: StripeAnswer,
+): Purchase {
   const tries = purchase.tries + 1;
-  if (said?.kind === "unsure" && (said.status === 401 || said.status === 403)) {
-    logAlert("stripe_key_refused", { org_id: world.rows.head().orgId, status: said.status });
+  if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {
+    logAlert("stripe_key_refused", { org_id: world.rows.head().orgId, status: answer.status });
   }
   return storePurchase(world, purchase, {
     state: isOver(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
     tries,
     nextAt: world.now() + pauseMs(tries),
-    requestId: said?.requestId ?? purchase.requestId,
+    requestId: answer?.requestId ?? purchase.requestId,
   });
 }
 
@@ -99,11 +103,11 @@ export function closeMismatched(
 export function endMisconfigured(
   world: PaymentDeps,
   purchase: Purchase,
-  said: StripeAnswer,
+  answer: StripeAnswer,
 ): Purchase {
   const { id, step } = purchase;
-  const why = said.kind === "refused" ? (said.error.code ?? said.error.type ?? "") : "answer";
-  logAlert("purchase_misconfigured", { id, step, why, request_id: said.requestId });
+  const why = answer.kind === "refused" ? (answer.error.code ?? answer.error.type ?? "") : "answer";
+  logAlert("purchase_misconfigured", { id, step, why, request_id: answer.requestId });
   return endPurchase(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
@@ -111,9 +115,9 @@ export function endMisconfigured(
 export function notifyWallet(
   world: PaymentDeps,
   purchase: Purchase,
-  told: { readonly type: EventType; readonly data: EventData; readonly ending?: Ending },
+  reported: { readonly type: EventType; readonly data: EventData; readonly ending?: Ending },
 ): Purchase {
-  const { type, data, ending } = told;
+  const { type, data, ending } = reported;
   const { id, method, amountMicro, actor } = purchase;
   const event = {
     type,

@@ -44,11 +44,11 @@ async function readSessionStep(
   purchase: Purchase,
   id: string,
 ): Promise<Purchase> {
-  const said = await world.stripe.ask(readSession(id));
+  const answer = await world.stripe.ask(readSession(id));
   const now = world.rows.purchase(purchase.id) ?? purchase;
-  if (said.kind === "refused") return gone(world, now, said);
-  const session = bodyOf(said, sessionSchema);
-  if (session === null) return retryLater(world, now, said);
+  if (answer.kind === "refused") return gone(world, now, answer);
+  const session = bodyOf(answer, sessionSchema);
+  if (session === null) return retryLater(world, now, answer);
   const intent = intentOf(session);
   if (session.payment_status !== "paid" || intent === null || !isCaptured(intent)) {
     return unpaidSession(world, now, session);
@@ -86,11 +86,11 @@ async function readInvoiceStep(
   purchase: Purchase,
   id: string,
 ): Promise<Purchase> {
-  const said = await world.stripe.ask(readInvoice(id));
+  const answer = await world.stripe.ask(readInvoice(id));
   const now = world.rows.purchase(purchase.id) ?? purchase;
-  if (said.kind === "refused") return gone(world, now, said);
-  const invoice = bodyOf(said, invoiceSchema);
-  if (invoice === null) return retryLater(world, now, said);
+  if (answer.kind === "refused") return gone(world, now, answer);
+  const invoice = bodyOf(answer, invoiceSchema);
+  if (invoice === null) return retryLater(world, now, answer);
   const intents = intentsOf(invoice);
   const captured = intents.filter(isCaptured);
   const [intent] = captured;
@@ -206,9 +206,9 @@ function paid(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-function gone(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
+function gone(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
   if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
-  return endMisconfigured(world, purchase, said);
+  return endMisconfigured(world, purchase, refusal);
 }
 
 /** Closes an object. If Stripe refuses, it may have been paid, so it is read again. */
@@ -218,9 +218,9 @@ async function close(
   call: StripeCall,
   isClosed: (body: unknown) => boolean,
 ): Promise<Purchase> {
-  const said = await world.stripe.ask(call);
+  const answer = await world.stripe.ask(call);
   const now = world.rows.purchase(purchase.id) ?? purchase;
-  if (said.kind === "done" && isClosed(said.body)) {
+  if (answer.kind === "done" && isClosed(answer.body)) {
     return endPurchase(world, now, now.ending ?? ABANDONED);
   }
   const tries = now.tries + 1;

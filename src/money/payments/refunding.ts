@@ -31,11 +31,11 @@ export async function refundOf(
   if (!before.ok) return before;
   if (before.value) return success(payment.id);
   const params = refundParams(payment.id, ask);
-  const said = await stripe.ask(post("/v1/refunds", params, `${purchase.id}:refund:${name}`));
-  if (said.kind === "unsure") return refuse({ kind: "storage_unavailable" });
-  if (said.kind === "refused") {
-    if (said.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
-    const message = REFUSED[said.error.code ?? ""] ?? "Stripe refused this refund.";
+  const answer = await stripe.ask(post("/v1/refunds", params, `${purchase.id}:refund:${name}`));
+  if (answer.kind === "unsure") return refuse({ kind: "storage_unavailable" });
+  if (answer.kind === "refused") {
+    if (answer.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
+    const message = REFUSED[answer.error.code ?? ""] ?? "Stripe refused this refund.";
     return conflict(message, "refund_refused");
   }
   logEvent("refund_asked", {

@@ -48,27 +48,28 @@ async function send(
   world: PaymentDeps,
   purchase: Purchase,
   call: { readonly path: string; readonly params: Params; readonly key: string },
-): Promise<{ readonly said: StripeAnswer; readonly now: Purchase }> {
+): Promise<{ readonly answer: StripeAnswer; readonly now: Purchase }> {
   const { id, step, state } = purchase;
   const { path, params, key } = call;
   const first = { step: step ?? "read", ...post(path, params, key), key, firstAt: world.now() };
   const { method: _method, ...made } = first;
   const sent = purchase.sent?.step === step ? purchase.sent : { ...made, body: made.body ?? "" };
   storePurchase(world, purchase, { sent, state: isOver(purchase) ? state : "asked" });
-  const said = await world.stripe.ask({ ...sent, method: "POST" });
+  const answer = await world.stripe.ask({ ...sent, method: "POST" });
   const now = world.rows.purchase(id) ?? purchase;
   return {
-    said,
-    now: said.requestId === null ? now : storePurchase(world, now, { requestId: said.requestId }),
+    answer,
+    now:
+      answer.requestId === null ? now : storePurchase(world, now, { requestId: answer.requestId }),
   };
 }
 
 /** Reports whether to search for the object instead of retrying the call. */
-function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, said: StripeAnswer): boolean {
-  if (said.kind !== "unsure") return false;
+function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, answer: StripeAnswer): boolean {
+  if (answer.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
-  const isFault = said.status !== null && said.status >= 500 && tries >= FAULTS_STORED;
-  return said.isStored || isFault || now() - (sent?.firstAt ?? now()) > limit;
+  const isFault = answer.status !== null && answer.status >= 500 && tries >= FAULTS_STORED;
+  return answer.isStored || isFault || now() - (sent?.firstAt ?? now()) > limit;
 }
 
 const keyOf = ({ id, step, anew: again }: Purchase): string =>
@@ -116,15 +117,15 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const { orgId, orgName, customers } = rows.head();
   const key = customers === 0 ? `cus:${orgId}` : `cus:${orgId}:${customers + 1}`;
   const params = customerParams({ orgId, orgName, region });
-  const { said, now } = await send(world, purchase, { path: "/v1/customers", params, key });
-  if (said.kind === "refused") return endMisconfigured(world, now, said);
-  const made = bodyOf(said, idSchema);
+  const { answer, now } = await send(world, purchase, { path: "/v1/customers", params, key });
+  if (answer.kind === "refused") return endMisconfigured(world, now, answer);
+  const made = bodyOf(answer, idSchema);
   const head = rows.head();
   if (made === null) {
-    if (!mustLook(world, now, said)) return retryLater(world, now, said);
+    if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
     // A customer without our record is harmless, because it never pays.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
-    return storePurchase(world, retryLater(world, now, said), { sent: null });
+    return storePurchase(world, retryLater(world, now, answer), { sent: null });
   }
   if (head.customer === null) {
     const customer = { id: made.id, isBooked: false };
@@ -163,16 +164,16 @@ const isCharged = (one: Purchase): boolean => one.paymentMethod !== null && !isO
 export const sessionStep: RunStep = async (world, purchase) => {
   const params = sessionParams(sellingOf(world, purchase));
   const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
-  const { said, now } = await send(world, purchase, call);
-  if (said.kind === "refused") return refusedByCustomer(world, now, said);
-  const made = bodyOf(said, sessionSchema);
+  const { answer, now } = await send(world, purchase, call);
+  if (answer.kind === "refused") return refusedByCustomer(world, now, answer);
+  const made = bodyOf(answer, sessionSchema);
   if (made !== null) {
     const { id: sessionId, url = null, expires_at } = made;
     const known = storePurchase(world, now, { sessionId });
     if (known.ending !== null) return moveTo(world, known, "expire");
     return awaitCustomer(world, known, { url, expiresAt: expires_at * 1000 });
   }
-  if (!mustLook(world, now, said)) return retryLater(world, now, said);
+  if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
   return findLostSession(world, now);
 };
 
@@ -192,8 +193,8 @@ async function lookFor(
   { id, customerId, createdAt }: Purchase,
   what: "checkout/sessions" | "invoices",
 ): Promise<string | null | undefined> {
-  const said = await stripe.ask(listSince(what, customerId ?? "", createdAt));
-  const list = bodyOf(said, foundSchema);
+  const answer = await stripe.ask(listSince(what, customerId ?? "", createdAt));
+  const list = bodyOf(answer, foundSchema);
   if (list === null) return undefined;
   const own = list.data.find(({ metadata }) => metadata?.["purchase_id"] === id);
   if (own !== undefined) return own.id;
@@ -204,14 +205,14 @@ export const invoiceStep: RunStep = async (world, purchase) => {
   const { paymentMethod } = purchase;
   const params = invoiceParams(sellingOf(world, purchase), paymentMethod ?? "");
   const call = { path: "/v1/invoices", params, key: keyOf(purchase) };
-  const { said, now } = await send(world, purchase, call);
-  if (said.kind === "refused") return refusedByCustomer(world, now, said);
-  const made = bodyOf(said, idSchema);
+  const { answer, now } = await send(world, purchase, call);
+  if (answer.kind === "refused") return refusedByCustomer(world, now, answer);
+  const made = bodyOf(answer, idSchema);
   if (made !== null) return moveTo(world, now, "item", { invoiceId: made.id });
-  if (!mustLook(world, now, said)) return retryLater(world, now, said);
+  if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
   const found = await lookFor(world, now, "invoices");
   const after = world.rows.purchase(now.id) ?? now;
-  if (found === undefined) return retryLater(world, after, said);
+  if (found === undefined) return retryLater(world, after, answer);
   return found === null
     ? restartStep(world, after)
     : moveTo(world, after, "item", { invoiceId: found, anew: 1 });
@@ -221,10 +222,10 @@ export const itemStep: RunStep = async (world, purchase) => {
   const { invoiceId } = purchase;
   const params = itemParams(sellingOf(world, purchase), invoiceId ?? "");
   const call = { path: "/v1/invoiceitems", params, key: keyOf(purchase) };
-  const { said, now } = await send(world, purchase, call);
-  if (said.kind === "done") return moveTo(world, now, "finalize");
-  if (said.kind === "refused") return closeRefused(world, now, said);
-  if (!mustLook(world, now, said)) return retryLater(world, now, said);
+  const { answer, now } = await send(world, purchase, call);
+  if (answer.kind === "done") return moveTo(world, now, "finalize");
+  if (answer.kind === "refused") return closeRefused(world, now, answer);
+  if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
   return byInvoice(world, now, (after, invoice) => {
     if (isOfAmount(after, invoice)) return moveTo(world, after, "finalize");
     return invoice.subtotal === 0
@@ -237,16 +238,20 @@ export const finalizeStep: RunStep = async (world, purchase) => {
   if (purchase.ending !== null) return moveTo(world, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
   const call = { path, params: finalizeParams, key: keyOf(purchase) };
-  const { said, now } = await send(world, purchase, call);
-  if (said.kind === "done") {
-    const invoice = bodyOf(said, invoiceSchema);
+  const { answer, now } = await send(world, purchase, call);
+  if (answer.kind === "done") {
+    const invoice = bodyOf(answer, invoiceSchema);
     if (invoice === null || !isOfAmount(now, invoice)) return moveTo(world, now, "read");
     return moveTo(world, now, "pay");
   }
-  if (said.kind === "unsure" && !mustLook(world, now, said)) return retryLater(world, now, said);
+  if (answer.kind === "unsure" && !mustLook(world, now, answer)) {
+    return retryLater(world, now, answer);
+  }
   return byInvoice(world, now, (after, invoice) => {
     if (invoice.status !== "draft") return moveTo(world, after, "read");
-    return said.kind === "refused" ? closeRefused(world, after, said) : restartStep(world, after);
+    return answer.kind === "refused"
+      ? closeRefused(world, after, answer)
+      : restartStep(world, after);
   });
 };
 
@@ -256,14 +261,14 @@ export const payStep: RunStep = async (world, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
   const params = payParams(purchase.paymentMethod ?? "");
   const call = { path, params, key: `${purchase.id}:pay` };
-  const { said, now } = await send(world, purchase, call);
-  if (said.kind === "done") return moveTo(world, now, "read");
-  if (said.kind === "refused") {
-    const ending = { state: "declined", ...declineOf(said.error) } as const;
-    if (said.error.code === "resource_missing") return forgetCard(world, now);
+  const { answer, now } = await send(world, purchase, call);
+  if (answer.kind === "done") return moveTo(world, now, "read");
+  if (answer.kind === "refused") {
+    const ending = { state: "declined", ...declineOf(answer.error) } as const;
+    if (answer.error.code === "resource_missing") return forgetCard(world, now);
     return moveTo(world, now, "read", { ending });
   }
-  if (!mustLook(world, now, said)) return retryLater(world, now, said);
+  if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
   const ending = { state: "declined", error: "processing_error", isHard: false } as const;
   return moveTo(world, now, "read", { ending });
 };
@@ -273,18 +278,18 @@ async function byInvoice(
   purchase: Purchase,
   goOn: (after: Purchase, invoice: Invoice) => Purchase,
 ): Promise<Purchase> {
-  const said = await world.stripe.ask(readInvoice(purchase.invoiceId ?? ""));
+  const answer = await world.stripe.ask(readInvoice(purchase.invoiceId ?? ""));
   const after = world.rows.purchase(purchase.id) ?? purchase;
-  const invoice = bodyOf(said, invoiceSchema);
-  return invoice === null ? retryLater(world, after, said) : goOn(after, invoice);
+  const invoice = bodyOf(answer, invoiceSchema);
+  return invoice === null ? retryLater(world, after, answer) : goOn(after, invoice);
 }
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
 /** Handles a deleted customer or card, or our invalid request, before anything exists. */
-function refusedByCustomer(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
-  if (said.error.code !== "resource_missing") return endMisconfigured(world, purchase, said);
-  if (said.error.param !== "customer") return forgetCard(world, purchase);
+function refusedByCustomer(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
+  if (refusal.error.code !== "resource_missing") return endMisconfigured(world, purchase, refusal);
+  if (refusal.error.param !== "customer") return forgetCard(world, purchase);
   const { rows } = world;
   const head = rows.head();
   if (head.customer?.id === purchase.customerId) {
@@ -303,8 +308,8 @@ function forgetCard(world: PaymentDeps, purchase: Purchase): Purchase {
     : moveTo(world, purchase, "read", { ending });
 }
 
-function closeRefused(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
-  const isAddress = said.error.code === "customer_tax_location_invalid";
+function closeRefused(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
+  const isAddress = refusal.error.code === "customer_tax_location_invalid";
   const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";
   return moveTo(world, purchase, "read", {
     ending: { state: "declined", error, isHard: isAddress },

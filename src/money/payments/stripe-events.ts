@@ -112,20 +112,20 @@ async function ofMoney(
 }
 
 async function ofPayment({ stripe }: Dispatching, id: string): Promise<Named | Dispatched> {
-  const said = await stripe.ask(readIntent(id));
-  if (said.kind === "refused") return "nothing";
-  const intent = bodyOf(said, intentSchema);
-  if (intent === null) return said.kind === "done" ? "nothing" : "unsure";
+  const answer = await stripe.ask(readIntent(id));
+  if (answer.kind === "refused") return "nothing";
+  const intent = bodyOf(answer, intentSchema);
+  if (intent === null) return answer.kind === "done" ? "nothing" : "unsure";
   const { customer } = intent;
   return typeof customer === "string" ? { object: id, customer } : "nothing";
 }
 
 async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Named | Dispatched> {
   if (id === null) return "nothing";
-  const said = await stripe.ask(read(`/v1/charges/${id}`));
-  if (said.kind === "refused") return "nothing";
-  const charge = bodyOf(said, chargeSchema);
-  if (charge === null) return said.kind === "done" ? "nothing" : "unsure";
+  const answer = await stripe.ask(read(`/v1/charges/${id}`));
+  if (answer.kind === "refused") return "nothing";
+  const charge = bodyOf(answer, chargeSchema);
+  if (charge === null) return answer.kind === "done" ? "nothing" : "unsure";
   const { customer, payment_intent: object } = charge;
   const isWhole = typeof customer === "string" && typeof object === "string";
   return isWhole ? { object, customer } : "nothing";

@@ -108,9 +108,9 @@ function requestOf({ method, body, key }: StripeCall, secretKey: string): Reques
 }
 
 /** Returns null if the response doesn't match the schema. */
-export function bodyOf<T>(said: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
-  if (said.kind !== "done") return null;
-  const parsed = z.safeParse(schema, said.body);
+export function bodyOf<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
+  if (answer.kind !== "done") return null;
+  const parsed = z.safeParse(schema, answer.body);
   return parsed.success ? parsed.data : null;
 }
 
@@ -126,8 +126,8 @@ function answerOf(
     const isStored = status >= 500 && shouldRetry === "false";
     return { kind: "unsure", status, isStored, requestId };
   }
-  const said = z.safeParse(refusalBody, body);
-  return { kind: "refused", status, error: said.success ? said.data.error : {}, requestId };
+  const parsed = z.safeParse(refusalBody, body);
+  return { kind: "refused", status, error: parsed.success ? parsed.data.error : {}, requestId };
 }
 
 function mayPass(status: number, shouldRetry: string | null): boolean {

@@ -187,16 +187,16 @@ async function publishedBy(
   [balance, ...others]: readonly D1Result[],
 ): Promise<PublishResult> {
   const rows = others.slice(0, uses.length).flatMap(({ results }) => results as TouchedRow[]);
-  const said = { touched: rows.map(touchedOf), eventsWait: true };
+  const reported = { touched: rows.map(touchedOf), eventsWait: true };
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
-  if (moved !== undefined) return { ...said, head: "moved", eventsWait: moved.events_wait > 0 };
+  if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
   // Another publish wrote to D1 without these rows.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "the book stood still while it was written",
   );
-  return { ...said, head };
+  return { ...reported, head };
 }
 
 const PAGED = {

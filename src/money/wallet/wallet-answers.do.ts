@@ -79,8 +79,8 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return this.deciding().decide((tx) => payments.setRefunded(tx, back));
   }
 
-  async tellPurchase(told: PurchaseOutcome): Promise<Result<null>> {
-    return this.deciding().decide((tx) => payments.recordPurchaseOutcome(tx, told));
+  async tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>> {
+    return this.deciding().decide((tx) => payments.recordPurchaseOutcome(tx, outcome));
   }
 
   async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
@@ -91,9 +91,9 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
   }
 
   async forgive(
-    asked: Parameters<WalletPaymentCalls["forgive"]>[0],
+    request: Parameters<WalletPaymentCalls["forgive"]>[0],
   ): ReturnType<WalletPaymentCalls["forgive"]> {
-    return this.deciding().decide((tx) => payments.forgiveOwed(tx, asked));
+    return this.deciding().decide((tx) => payments.forgiveOwed(tx, request));
   }
 
   async budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>> {
@@ -111,8 +111,8 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return this.deciding().decide((tx) => reads.readNewestLedger(tx, beforeSeq, limit));
   }
 
-  async holds(asked: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
-    return this.deciding().decide((tx) => reads.readHolds(tx, asked));
+  async holds(query: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
+    return this.deciding().decide((tx) => reads.readHolds(tx, query));
   }
 
   async payments(): Promise<Result<PaymentsStatus>> {
@@ -126,31 +126,31 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return this.deciding().decide((tx) => payments.readCredits(tx, limit, after));
   }
 
-  async costs(asked: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
-    return this.deciding().decide((tx) => success(readCosts(tx, asked)));
+  async costs(query: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
+    return this.deciding().decide((tx) => success(readCosts(tx, query)));
   }
 
-  async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
-    return this.deciding().decide((tx) => success(readUsageOfRows(tx, asked)));
+  async usageOfRows(query: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+    return this.deciding().decide((tx) => success(readUsageOfRows(tx, query)));
   }
 
-  async usageByMember(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
-    return this.usageOfRows(asked);
+  async usageByMember(query: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+    return this.usageOfRows(query);
   }
 
-  async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
-    return this.deciding().decide((tx) => success(readKeptFailures(tx, asked)));
+  async keptFailures(query: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
+    return this.deciding().decide((tx) => success(readKeptFailures(tx, query)));
   }
 
-  async usageStream(asked: StreamQuery): Promise<Result<StreamPage>> {
-    return this.deciding().decide((tx) => readUsageStream(tx, asked));
+  async usageStream(query: StreamQuery): Promise<Result<StreamPage>> {
+    return this.deciding().decide((tx) => readUsageStream(tx, query));
   }
 
-  async chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>> {
+  async chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
       const folded = this.deciding().decide((tx) => success(foldCharges(tx)));
       if (!folded.ok) return folded;
-      if (!folded.value) return this.deciding().decide((tx) => success(readCharges(tx, asked)));
+      if (!folded.value) return this.deciding().decide((tx) => success(readCharges(tx, query)));
     }
     return refuse({ kind: "overloaded" }); // the next call continues
   }

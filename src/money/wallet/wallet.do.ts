@@ -257,16 +257,16 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#decisions.decide((tx) => reads.readRequest(tx, id));
   }
 
-  async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
-    return this.#decisions.decide((tx) => reads.readRequests(tx, asked));
+  async requests(query: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
+    return this.#decisions.decide((tx) => reads.readRequests(tx, query));
   }
 
   async noteFailed(batch: FailedBatch): Promise<Result<null>> {
     return this.#decisions.decide((tx) => noteFailed(tx, batch));
   }
 
-  async failures(asked: FailureQuery): Promise<Result<FailureReport>> {
-    return this.#decisions.decide((tx) => readFailures(tx, asked));
+  async failures(query: FailureQuery): Promise<Result<FailureReport>> {
+    return this.#decisions.decide((tx) => readFailures(tx, query));
   }
 
   async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
@@ -297,8 +297,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return tx === null ? unavailable() : success(vitalsOf(tx));
   }
 
-  reconcile(asked: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
-    return reconcile(this.#decisions, this.env.DB, asked);
+  reconcile(request: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
+    return reconcile(this.#decisions, this.env.DB, request);
   }
 
   rebuild(orgId: string, actor: Actor = SYSTEM): Promise<Result<Contract.BalanceAnswer>> {
@@ -379,9 +379,9 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     const live = (): Tx | null => this.#decisions.openIfMade();
     let eventsWait = true;
     try {
-      const said = await publish(this.#decisions.open(), live);
-      this.#gate.keys.noted(live(), said);
-      ({ eventsWait } = said);
+      const reported = await publish(this.#decisions.open(), live);
+      this.#gate.keys.noted(live(), reported);
+      ({ eventsWait } = reported);
     } catch (error) {
       logWarning("publish_failed", { reason: reasonOf(error) });
     } finally {

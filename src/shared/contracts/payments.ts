@@ -132,9 +132,9 @@ export type PaymentsCalls = {
   ): Promise<Result<{ readonly url: string }>>;
   savedCard(): Promise<Result<Card | null>>;
   /** Starts an automatic purchase. Repeats change nothing. */
-  topUp(wish: TopUpRequest): Promise<Result<null>>;
+  topUp(request: TopUpRequest): Promise<Result<null>>;
   hint(hint: Hint): Promise<Result<null>>;
-  refund(asked: RefundAsk): Promise<Result<PurchaseRecord>>;
+  refund(request: RefundAsk): Promise<Result<PurchaseRecord>>;
   /** Returns the tax (micro-credits) of each of these payments whose tax is known. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
   /** Restores a lost alarm, and sends payments to a rebuilt wallet again. */
@@ -223,9 +223,9 @@ export type WalletPaymentCalls = {
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   /** Sets the refunded amount of a payment, unless a later reading has done so. */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
-  tellPurchase(told: PurchaseOutcome): Promise<Result<null>>;
+  tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
-  forgive(asked: {
+  forgive(request: {
     readonly amountMicro: Micros;
     readonly reference: string;
     readonly actor: Actor;

@@ -62,7 +62,7 @@ export type StoredResponsesCalls = {
    * Returns the referenced data, after a write in progress. Fails with 413 if it exceeds a body, or 400 for
    * too many values.
    */
-  recall(asked: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>>;
+  recall(request: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>>;
   /** Deletes a response. Returns false if it doesn't exist. */
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };

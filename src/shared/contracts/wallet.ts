@@ -331,21 +331,21 @@ export type WalletCalls = WalletPaymentCalls & {
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
-  requests(asked: RequestQuery): Promise<Result<RequestPage>>;
+  requests(query: RequestQuery): Promise<Result<RequestPage>>;
   /** Counts failed requests and stores the newest. Must not be repeated, because it would count twice. */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
-  failures(asked: FailureQuery): Promise<Result<FailureReport>>;
-  keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>>;
+  failures(query: FailureQuery): Promise<Result<FailureReport>>;
+  keptFailures(query: KeptFailureQuery): Promise<Result<KeptFailureReport>>;
   /** Returns open holds, oldest first. Null `keyIds` means all keys. */
-  holds(asked: {
+  holds(query: {
     readonly limit: number;
     readonly after: string | null;
     readonly keyIds: readonly string[] | null;
   }): Promise<Result<HoldsPage>>;
   /** Returns usage from request records: hourly, by two dimensions, or filtered. */
-  usageOfRows(asked: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
-  usageByMember(asked: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
-  costs(asked: reports.CostQuery): Promise<Result<reports.CostReport>>;
+  usageOfRows(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
+  usageByMember(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
+  costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
   /**
    * Returns usage from the UTC day `from` to `to` (YYYY-MM-DD), inclusive; by default the first 10,000
    * groups.
@@ -356,8 +356,8 @@ export type WalletCalls = WalletPaymentCalls & {
     groupBy: reports.UsageGroupBy,
     page?: reports.UsagePage,
   ): Promise<Result<reports.UsageReport>>;
-  usageStream(asked: StreamQuery): Promise<Result<StreamPage>>;
-  chargesOfDay(asked: ChargesQuery): Promise<Result<ChargesPage>>;
+  usageStream(query: StreamQuery): Promise<Result<StreamPage>>;
+  chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>>;
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
   /** Returns a page of events. Fails with `invalid_request` for an unknown `after`. */
   events(query: EventQuery): Promise<Result<EventPage>>;
@@ -374,7 +374,7 @@ export type WalletCalls = WalletPaymentCalls & {
    * Compares ledger, balance, holds, usage and database in slices, and logs differences as errors. Fails with
    * `conflict` if rows are deleted faster than it reads.
    */
-  reconcile(asked?: ReconcileAsk): Promise<Result<Reconciliation>>;
+  reconcile(request?: ReconcileAsk): Promise<Result<Reconciliation>>;
   /** Restores this wallet from the database, after the old one was lost. */
   rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
 };

@@ -38,12 +38,12 @@ export function allowsOrigins(path: string): boolean {
  * include Authorization.
  */
 export function preflight(request: Request): Response {
-  const asked = request.headers.get("access-control-request-headers");
+  const requested = request.headers.get("access-control-request-headers");
   return new Response(null, {
     status: 204,
     headers: {
       "access-control-allow-methods": METHODS,
-      "access-control-allow-headers": asked ?? "authorization, content-type",
+      "access-control-allow-headers": requested ?? "authorization, content-type",
       "access-control-max-age": DAY_S,
       vary: "access-control-request-headers",
     },

@@ -44,7 +44,7 @@ export function chatAnswer(
     if (read.finish_reason === null) broken ??= incompleteFailure(choice.finish_reason);
   }
   const body = { ...envelope(raw), object: "chat.completion", choices };
-  if (broken !== null) return withUsage(broken, { usage, said: textIn(body) });
+  if (broken !== null) return withUsage(broken, { usage, text: textIn(body) });
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
@@ -80,11 +80,11 @@ export function embeddingsAnswer(
 
 function chatChoice(
   raw: RawChoice,
-  said: JsonObject & Message,
+  fields: JsonObject & Message,
   position: number,
 ): CompletionChoice {
-  const finish_reason = finishReason(raw.finish_reason, listOf(said.tool_calls).some(isObject));
-  const message = answerMessage(said, finish_reason);
+  const finish_reason = finishReason(raw.finish_reason, listOf(fields.tool_calls).some(isObject));
+  const message = answerMessage(fields, finish_reason);
   return { index: indexOf(raw, position), message, logprobs: logprobsOf(raw), finish_reason };
 }
 

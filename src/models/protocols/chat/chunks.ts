@@ -67,11 +67,11 @@ export class ChunkReader extends FrameReader {
    * `secret`: our key at the host, which its errors may quote. `asked`: the number of requested
    * choices.
    */
-  constructor(secret?: string, shape: UsageShape = {}, asked = 1) {
+  constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
     this.#shape = shape;
-    this.#asked = asked;
+    this.#asked = requested;
   }
 
   protected get isFinished(): boolean {
@@ -237,13 +237,13 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCal
   const id = text(raw.id);
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
-  if (known === undefined || tool === undefined) return begun(raw, choice, theirs);
+  if (known === undefined || tool === undefined) return startCall(raw, choice, theirs);
   // Some hosts give every call the same index. Another ID, or a name without ID and index, means
   // another call.
   const isUnnamed = id === null || id === "";
   const isNumbered = Number.isSafeInteger(raw.index);
   const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;
-  return isAnother ? begun(raw, choice, theirs) : continued(raw, tool, known);
+  return isAnother ? startCall(raw, choice, theirs) : continued(raw, tool, known);
 }
 
 function nameOf(raw: Called): string {
@@ -251,7 +251,7 @@ function nameOf(raw: Called): string {
   return textOf(called?.name) || textOf(custom?.name);
 }
 
-function begun(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
+function startCall(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
   const index = choice.tools.length;
   const called: Named<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);

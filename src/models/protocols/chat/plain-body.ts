@@ -69,8 +69,8 @@ class PlainTurns {
     } else {
       const { content } = message;
       const isMarkedText = this.#style.marks === true && hasMark(content);
-      const said = isMarkedText ? this.#content(content) : spoken(content);
-      this.list.push({ role: "system", content: said, ...named });
+      const reported = isMarkedText ? this.#content(content) : spoken(content);
+      this.list.push({ role: "system", content: reported, ...named });
     }
     return null;
   }

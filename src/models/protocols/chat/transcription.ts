@@ -83,5 +83,5 @@ class TranscriptStream extends FrameReader {
 
 function deltaOf(delta: string): StreamEvent {
   const event = { type: "transcript.text.delta", delta };
-  return { kind: "native", event, said: delta, finish: null };
+  return { kind: "native", event, text: delta, finish: null };
 }

@@ -28,22 +28,22 @@ const answer = shape({ message: optional(message), finish_reason: asIs, usage: a
 
 /** Converts the response of POST /v2/chat to OpenAI's completion. Returns null if invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
-  const { message: told, finish_reason: why, usage: reported } = answer(raw);
-  if (told === null) return null;
+  const { message, finish_reason: why, usage: reported } = answer(raw);
+  if (message === null) return null;
   const reason = finishOf(why);
   const usage = usageOf(reported);
-  const said: OutputPart[] = [
-    { kind: "text", text: told.tool_plan },
-    ...told.content.flatMap(({ text, thinking }): OutputPart[] => [
+  const parts: OutputPart[] = [
+    { kind: "text", text: message.tool_plan },
+    ...message.content.flatMap(({ text, thinking }): OutputPart[] => [
       { kind: "text", text },
       { kind: "thought", text: thinking },
     ]),
-    ...told.tool_calls.map(({ id, function: { name, arguments: given } }): OutputPart => {
+    ...message.tool_calls.map(({ id, function: { name, arguments: given } }): OutputPart => {
       return { kind: "call", id, name, arguments: given };
     }),
   ];
-  if (reason === null) return withUsage(gaveUpFailure(why), { usage, said: outputOf(said) });
-  return completionOf([[...said, { kind: "finish", reason }]], usage);
+  if (reason === null) return withUsage(gaveUpFailure(why), { usage, text: outputOf(parts) });
+  return completionOf([[...parts, { kind: "finish", reason }]], usage);
 }
 
 function argumentsOf(raw: unknown): string {
@@ -87,10 +87,13 @@ const embedded = shape({
 });
 
 /** Converts the response of POST /v2/embed. Returns null if a vector is missing. */
-export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): ProviderResponse | null {
+export function embedAnswer(
+  raw: JsonObject,
+  embeddingsCall: EmbeddingsCall,
+): ProviderResponse | null {
   const { embeddings, meta } = embedded(raw);
   const { float: vectors } = embeddings;
-  if (vectors.length !== textsIn(asked).length || !vectors.every(isVector)) return null;
+  if (vectors.length !== textsIn(embeddingsCall).length || !vectors.every(isVector)) return null;
   const { input_tokens: input } = billed(meta).billed_units;
   return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
 }

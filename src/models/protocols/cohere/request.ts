@@ -13,11 +13,11 @@ export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = promptOf(body);
   if ("kind" in prompt) return prompt;
-  const { said, tools, format } = prompt;
-  const system = said.system.map((content) => ({ role: "system", content }));
+  const { conversation, tools, format } = prompt;
+  const system = conversation.system.map((content) => ({ role: "system", content }));
   const request = {
     model: upstreamId,
-    messages: [...system, ...said.turns.flatMap(messagesOf)],
+    messages: [...system, ...conversation.turns.flatMap(messagesOf)],
     stream,
     max_tokens: cap,
     ...sampling(body),
@@ -76,9 +76,9 @@ function assistantMessages(parts: readonly Part[]): JsonObject[] {
         ]
       : [],
   );
-  const said = text.join("\n");
-  if (calls.length === 0) return said === "" ? [] : [{ role: "assistant", content: said }];
-  return [{ role: "assistant", tool_calls: calls, ...(said !== "" && { tool_plan: said }) }];
+  const written = text.join("\n");
+  if (calls.length === 0) return written === "" ? [] : [{ role: "assistant", content: written }];
+  return [{ role: "assistant", tool_calls: calls, ...(written !== "" && { tool_plan: written }) }];
 }
 
 function urlOf(image: Image): string {

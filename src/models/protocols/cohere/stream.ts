@@ -34,8 +34,8 @@ export class CohereStream extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const said = event(raw);
-    return this.#event(said.type === "" ? { ...said, type: name } : said);
+    const reported = event(raw);
+    return this.#event(reported.type === "" ? { ...reported, type: name } : reported);
   }
 
   #event({ type, delta, message: text }: Event): StreamEvent[] {

@@ -40,15 +40,15 @@ export function converseAnswer(
   const reason = finishOf(stopReason);
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
-  const said: OutputPart[] = [
+  const parts: OutputPart[] = [
     // Text next to the answer tool is dropped, and so are repeated calls of it.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },
   ];
-  const told = answer ? said.filter(({ kind }, at) => at === 0 || kind !== "text") : said;
-  if (reason !== null) return completionOf([told], usage);
-  return withUsage(INCOMPLETE_FAILURE, { usage, said: outputOf(told) });
+  const shownParts = answer ? parts.filter(({ kind }, at) => at === 0 || kind !== "text") : parts;
+  if (reason !== null) return completionOf([shownParts], usage);
+  return withUsage(INCOMPLETE_FAILURE, { usage, text: outputOf(shownParts) });
 }
 
 function saidIn(

@@ -48,12 +48,13 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   const { body, upstreamId: model, cap } = call;
   const prompt = promptOf(body);
   if ("kind" in prompt) return prompt;
-  const { said } = prompt;
-  const inline = await withInlineImages(said, call);
+  const { conversation } = prompt;
+  const inline = await withInlineImages(conversation, call);
   if ("reason" in inline) return inline;
   const format = answerFormat(call);
   const tools = toolFields(prompt.tools, format, model);
-  const mayThink = !tools.isForced && !(isBudgeted(model) && startsWithoutThought(said.turns));
+  const mayThink =
+    !tools.isForced && !(isBudgeted(model) && startsWithoutThought(conversation.turns));
   const fields = modelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
   const request = bodyOf({ call, caches: prompt.caches, said: told(inline, words), tools, fields });
@@ -70,18 +71,24 @@ type Sendable = {
   readonly fields: ModelFields;
 };
 
-function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | ProviderFailure {
+function bodyOf({
+  call,
+  caches,
+  said: conversation,
+  tools,
+  fields,
+}: Sendable): JsonObject | ProviderFailure {
   const { cap, upstreamId } = call;
   const { toolConfig, toolChoice } = tools;
   const { inference, additional, thoughts } = fields;
   const family = familyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
-  const messages = converseMessages(said, { family, toolBlocks, thoughts });
-  const asked = withInstructions(said.system, messages);
-  if (asked.messages.length === 0) return refusal("The messages have no content.", "messages");
+  const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
+  const requested = withInstructions(conversation.system, messages);
+  if (requested.messages.length === 0) return refusal("The messages have no content.", "messages");
   const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
   return {
-    ...(caches ? withCachePoint(asked, family) : asked),
+    ...(caches ? withCachePoint(requested, family) : requested),
     inferenceConfig: { maxTokens: cap, ...inference },
     ...(toolBlocks && { toolConfig }),
     ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
@@ -99,13 +106,13 @@ function withInstructions(
 }
 
 /** Appends our own instructions, so that the text before them stays cached. */
-function told(said: InlineConversation, words: readonly string[]): InlineConversation {
+function told(conversation: InlineConversation, words: readonly string[]): InlineConversation {
   const parts = words
     .filter((text) => text !== "")
     .map((text) => ({ kind: "text" as const, text: `<system>${text}</system>` }));
   return parts.length === 0
-    ? said
-    : { ...said, turns: [...said.turns, { role: "user" as const, parts }] };
+    ? conversation
+    : { ...conversation, turns: [...conversation.turns, { role: "user" as const, parts }] };
 }
 
 function isBudgeted(model: string): boolean {
@@ -120,16 +127,16 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * follows the user's last message, so that the next turn finds all before it. Nova's follows the
  * instructions.
  */
-function withCachePoint(asked: InstructedMessages, family: Family): InstructedMessages {
-  if (family === "nova" && asked.system !== undefined) {
-    return { ...asked, system: [...asked.system, CACHE_POINT] };
+function withCachePoint(requested: InstructedMessages, family: Family): InstructedMessages {
+  if (family === "nova" && requested.system !== undefined) {
+    return { ...requested, system: [...requested.system, CACHE_POINT] };
   }
-  if (family !== "claude") return asked;
-  const last = asked.messages.findLastIndex(({ role }) => role === "user");
-  const messages = asked.messages.map((message, index) =>
+  if (family !== "claude") return requested;
+  const last = requested.messages.findLastIndex(({ role }) => role === "user");
+  const messages = requested.messages.map((message, index) =>
     index === last ? { ...message, content: [...message.content, CACHE_POINT] } : message,
   );
-  return { ...asked, messages };
+  return { ...requested, messages };
 }
 
 function hasCachePoint({ system, messages }: JsonObject): boolean {

@@ -72,14 +72,14 @@ export class ConverseReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, type: string): StreamEvent[] {
-    const { __type: exception, ...said } = event(raw);
-    if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, said);
+    const { __type: exception, ...reported } = event(raw);
+    if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, reported);
     const name = type === "error" ? exception : type;
     return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
   }
 
-  #event(type: string, said: Event): StreamEvent[] {
-    const { contentBlockIndex: index = 0, start, delta } = said;
+  #event(type: string, reported: Event): StreamEvent[] {
+    const { contentBlockIndex: index = 0, start, delta } = reported;
     switch (type) {
       case "messageStart":
         return this.#chunks.begin();
@@ -88,10 +88,10 @@ export class ConverseReader extends FrameReader {
       case "contentBlockDelta":
         return this.#delta(this.#blockAt(index), delta);
       case "messageStop":
-        this.#stop ??= said;
+        this.#stop ??= reported;
         break;
       case "metadata":
-        this.#metadata ??= said;
+        this.#metadata ??= reported;
         break;
       default: // contentBlockStop and unknown events
         return [];
@@ -173,8 +173,8 @@ function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";
   if (kind === "event") return { name: headers.get(":event-type") ?? "", data };
-  const said =
+  const fields =
     kind === "error" ? { message: headers.get(":error-message") ?? "" } : (parseObject(data) ?? {});
   const name = headers.get(kind === "error" ? ":error-code" : ":exception-type") ?? "";
-  return { name: "error", data: JSON.stringify({ ...said, __type: name }) };
+  return { name: "error", data: JSON.stringify({ ...fields, __type: name }) };
 }

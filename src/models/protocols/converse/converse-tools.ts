@@ -21,11 +21,11 @@ export type ToolFields = {
  * tool is offered then. `strict` is never sent: newer Claude models reject it, others reject open
  * schemas.
  */
-export function toolFields(asked: Tools, format: AnswerFormat, model: string): ToolFields {
-  const offered = asked.choice === "none" ? [] : asked.list;
+export function toolFields(requested: Tools, format: AnswerFormat, model: string): ToolFields {
+  const offered = requested.choice === "none" ? [] : requested.list;
   const tools = format.kind === "tool" ? [...offered, answerToolOf(format)] : offered;
   if (tools.length === 0) return { isForced: false, words: "" };
-  const wanted = wantedOf(asked, format, offered.length === 0);
+  const wanted = wantedOf(requested, format, offered.length === 0);
   const forcing = forcingOf(model);
   const isForced = wanted !== "auto" && forcing !== "none";
   const choice = isForced ? wanted : "auto";
@@ -34,7 +34,7 @@ export function toolFields(asked: Tools, format: AnswerFormat, model: string): T
   const isOnly = ({ name }: Tool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
   const specs = tools.filter(isOnly).map((tool) => toolSpec(tool, family === "nova"));
-  if (family === "claude" && !asked.parallel) {
+  if (family === "claude" && !requested.parallel) {
     const toolChoice = { ...claudeChoice(choice), disable_parallel_tool_use: true };
     return { toolConfig: { tools: specs }, toolChoice, isForced, words };
   }

@@ -39,7 +39,7 @@ export function finishOf(reason: string): FinishReason | ProviderFailure {
 /** A candidate's parts and finish reason; "" while it continues. */
 type Candidate = {
   readonly index: number;
-  readonly said: readonly OutputPart[];
+  readonly parts: readonly OutputPart[];
   readonly finish: string;
 };
 
@@ -49,7 +49,7 @@ export function answerOf(raw: JsonObject) {
   const read = candidates.map(
     ({ index = -1, content, finishReason: finish }, position): Candidate => {
       const at = Number.isSafeInteger(index) && index >= 0 ? index : position;
-      return { index: at, said: content.parts.flatMap(saidIn), finish };
+      return { index: at, parts: content.parts.flatMap(saidIn), finish };
     },
   );
   return { isBlocked, candidates: read, usage: readUsage(usageMetadata) };
@@ -76,12 +76,12 @@ export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure 
     return completionOf([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
   }
   const choices: (readonly OutputPart[])[] = [];
-  for (const { said, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
+  for (const { parts, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
     const reason = finishOf(finish);
     if (typeof reason === "object") {
-      return withUsage(reason, { usage, said: outputOf([...choices.flat(), ...said]) });
+      return withUsage(reason, { usage, text: outputOf([...choices.flat(), ...parts]) });
     }
-    choices.push([NOTHING, ...said, { kind: "finish", reason }]);
+    choices.push([NOTHING, ...parts, { kind: "finish", reason }]);
   }
   return choices.length === 0 ? null : completionOf(choices, usage);
 }

@@ -20,10 +20,10 @@ export class ChunkReader extends FrameReader {
    * `secrets`: values that an error's text must not show. `asked`: the number of requested
    * candidates.
    */
-  constructor(secrets: () => readonly string[], asked = 1) {
+  constructor(secrets: () => readonly string[], requested = 1) {
     super();
     this.#secrets = secrets;
-    this.#asked = asked;
+    this.#asked = requested;
   }
 
   protected get isFinished(): boolean {
@@ -45,10 +45,10 @@ export class ChunkReader extends FrameReader {
   #chunk(raw: JsonObject): StreamEvent[] {
     const { isBlocked, candidates, usage } = answerOf(raw);
     const events = isBlocked ? this.#blocked() : [];
-    for (const { index, said, finish: reason } of candidates) {
+    for (const { index, parts, finish: reason } of candidates) {
       const choice = this.#choice(index);
       if (choice.finished) continue;
-      events.push(...said.flatMap((one) => choice.say(one)));
+      events.push(...parts.flatMap((one) => choice.say(one)));
       if (reason === "") continue;
       const finish = finishOf(reason);
       if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];

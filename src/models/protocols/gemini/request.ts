@@ -54,10 +54,12 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   const contents: Content[] = [];
   let calls: readonly string[] = [];
   for (const { role, parts } of turns) {
-    const said = inCallOrder(parts, calls).flatMap((part) => partOf(part, model));
+    const fields = inCallOrder(parts, calls).flatMap((part) => partOf(part, model));
     calls = parts.flatMap((part) => (part.kind === "call" ? [part.id] : []));
-    if (role === "assistant" && signsItsCalls(model)) signFirstCall(said);
-    if (said.length > 0) contents.push({ role: role === "user" ? "user" : "model", parts: said });
+    if (role === "assistant" && signsItsCalls(model)) signFirstCall(fields);
+    if (fields.length > 0) {
+      contents.push({ role: role === "user" ? "user" : "model", parts: fields });
+    }
   }
   const instructions = system.map((text) => ({ text }));
   if (instructions.length === 0) return { contents };
@@ -104,10 +106,10 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
 }
 
 /** Signs the first call of a turn. Without a signature, the whole request is a 400. */
-function signFirstCall(said: JsonObject[]): void {
-  const at = said.findIndex((part) => "functionCall" in part);
-  const first = said[at];
-  if (first !== undefined) said[at] = { thoughtSignature: NO_SIGNATURE, ...first };
+function signFirstCall(fields: JsonObject[]): void {
+  const at = fields.findIndex((part) => "functionCall" in part);
+  const first = fields[at];
+  if (first !== undefined) fields[at] = { thoughtSignature: NO_SIGNATURE, ...first };
 }
 
 function toolFields({ list, choice }: Tools): JsonObject {

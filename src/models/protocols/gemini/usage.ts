@@ -18,16 +18,16 @@ const counts = shape({
 export function readUsage(raw: unknown): Usage | null {
   const read = counts(raw);
   const { promptTokenCount: prompt, cachedContentTokenCount: cached } = read;
-  const { toolUsePromptTokenCount: tools, candidatesTokenCount: said } = read;
+  const { toolUsePromptTokenCount: tools, candidatesTokenCount: reported } = read;
   const { thoughtsTokenCount: thoughts } = read;
   if (prompt === null || cached === null || tools === null) return null;
-  if (said === null || thoughts === null) return null;
+  if (reported === null || thoughts === null) return null;
   const cacheRead = Math.min(cached, prompt);
   return countedUsage({
     input: prompt - cacheRead + tools,
     cacheRead,
     cacheWrite: 0,
-    output: said + thoughts,
+    output: reported + thoughts,
     reasoning: thoughts,
   });
 }

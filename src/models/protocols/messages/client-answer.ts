@@ -68,9 +68,9 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
  * again.
  */
 function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
-  const { name: sent, arguments: said } = objectOf(called);
+  const { name: sent, arguments: reported } = objectOf(called);
   const name = names.get(textOf(sent)) ?? sent;
-  const input = parseObject(acceptedArguments(textOf(said))) ?? {};
+  const input = parseObject(acceptedArguments(textOf(reported))) ?? {};
   return { type: "tool_use", id, name, input, caller: DIRECT };
 }
 
@@ -82,20 +82,20 @@ export const DIRECT: JsonObject = { type: "direct" };
  * `citations`, `caller`), and with the caller, which newer ones require.
  */
 export function wholeBlock(block: unknown): JsonObject {
-  const said: JsonObject & Named<"type"> = Object.fromEntries(
+  const fields: JsonObject & Named<"type"> = Object.fromEntries(
     Object.entries(objectOf(block)).filter(([, value]) => value !== null),
   );
-  return said.type === "tool_use" ? { caller: DIRECT, ...said } : said;
+  return fields.type === "tool_use" ? { caller: DIRECT, ...fields } : fields;
 }
 
 /** Returns the stop reason of a finished choice. Calls take precedence over a plain stop. */
 export function stopOf(
   finish: string,
-  said: { readonly calls: boolean; readonly refusal: string | null },
+  reported: { readonly calls: boolean; readonly refusal: string | null },
 ): Omit<ClientMessage, "content"> {
   const stop = { stop_sequence: null, stop_details: null };
-  if (finish === "content_filter" || said.refusal !== null) {
-    const explanation = said.refusal;
+  if (finish === "content_filter" || reported.refusal !== null) {
+    const explanation = reported.refusal;
     return {
       ...stop,
       stop_reason: "refusal",
@@ -103,7 +103,7 @@ export function stopOf(
     };
   }
   if (finish === "length") return { ...stop, stop_reason: "max_tokens" };
-  return { ...stop, stop_reason: said.calls ? "tool_use" : "end_turn" };
+  return { ...stop, stop_reason: reported.calls ? "tool_use" : "end_turn" };
 }
 
 /**

@@ -110,7 +110,9 @@ function messageOf(
   if (typeof content === "string") {
     return success(content === "" ? [] : [{ role, content }]);
   }
-  return role === "user" ? userMessages(content, place, losses) : said(content, place, losses);
+  return role === "user"
+    ? userMessages(content, place, losses)
+    : assistantMessages(content, place, losses);
 }
 
 function userMessages(
@@ -179,7 +181,7 @@ function resultParts(
   });
 }
 
-function said(
+function assistantMessages(
   blocks: readonly Block[],
   place: string,
   losses: ConversionLosses,
@@ -304,16 +306,16 @@ const EFFORTS: readonly (readonly [number, string])[] = [
 ];
 
 function effortOf(body: CountBody): JsonObject {
-  const asked = body.output_config?.effort ?? undefined;
-  const effort = body.thinking ? thinkingEffort(body, body.thinking, asked) : asked;
+  const requested = body.output_config?.effort ?? undefined;
+  const effort = body.thinking ? thinkingEffort(body, body.thinking, requested) : requested;
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
 type Thinking = NonNullable<CountBody["thinking"]>;
 
-function thinkingEffort(body: CountBody, thinking: Thinking, asked?: string): string {
+function thinkingEffort(body: CountBody, thinking: Thinking, requested?: string): string {
   if (thinking.type === "disabled" || thinking.type === "between_tools") return "none";
-  if (asked !== undefined) return asked;
+  if (requested !== undefined) return requested;
   if (thinking.type === "adaptive") return "medium";
   const cap = body["max_tokens"];
   const share = typeof cap === "number" && cap > 0 ? thinking.budget_tokens / cap : 1;

@@ -81,14 +81,14 @@ function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
 
 /** Returns Claude's message for a conversation that is too long, with known numbers. */
 function overlong(message: string): string {
-  const said = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
-  if (/prompt is too long|exceed context limit/i.test(said)) return said;
-  const numbers = said.includes("<=") ? [] : said.match(/(?<![-.\w])\d{4,9}(?!\w)/g);
+  const text = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
+  if (/prompt is too long|exceed context limit/i.test(text)) return text;
+  const numbers = text.includes("<=") ? [] : text.match(/(?<![-.\w])\d{4,9}(?!\w)/g);
   const counts = (numbers ?? []).map(Number);
-  const asked = Math.max(...counts);
-  const most = counts.find((count) => count < asked);
-  if (most === undefined) return `prompt is too long: ${said || message}`;
-  return `prompt is too long: ${asked} tokens > ${most} maximum`;
+  const requested = Math.max(...counts);
+  const most = counts.find((count) => count < requested);
+  if (most === undefined) return `prompt is too long: ${text || message}`;
+  return `prompt is too long: ${requested} tokens > ${most} maximum`;
 }
 
 function limitHeaders(failure: Failure): Readonly<Record<string, string>> {

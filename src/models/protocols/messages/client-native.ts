@@ -73,7 +73,7 @@ export function nativeOf(
     ...(body.output_format && { format: body.output_format }),
     ...body.output_config,
   };
-  const asked: JsonObject = {
+  const requested: JsonObject = {
     ...given,
     tools: tools.value.length === 0 ? null : tools.value,
     ...(tools.value.length === 0 && { tool_choice: null }),
@@ -82,7 +82,7 @@ export function nativeOf(
   const sent = {
     ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; other caps come from the hold
     messages: messages.map((message) => picker.message(message)).filter(isSaid),
-    ...withoutNulls(picker.fields(asked, REQUEST, "")),
+    ...withoutNulls(picker.fields(requested, REQUEST, "")),
   };
   const { dropped, unconverted, marksCache, weights } = picker;
   const outputLeast = outputLeastOf(objectOf(body.thinking));

@@ -192,8 +192,8 @@ export class BlockWriter {
 
   #think(text: string): string {
     if (text === "") return "";
-    const [said, thought] = this.#thought();
-    return said + thought.append(text);
+    const [written, thought] = this.#thought();
+    return written + thought.append(text);
   }
 
   #thought(): readonly [said: string, ThinkingBlock] {
@@ -209,35 +209,35 @@ export class BlockWriter {
       return this.#blocks.add(new RedactedBlock(this.#next, block));
     }
     const { last } = this.#blocks;
-    const [said, thought] = this.#thought();
+    const [text, thought] = this.#thought();
     thought.details.push(detail);
     thought.isSigned = block !== null;
     // A thought without pieces: its text comes with its signature.
     const isWhole = block !== null && thought !== last;
-    return isWhole ? said + thought.append(textOf(block["thinking"])) : said;
+    return isWhole ? text + thought.append(textOf(block["thinking"])) : text;
   }
 
   #call(piece: DeltaCall): string {
     const number = piece.index ?? 0;
-    const begun = this.#calls.has(number) ? "" : this.#beginCall(number, piece);
-    const said = this.#calls.get(number)?.append(piece.function?.arguments ?? "") ?? "";
-    return begun + said + this.#blocks.advance();
+    const start = this.#calls.has(number) ? "" : this.#beginCall(number, piece);
+    const text = this.#calls.get(number)?.append(piece.function?.arguments ?? "") ?? "";
+    return start + text + this.#blocks.advance();
   }
 
   #beginCall(
     number: number,
     { id = "", function: called, extra_content: extra }: DeltaCall,
   ): string {
-    let said = "";
+    let text = "";
     if (extra !== undefined) {
-      const [begun, thought] = this.#thought();
+      const [start, thought] = this.#thought();
       thought.extras[id] = extra;
-      said = begun;
+      text = start;
     }
     const sent = called?.name ?? "";
     const call = new CallBlock(this.#next, { id, name: this.#names.get(sent) ?? sent });
     this.#calls.set(number, call);
-    return said + this.#blocks.add(call);
+    return text + this.#blocks.add(call);
   }
 }
 

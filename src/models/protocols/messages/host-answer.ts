@@ -36,8 +36,8 @@ export function messagesAnswer(
 ): ProviderResponse | null {
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
-  const said = list(block)(content).flatMap((one) => saidIn(one, jsonTool));
-  return completionOf([[...said, ...endOf(ending(raw), secret)]], messagesUsage(usage));
+  const parts = list(block)(content).flatMap((one) => saidIn(one, jsonTool));
+  return completionOf([[...parts, ...endOf(ending(raw), secret)]], messagesUsage(usage));
 }
 
 function saidIn(one: Block, jsonTool: string | null): OutputPart[] {

@@ -18,12 +18,12 @@ export function withImageParam(failure: ProviderFailure, call: ProviderCall): Pr
   if (kind !== "refused" || call.kind !== "chat" || call.native !== undefined) return failure;
   const [, turn, block] = BY_BLOCK.exec(message) ?? [];
   if (turn === undefined && !SOME_IMAGE.test(message)) return failure;
-  const said = conversationOf(call.body);
-  if ("reason" in said) return failure;
-  const places = said.turns.flatMap(({ parts }) =>
+  const conversation = conversationOf(call.body);
+  if ("reason" in conversation) return failure;
+  const places = conversation.turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),
   );
-  const { messages } = messagesOf(said, true);
+  const { messages } = messagesOf(conversation, true);
   const named = messages[Number(turn)]?.["content"];
   const wanted: unknown = Array.isArray(named) ? named[Number(block)] : undefined;
   const images = messages

@@ -67,10 +67,10 @@ export class MessagesReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const said = event(raw);
-    const { type } = said;
+    const reported = event(raw);
+    const { type } = reported;
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
-    return type.startsWith("content_block_") ? this.#content(said) : this.#message(said);
+    return type.startsWith("content_block_") ? this.#content(reported) : this.#message(reported);
   }
 
   #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
@@ -148,8 +148,8 @@ export class MessagesReader extends FrameReader {
     if (typeof end.stop_reason !== "string") {
       return this.#reported(!(this.#builder.finished && this.#isCounted));
     }
-    const said = endOf(end, this.#secret).flatMap((one) => this.#builder.say(one));
-    return [...said, ...this.#reported(!this.#isCounted)];
+    const events = endOf(end, this.#secret).flatMap((one) => this.#builder.say(one));
+    return [...events, ...this.#reported(!this.#isCounted)];
   }
 
   #reported(partial: boolean): StreamEvent[] {

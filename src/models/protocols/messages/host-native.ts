@@ -21,7 +21,7 @@ export function nativeRequest(
   if (native === undefined) return null;
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
-  const { thinking, max_tokens: asked } = asking(body);
+  const { thinking, max_tokens: requested } = asking(body);
   const mayTune = rules.sampling && !THINKS.has(thinking.type);
   const tuned = given({ temperature, top_p, top_k });
   const sampling = mayTune ? samplingOf(tuned) : {};
@@ -32,7 +32,7 @@ export function nativeRequest(
       ...body,
       ...sampling,
       model: upstreamId,
-      max_tokens: asked === 0 ? 0 : cap,
+      max_tokens: requested === 0 ? 0 : cap,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
       service_tier: "standard_only", // priority has another price
       ...(stream && { stream: true }),
@@ -74,8 +74,8 @@ function given(fields: JsonObject): JsonObject {
 export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;
-  const said = content.map((block) => saidIn(part(block))).join("");
-  const native = { said, finish: textOf(why) || null };
+  const text = content.map((block) => saidIn(part(block))).join("");
+  const native = { text, finish: textOf(why) || null };
   return { body: raw, usage: messagesUsage(usage, asksHour), native };
 }
 
@@ -92,7 +92,7 @@ const part = shape({
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-const told = shape({
+const reported = shape({
   type: textOf,
   index: numberOf,
   message: shape({ usage: asIs }),
@@ -100,7 +100,7 @@ const told = shape({
   delta: shape({ type: asIs, text: textOf, stop_reason: textOf }),
   usage: asIs,
 });
-type Event = ReturnType<typeof told>;
+type Event = ReturnType<typeof reported>;
 
 function saidIn({
   text,
@@ -143,7 +143,7 @@ export class NativeReader extends FrameReader {
 
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     this.#texts.forget();
-    const { type, message, content_block: block, ...rest } = told(raw);
+    const { type, message, content_block: block, ...rest } = reported(raw);
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
     switch (type) {
       case "message_start":
@@ -199,6 +199,6 @@ export class NativeReader extends FrameReader {
   }
 }
 
-function passed(event: JsonObject, said: string, finish: string | null): StreamEvent {
-  return { kind: "native", event, said, finish };
+function passed(event: JsonObject, text: string, finish: string | null): StreamEvent {
+  return { kind: "native", event, text, finish };
 }

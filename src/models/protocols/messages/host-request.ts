@@ -51,7 +51,7 @@ export function messagesRequest(
 ): MessagesRequest | ProviderFailure {
   const prompt = promptOf(call.body);
   if ("kind" in prompt) return prompt;
-  const problem = imageProblem(prompt.said.turns);
+  const problem = imageProblem(prompt.conversation.turns);
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
   const { body: sent, beta } = requestBody({ call, rules, prompt });
@@ -69,13 +69,17 @@ export function messagesRequest(
 
 function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
   const { body, cap, upstreamId } = call;
-  const { said, tools, stops, caches } = prompt;
+  const { conversation: said, tools, stops, caches } = prompt;
   const json = jsonAnswerOf(body, rules);
   const { fields, forced } = toolFields(tools, rules, json, said);
   const needsThought = rules.thinking === "budget" && startsWithoutThought(said.turns);
   const mayThink = !forced.isForced && !needsThought;
   const reasoning = reasoningFields(rules, body.reasoning_effort, cap, mayThink);
-  const conversation = told(said, json?.by === "words" ? JSON_WORDS : null, forced.words);
+  const conversation = withInstructions(
+    said,
+    json?.by === "words" ? JSON_WORDS : null,
+    forced.words,
+  );
   const { system, messages } = messagesOf(conversation, reasoning.thinks);
   const isBound = rules.bound && reasoning.thinks && hasThoughts(messages);
   return {
@@ -99,16 +103,24 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
  * Adds our instructions: lasting ones as system text, those for this turn at the end, so that the
  * cache and thoughts stay valid.
  */
-function told(said: Conversation, always: string | null, now: string | null): Conversation {
-  const system = always === null ? said.system : [...said.system, always];
-  if (now === null) return { ...said, system };
+function withInstructions(
+  conversation: Conversation,
+  always: string | null,
+  now: string | null,
+): Conversation {
+  const system = always === null ? conversation.system : [...conversation.system, always];
+  if (now === null) return { ...conversation, system };
   const part = { kind: "text" as const, text: `<system>${now}</system>` };
-  const last = said.turns.at(-1);
+  const last = conversation.turns.at(-1);
   if (last?.role !== "user") {
-    return { ...said, system, turns: [...said.turns, { role: "user", parts: [part] }] };
+    return {
+      ...conversation,
+      system,
+      turns: [...conversation.turns, { role: "user", parts: [part] }],
+    };
   }
   const turn = { role: last.role, parts: [...last.parts, part] };
-  return { ...said, system, turns: [...said.turns.slice(0, -1), turn] };
+  return { ...conversation, system, turns: [...conversation.turns.slice(0, -1), turn] };
 }
 
 function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {

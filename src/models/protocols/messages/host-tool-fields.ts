@@ -19,16 +19,16 @@ const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
 
 export function toolFields(
-  asked: Tools,
+  requested: Tools,
   rules: ClaudeRules,
   json: JsonAnswer | null,
   { turns }: Conversation,
 ): { readonly fields: ToolFields; readonly forced: Forced } {
-  const offered = offeredTools(asked.list, rules);
-  const choice = choiceOf(asked, rules);
-  if (json?.by === "tool" && typeof asked.choice === "string") {
+  const offered = offeredTools(requested.list, rules);
+  const choice = choiceOf(requested, rules);
+  if (json?.by === "tool" && typeof requested.choice === "string") {
     const tool = { name: json.name, input_schema: objectSchema(json.schema) };
-    const alone = asked.choice === "none" || offered.length === 0;
+    const alone = requested.choice === "none" || offered.length === 0;
     return {
       fields: {
         tools: [...(alone ? [] : offered), tool],

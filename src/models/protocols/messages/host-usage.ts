@@ -44,6 +44,6 @@ export function reportsOutput(raw: unknown): boolean {
 
 /** Merges a later report into a stream's usage. Its numbers are cumulative; nulls are ignored. */
 export function laterUsage(before: JsonObject, later: unknown): JsonObject {
-  const said = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
-  return { ...before, ...Object.fromEntries(said) };
+  const reported = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
+  return { ...before, ...Object.fromEntries(reported) };
 }

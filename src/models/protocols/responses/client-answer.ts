@@ -135,11 +135,11 @@ class ResponseStream implements StreamWriter {
 
   chunk({ choices }: Chunk): string {
     this.#around = null;
-    let said = "";
+    let text = "";
     for (const { index, delta, logprobs } of choices) {
-      if (index === 0) said += this.#output.delta(delta, logprobs);
+      if (index === 0) text += this.#output.delta(delta, logprobs);
     }
-    return said;
+    return text;
   }
 
   native(event: JsonObject): string {
@@ -179,8 +179,8 @@ class ResponseStream implements StreamWriter {
     const { status, error } = ending;
     const state = { ...ending, output: this.#output.items() };
     const response = closedResponse(this.#head, this.#asking.echo, { state, receipt });
-    const told = error === null ? "" : this.#error(error);
-    return told + this.#event(`response.${status}`, { response }) + DONE;
+    const reported = error === null ? "" : this.#error(error);
+    return reported + this.#event(`response.${status}`, { response }) + DONE;
   }
 
   /** Twice: some clients read the flat fields, others throw for `error`. */
@@ -227,19 +227,19 @@ type Around = {
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
-  const told = { message, type, param };
+  const reported = { message, type, param };
   const { kind } = failure;
   if (kind === "invalid_request") {
-    return { ...told, code: code === CONTEXT ? CONTEXT : FINAL };
+    return { ...reported, code: code === CONTEXT ? CONTEXT : FINAL };
   }
   const isFinal = kind === "too_many_end_users" || failure.charged !== undefined;
-  if (isFinal) return { ...told, code: FINAL };
-  if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...told, code: INSUFFICIENT };
+  if (isFinal) return { ...reported, code: FINAL };
+  if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...reported, code: INSUFFICIENT };
   if (SPENT.has(kind) || kind === "rate_limited" || kind === "tokens_limited") {
     const again = `${message} Please try again in ${wait ?? 1}s.`;
-    return { ...told, code: "rate_limit_exceeded", message: again };
+    return { ...reported, code: "rate_limit_exceeded", message: again };
   }
-  return { ...told, code: SERVER_ERROR };
+  return { ...reported, code: SERVER_ERROR };
 }
 
 /** Failures that a short wait doesn't resolve, unless they are caused only by open requests. */

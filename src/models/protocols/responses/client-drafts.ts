@@ -106,21 +106,21 @@ export class MessageDraft extends BaseDraft {
   }
 
   text(json: string, { logprobs, annotations }: TextExtras): string {
-    let said = "";
+    let text = "";
     let part = this.#parts.at(-1);
     if (part?.kind !== "text") {
       part = { kind: "text", literal: "", logprobs: [], annotations: [] };
-      said += this.#next(part);
+      text += this.#next(part);
     }
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
     const isSaid = json !== '""' || logprobs.length > 0;
-    if (isSaid) said += this.#sayText(literalText(json), logprobs);
+    if (isSaid) text += this.#sayText(literalText(json), logprobs);
     for (const annotation of annotations) {
       part.annotations.push(annotation);
-      said += this.#sayAnnotation(annotation, part.annotations.length - 1);
+      text += this.#sayAnnotation(annotation, part.annotations.length - 1);
     }
-    return said;
+    return text;
   }
 
   /** The target of the next literal if only text continues; otherwise null. */
@@ -140,14 +140,14 @@ export class MessageDraft extends BaseDraft {
   }
 
   refusal(text: string): string {
-    let said = "";
+    let written = "";
     let part = this.#parts.at(-1);
     if (part?.kind !== "refusal") {
       part = { kind: "refusal", refusal: "" };
-      said += this.#next(part);
+      written += this.#next(part);
     }
     part.refusal += text;
-    return text === "" ? said : said + this.#sayRefusal(text);
+    return text === "" ? written : written + this.#sayRefusal(text);
   }
 
   item(): OutputItem {
@@ -160,13 +160,13 @@ export class MessageDraft extends BaseDraft {
   /** Writes content from before the item was open, each part as one piece. */
   protected begin(): string {
     const parts = this.#parts.splice(0);
-    let said = "";
+    let text = "";
     for (const part of parts) {
-      said += this.#next(empty(part));
-      if (part.kind === "refusal") said += this.refusal(part.refusal);
-      else said += this.text(`"${part.literal}"`, part);
+      text += this.#next(empty(part));
+      if (part.kind === "refusal") text += this.refusal(part.refusal);
+      else text += this.text(`"${part.literal}"`, part);
     }
-    return said;
+    return text;
   }
 
   protected end(): string {

@@ -62,22 +62,22 @@ export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
 function textOfAnswer({ text }: ResponsesBody): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
-  const said = given({
+  const fields = given({
     format: format ? given({ type, name, schema, strict, description }) : undefined,
     verbosity,
   });
-  return Object.keys(said).length === 0 ? {} : { text: said };
+  return Object.keys(fields).length === 0 ? {} : { text: fields };
 }
 
 function reasoningOf({ reasoning }: ResponsesBody): JsonObject {
   const { effort, summary, generate_summary: old } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
-  const said = given({
+  const fields = given({
     effort,
     summary: summary ?? old,
     context: typeof context === "string" ? context : undefined,
   });
-  return Object.keys(said).length === 0 ? {} : { reasoning: said };
+  return Object.keys(fields).length === 0 ? {} : { reasoning: fields };
 }
 
 function given(fields: JsonObject): JsonObject {
@@ -268,12 +268,12 @@ export class NativeItems {
   }
 
   whole({ output }: JsonObject): string {
-    let said = "";
+    let text = "";
     for (const [index, item] of itemsIn(output).entries()) {
       if (this.#done.has(index)) continue;
-      said += item.status === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
+      text += item.status === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
     }
-    return said;
+    return text;
   }
 
   #begin(index: number, raw: RawItem): string {
@@ -289,33 +289,33 @@ export class NativeItems {
     }
   }
 
-  #keep(index: number, { said, draft }: { readonly said: string; readonly draft: Item }): string {
+  #keep(index: number, { text, draft }: { readonly text: string; readonly draft: Item }): string {
     this.#items.set(index, draft);
-    return said;
+    return text;
   }
 
   #end(index: number, raw: RawItem): string {
     if (this.#done.has(index)) return "";
-    const said = this.#fill(index, raw);
+    const text = this.#fill(index, raw);
     this.#done.add(index);
     const item = this.#items.get(index);
-    return item instanceof CallDraft ? said + this.#output.endCall(item) : said;
+    return item instanceof CallDraft ? text + this.#output.endCall(item) : text;
   }
 
   #fill(index: number, raw: RawItem): string {
-    let said = this.#begin(index, raw);
-    if (raw.type === "reasoning") return said + this.#reasoning(index, raw);
+    let written = this.#begin(index, raw);
+    if (raw.type === "reasoning") return written + this.#reasoning(index, raw);
     const item = this.#items.get(index);
     if (item instanceof CallDraft && item.isEmpty) {
-      said += item.append(textOf(raw.arguments ?? raw.input));
+      written += item.append(textOf(raw.arguments ?? raw.input));
     }
-    if (!(item instanceof MessageDraft) || !item.isEmpty) return said;
+    if (!(item instanceof MessageDraft) || !item.isEmpty) return written;
     for (const part of partsIn(raw.content)) {
       const { text, refusal, logprobs, annotations } = part;
-      if (textOf(refusal) !== "") said += item.refusal(textOf(refusal));
-      said += this.#text(item, textOf(text), this.#beside(logprobs, listOf(annotations)));
+      if (textOf(refusal) !== "") written += item.refusal(textOf(refusal));
+      written += this.#text(item, textOf(text), this.#beside(logprobs, listOf(annotations)));
     }
-    return said;
+    return written;
   }
 
   #reasoning(index: number, raw: RawItem): string {
@@ -325,13 +325,13 @@ export class NativeItems {
     const parts = partsIn(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");
     const isMissing = summary && text !== "" && known === undefined;
-    let said = isMissing ? this.#summary(index, text) : "";
+    let written = isMissing ? this.#summary(index, text) : "";
     const detail = gathers ? reasoningDetail(raw) : null;
-    if (detail === null) return said;
-    said += this.#beginReasoning(index);
+    if (detail === null) return written;
+    written += this.#beginReasoning(index);
     const item = this.#items.get(index);
     if (item instanceof ReasoningDraft) item.keep({ details: [detail], extras: {}, text: "" });
-    return said;
+    return written;
   }
 
   #summary(index: number, text: string): string {

@@ -21,7 +21,7 @@ export type OutputOptions = {
   readonly keeps: boolean;
 };
 
-type Begun<D> = { readonly said: string; readonly draft: D };
+type Begun<D> = { readonly text: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
@@ -46,21 +46,21 @@ export class Output {
 
   /** Adds a delta of the core, or a complete message with the same fields. */
   delta(delta: Delta, logprobs: unknown): string {
-    let said = this.#thought(delta);
+    let text = this.#thought(delta);
     const beside = this.#beside(delta, logprobs);
     const content = delta.content ?? "";
     const isAny = content !== "" || beside !== NOTHING;
-    if (isAny) said += this.text(JSON.stringify(content), beside);
-    if (delta.refusal) said += this.#refusal(delta.refusal);
-    for (const [at, call] of (delta.tool_calls ?? []).entries()) said += this.#call(call, at);
-    return said;
+    if (isAny) text += this.text(JSON.stringify(content), beside);
+    if (delta.refusal) text += this.#refusal(delta.refusal);
+    for (const [at, call] of (delta.tool_calls ?? []).entries()) text += this.#call(call, at);
+    return text;
   }
 
   text(json: string, beside = NOTHING): string {
     const last = this.#drafts.last;
     if (last instanceof MessageDraft) return last.text(json, beside);
-    const { said, draft } = this.#begin("msg", (place) => new MessageDraft(place));
-    return said + draft.text(json, beside);
+    const { text, draft } = this.#begin("msg", (place) => new MessageDraft(place));
+    return text + draft.text(json, beside);
   }
 
   /** The target of the next piece of text, if nothing else must be sent for it. */
@@ -70,8 +70,8 @@ export class Output {
   }
 
   nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
-    const said = phase === "commentary" || phase === "final_answer" ? phase : null;
-    return this.#add("msg", (place) => new MessageDraft(place, said));
+    const reported = phase === "commentary" || phase === "final_answer" ? phase : null;
+    return this.#add("msg", (place) => new MessageDraft(place, reported));
   }
 
   nativeCall(raw: JsonObject): Begun<CallDraft> {
@@ -103,13 +103,13 @@ export class Output {
 
   /** Ends all items. `cut`: the last one is incomplete, and waiting ones never start. */
   end(cut: boolean): string {
-    let said = "";
+    let text = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
-    if (!cut && !isSaid) said += this.text('""');
-    said += this.#beginKept();
+    if (!cut && !isSaid) text += this.text('""');
+    text += this.#beginKept();
     const { last } = this.#drafts;
     return (
-      said + this.#drafts.end((draft) => cut && (draft instanceof CallDraft || draft === last))
+      text + this.#drafts.end((draft) => cut && (draft instanceof CallDraft || draft === last))
     );
   }
 
@@ -127,30 +127,30 @@ export class Output {
 
   #thought({ reasoning_content: text = "", reasoning_details: details = [] }: Delta): string {
     const isShown = this.#wanted.shown.summary && text !== "";
-    const said = isShown ? this.#summary(text) : "";
+    const written = isShown ? this.#summary(text) : "";
     if (this.#gathers && (details.length > 0 || text !== "")) {
       this.#keep({ details, extras: {}, text });
     }
-    return said;
+    return written;
   }
 
   #summary(text: string): string {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) return last.summary(text);
     const kept = this.#takeKept();
-    const { said, draft } = this.#add(
+    const { text: written, draft } = this.#add(
       "rs",
       (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
     );
     draft.keep(kept);
-    return said + draft.summary(text);
+    return written + draft.summary(text);
   }
 
   #refusal(text: string): string {
     const last = this.#drafts.last;
     if (last instanceof MessageDraft) return last.refusal(text);
-    const { said, draft } = this.#begin("msg", (place) => new MessageDraft(place));
-    return said + draft.refusal(text);
+    const { text: written, draft } = this.#begin("msg", (place) => new MessageDraft(place));
+    return written + draft.refusal(text);
   }
 
   #call(piece: DeltaCall, at: number): string {
@@ -159,19 +159,19 @@ export class Output {
     const known = this.#calls.get(index);
     if (known !== undefined) return this.#append(known, args);
     const early = this.#unnamed.get(index) ?? { id: "", args: "" };
-    const begun = { id: id || early.id, args: early.args + args };
+    const start = { id: id || early.id, args: early.args + args };
     if (name === "") {
-      this.#unnamed.set(index, begun);
+      this.#unnamed.set(index, start);
       return "";
     }
     this.#unnamed.delete(index);
-    const callId = begun.id || `call_${this.#own}${index}`;
+    const callId = start.id || `call_${this.#own}${index}`;
     if (this.#gathers && extra !== undefined) {
       this.#keep({ details: [], extras: { [callId]: extra }, text: "" });
     }
-    const { said, draft } = this.#beginCall(name, callId);
+    const { text, draft } = this.#beginCall(name, callId);
     this.#calls.set(index, draft);
-    return said + draft.append(begun.args);
+    return text + draft.append(start.args);
   }
 
   #beginCall(name: string, callId: string): Begun<CallDraft> {
@@ -181,8 +181,8 @@ export class Output {
   }
 
   #append(call: CallDraft, args: string): string {
-    const said = call.append(args);
-    return said + this.#drafts.advance();
+    const text = call.append(args);
+    return text + this.#drafts.advance();
   }
 
   #keep(thoughts: StoredThoughts): void {
@@ -197,12 +197,12 @@ export class Output {
   #beginKept(): string {
     const kept = this.#takeKept();
     if (isEmpty(kept)) return "";
-    const { said, draft } = this.#add(
+    const { text, draft } = this.#add(
       "rs",
       (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
     );
     draft.keep(kept);
-    return said;
+    return text;
   }
 
   #takeKept(): StoredThoughts {
@@ -213,22 +213,22 @@ export class Output {
 
   #begin<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const before = this.#beginKept();
-    const { said, draft } = this.#add(prefix, made);
-    return { said: before + said, draft };
+    const { text, draft } = this.#add(prefix, made);
+    return { text: before + text, draft };
   }
 
   #add<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const index = this.#drafts.parts.length;
     const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
-    return { said: this.#drafts.add(draft), draft };
+    return { text: this.#drafts.add(draft), draft };
   }
 
   #beside(delta: Delta, logprobs: unknown): TextExtras {
     const annotations = annotationsOf(delta.annotations);
-    const told = this.#wanted.shown.logprobs ? logprobsOf(objectOf(logprobs)["content"]) : [];
-    return annotations.length === 0 && told.length === 0
+    const reported = this.#wanted.shown.logprobs ? logprobsOf(objectOf(logprobs)["content"]) : [];
+    return annotations.length === 0 && reported.length === 0
       ? NOTHING
-      : { logprobs: told, annotations };
+      : { logprobs: reported, annotations };
   }
 }
 

@@ -53,8 +53,8 @@ export class ReasoningDraft extends BaseDraft {
 
   protected end(): string {
     if (this.#summary === "") return "";
-    const said = this.#saySummary("done", { text: this.#summary });
-    return said + this.#sayPart("done", this.#summary);
+    const text = this.#saySummary("done", { text: this.#summary });
+    return text + this.#sayPart("done", this.#summary);
   }
 
   #sayPart(what: "added" | "done", text: string): string {

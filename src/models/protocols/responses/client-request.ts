@@ -254,16 +254,19 @@ export type VisibleOutput = {
   readonly logprobs: boolean;
 };
 
-export function visibleOutput({ reasoning: asked, include = [] }: ResponsesBody): VisibleOutput {
+export function visibleOutput({
+  reasoning: requested,
+  include = [],
+}: ResponsesBody): VisibleOutput {
   return {
-    summary: (asked?.summary ?? asked?.generate_summary ?? null) !== null,
+    summary: (requested?.summary ?? requested?.generate_summary ?? null) !== null,
     encrypted: include.includes(ENCRYPTED),
     logprobs: include.includes(LOGPROBS),
   };
 }
 
 export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
-  const { text: asked, reasoning: thinking, max_output_tokens: cap } = body;
+  const { text: requested, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
   return defined({
     max_completion_tokens: cap,
@@ -271,8 +274,8 @@ export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
     top_p,
     presence_penalty,
     frequency_penalty,
-    response_format: formatOf(asked?.format ?? undefined),
-    verbosity: asked?.verbosity ?? undefined,
+    response_format: formatOf(requested?.format ?? undefined),
+    verbosity: requested?.verbosity ?? undefined,
     reasoning_effort: thinking?.effort ?? undefined,
     ...(visibleOutput(body).logprobs && { logprobs: true, top_logprobs }),
   });
@@ -280,10 +283,10 @@ export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
 
 type Format = z.infer<typeof format>;
 
-function formatOf(asked: Format | undefined): ChatBody["response_format"] {
-  if (asked?.type === "json_object") return { type: "json_object" };
-  if (asked?.type !== "json_schema") return undefined;
-  const { name: formatName, schema, strict, description } = asked;
+function formatOf(requested: Format | undefined): ChatBody["response_format"] {
+  if (requested?.type === "json_object") return { type: "json_object" };
+  if (requested?.type !== "json_schema") return undefined;
+  const { name: formatName, schema, strict, description } = requested;
   return {
     type: "json_schema",
     json_schema: {

@@ -139,11 +139,11 @@ const ECHO_CHARACTERS_MAX = 131_072;
 /** Returns the request fields of a response, as the client wrote them. */
 export function echoOf(body: ResponsesBody): Echo {
   const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
-  const said = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
+  const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
   const echo: Echo = {
     ...UNSAID,
-    ...(Object.fromEntries(said) as Partial<Unsaid>),
+    ...(Object.fromEntries(reported) as Partial<Unsaid>),
     ...OURS,
     tools: (body.tools ?? []).map(echoedTool),
     text: {
@@ -157,9 +157,9 @@ export function echoOf(body: ResponsesBody): Echo {
   return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORT };
 }
 
-function reasoningOf({ reasoning: asked }: ResponsesBody): Echo["reasoning"] {
-  const summary = asked?.summary ?? asked?.generate_summary ?? null;
-  return { effort: asked?.effort ?? null, summary };
+function reasoningOf({ reasoning: requested }: ResponsesBody): Echo["reasoning"] {
+  const summary = requested?.summary ?? requested?.generate_summary ?? null;
+  return { effort: requested?.effort ?? null, summary };
 }
 
 const SHORT = {

@@ -169,13 +169,13 @@ function single(raw: FunctionTool | CustomTool, within: Namespace | null): Singl
 
 function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
   const { type, description } = raw;
-  const said = { type, name, ...(description && { description }) };
+  const reported = { type, name, ...(description && { description }) };
   if (raw.type === "custom") {
-    return { ...said, ...(raw.format && { format: formatOf(raw.format) }) };
+    return { ...reported, ...(raw.format && { format: formatOf(raw.format) }) };
   }
   const { parameters, strict } = raw;
   return {
-    ...said,
+    ...reported,
     parameters: parameters ?? { type: "object", properties: {} },
     ...(typeof strict === "boolean" && { strict }),
   };

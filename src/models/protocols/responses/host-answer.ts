@@ -29,7 +29,7 @@ export function responsesAnswer(
   const finish = finishOf(raw);
   const details = items.filter(isReasoning).map(reasoningDetail);
   const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(annotationOf);
-  const said: OutputPart[] = [
+  const output: OutputPart[] = [
     { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
     ...details.flatMap((detail): OutputPart[] =>
       detail === null ? [] : [{ kind: "detail", detail }],
@@ -40,8 +40,8 @@ export function responsesAnswer(
     ...items.flatMap(callIn),
   ];
   const usage = responseUsage(raw.usage);
-  if (finish === null) return failedWith(raw, { usage, said: outputOf(said) }, secret);
-  return completionOf([[...said, { kind: "finish", reason: finish }]], usage);
+  if (finish === null) return failedWith(raw, { usage, text: outputOf(output) }, secret);
+  return completionOf([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
 /** Reads a native response and its billed usage. Returns null if invalid. */
@@ -51,10 +51,10 @@ export function nativeAnswer(
 ): (ProviderResponse & { readonly native: NativeOutput }) | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
   const usage = responseUsage(raw.usage);
-  const said = itemsIn(raw.output).map(outputIn).join("");
+  const text = itemsIn(raw.output).map(outputIn).join("");
   const finish = finishOf(raw);
-  if (finish === null) return failedWith(raw, { usage, said }, secret);
-  return { body: raw, usage, native: { said, finish } };
+  if (finish === null) return failedWith(raw, { usage, text }, secret);
+  return { body: raw, usage, native: { text, finish } };
 }
 
 export function outputIn(item: RawItem): string {

@@ -72,7 +72,7 @@ export function nativeRequest(call: ChatCall): JsonObject {
     ...body,
     ...tuned,
     ...(given !== undefined && {
-      reasoning: said({ ...reasoning, effort: effortFor(upstreamId, effort) }),
+      reasoning: withoutNulls({ ...reasoning, effort: effortFor(upstreamId, effort) }),
     }),
     model: upstreamId,
     max_output_tokens: cap,
@@ -90,7 +90,7 @@ function tunedBody(
   const given = native?.body ?? {};
   const known = KNOWS_NAMESPACES.test(upstreamId) ? given : withoutNamespaces(given);
   const { temperature, top_p, top_logprobs, include, ...body } = known;
-  const sampled = said({ temperature, top_p, top_logprobs });
+  const sampled = withoutNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
     return { body, tuned: { ...sampled, include } };
   }
@@ -201,13 +201,13 @@ function toolOf(tool: Tool): JsonObject {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
     const flat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
-    return { type: "custom", name, ...said({ description, format: flat }) };
+    return { type: "custom", name, ...withoutNulls({ description, format: flat }) };
   }
   const { name, description, parameters, strict } = tool.function;
   return {
     type: "function",
     name,
-    ...said({ description }),
+    ...withoutNulls({ description }),
     parameters: parameters ?? { type: "object", properties: {} },
     strict: strict === true,
   };
@@ -226,7 +226,7 @@ function nameOf(one: Exclude<ToolWish, string | { type: "allowed_tools" }>): Jso
 }
 
 function textField({ response_format: format, verbosity }: ChatBody): JsonObject {
-  const text = { ...formatOf(format), ...said({ verbosity }) };
+  const text = { ...formatOf(format), ...withoutNulls({ verbosity }) };
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
@@ -234,10 +234,12 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   if (format === undefined || format.type === "text") return {};
   if (format.type !== "json_schema") return { format: { type: format.type } };
   const { name, schema, strict, description } = format.json_schema;
-  return { format: { type: "json_schema", name, schema, ...said({ strict, description }) } };
+  return {
+    format: { type: "json_schema", name, schema, ...withoutNulls({ strict, description }) },
+  };
 }
 
-function said(fields: JsonObject): JsonObject {
+function withoutNulls(fields: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
   );

@@ -46,8 +46,8 @@ export function responseFailure(
   const error: Complained = Object.keys(inner).length > 0 ? inner : raw;
   const code = textOf(error.code);
   // An event's own `type` is "error".
-  const said = textOf(error.type) === "error" ? "" : textOf(error.type);
-  const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : said;
+  const text = textOf(error.type) === "error" ? "" : textOf(error.type);
+  const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : text;
   const { message, param } = error;
   return streamFailure({ error: { message, param, code, type } }, secret);
 }

@@ -54,8 +54,8 @@ abstract class ResponseReader extends FrameReader {
       case "error":
         return this.#failed(responseFailure(event, this.#secret), response);
       default: {
-        const said = this.said(type, event);
-        return thinksAfter(type, event) ? [...said, THINKING] : said;
+        const events = this.events(type, event);
+        return thinksAfter(type, event) ? [...events, THINKING] : events;
       }
     }
   }
@@ -72,7 +72,7 @@ abstract class ResponseReader extends FrameReader {
     return [...this.finished(event, finish), ...reported, END];
   }
 
-  protected abstract said(type: string, event: RawEvent): StreamEvent[];
+  protected abstract events(type: string, event: RawEvent): StreamEvent[];
   protected abstract finished(
     event: JsonObject,
     finish: "stop" | "length" | "content_filter",
@@ -89,7 +89,7 @@ export class ChunkReader extends ResponseReader {
   #count = 0;
   #summaries = 0;
 
-  protected said(type: string, event: RawEvent): StreamEvent[] {
+  protected events(type: string, event: RawEvent): StreamEvent[] {
     const delta = textOf(event.delta);
     const index = numberOf(event.output_index) ?? 0;
     switch (type) {
@@ -147,11 +147,11 @@ export class ChunkReader extends ResponseReader {
       const detail = reasoningDetail(item);
       return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
     }
-    const begun = this.#begin(index, item);
+    const started = this.#begin(index, item);
     const call = this.#calls.get(index);
-    if (call === undefined || call.hasInput) return begun;
+    if (call === undefined || call.hasInput) return started;
     const whole = textOf(call.isCustom ? item.input : item.arguments);
-    return [...begun, ...this.#input(index, whole)];
+    return [...started, ...this.#input(index, whole)];
   }
 
   #annotated(raw: unknown): StreamEvent[] {
@@ -182,15 +182,15 @@ export class NativeReader extends ResponseReader {
     const events = super.frame(raw, name, data);
     const [event] = events;
     if (events.length === 1 && event?.kind === "native" && isPlain(event.event)) {
-      this.#texts.learn(data.replace(NUMBER, ""), 0, event.said);
+      this.#texts.learn(data.replace(NUMBER, ""), 0, event.text);
     } else this.#texts.forget();
     return events;
   }
 
-  protected said(type: string, event: RawEvent): StreamEvent[] {
+  protected events(type: string, event: RawEvent): StreamEvent[] {
     if (!type.startsWith("response.")) return []; // we send our own `keepalive`
     if (BEGINNINGS.has(type)) {
-      this.#held.push({ kind: "native", event, said: "", finish: null });
+      this.#held.push({ kind: "native", event, text: "", finish: null });
       return [];
     }
     return this.#passed(event, saidBy(type, event), null);
@@ -200,10 +200,10 @@ export class NativeReader extends ResponseReader {
     return this.#passed(event, "", finish);
   }
 
-  #passed(event: JsonObject, said: string, finish: string | null): StreamEvent[] {
+  #passed(event: JsonObject, text: string, finish: string | null): StreamEvent[] {
     const held = this.#held;
     this.#held = [];
-    return [...held, { kind: "native", event, said, finish }];
+    return [...held, { kind: "native", event, text, finish }];
   }
 }
 

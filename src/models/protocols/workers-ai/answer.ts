@@ -33,16 +33,16 @@ export function chatAnswer(
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;
   const usage = readUsage(reported);
-  const said: OutputPart[] = [
+  const parts: OutputPart[] = [
     { kind: "text", text },
     { kind: "thought", text: reasoning },
     ...tools,
   ];
   if (finish === "error" || finish === "abort") {
-    return withUsage(incompleteFailure(finish), { usage, said: outputOf(said) });
+    return withUsage(incompleteFailure(finish), { usage, text: outputOf(parts) });
   }
   const reason = tools.length > 0 ? "stop" : (finish ?? guessedFinish(usage, call.cap));
-  const kept = leaked.length > 0 ? said.slice(1) : said;
+  const kept = leaked.length > 0 ? parts.slice(1) : parts;
   return completionOf([[...kept, { kind: "finish", reason }]], usage);
 }
 
@@ -63,9 +63,9 @@ function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
   const names = new Set<unknown>(tools.list.map((tool) => tool.name));
-  const said = parsedList(text);
-  if (!said.every((one) => isObject(one) && names.has(one["name"]))) return [];
-  return said.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
+  const reported = parsedList(text);
+  if (!reported.every((one) => isObject(one) && names.has(one["name"]))) return [];
+  return reported.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
     const called = argumentsText(given ?? parameters ?? rest);
     return saidCall({ id: "", name: textOf(name), arguments: called });
   });

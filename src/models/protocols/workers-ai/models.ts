@@ -42,9 +42,10 @@ const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
  * Returns the nearest supported effort, the higher of two, or null if the model has none. Reasoning
  * is turned off only on request.
  */
-export function nearestEffort(asked: string, known: readonly string[]): string | null {
-  if (known.includes(asked)) return asked;
-  const distance = (effort: string) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(asked));
+export function nearestEffort(requested: string, known: readonly string[]): string | null {
+  if (known.includes(requested)) return requested;
+  const distance = (effort: string) =>
+    Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested));
   let nearest: string | null = null;
   for (const effort of known) {
     if (effort === "none") continue;

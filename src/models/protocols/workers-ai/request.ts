@@ -142,12 +142,12 @@ function responseFormat(format: ChatBody["response_format"], openAi: boolean): J
   return { response_format: { type: "json_schema", json_schema: schema } };
 }
 
-function reasoning(asked: ChatBody["reasoning_effort"], model: string): JsonObject {
+function reasoning(requested: ChatBody["reasoning_effort"], model: string): JsonObject {
   const { efforts = [], thinkingSwitch } = familyOf(model);
-  if (asked === undefined) return {};
+  if (requested === undefined) return {};
   if (thinkingSwitch === true) {
-    return { chat_template_kwargs: { enable_thinking: asked !== "none" } };
+    return { chat_template_kwargs: { enable_thinking: requested !== "none" } };
   }
-  const effort = nearestEffort(asked, efforts);
+  const effort = nearestEffort(requested, efforts);
   return effort === null ? {} : { reasoning_effort: effort };
 }

@@ -32,5 +32,5 @@ function pictureAt(at: number): StreamEvent {
 }
 
 function native(event: Extract<StreamEvent, { kind: "native" }>["event"]): StreamEvent {
-  return { kind: "native", event, said: "", finish: null };
+  return { kind: "native", event, text: "", finish: null };
 }

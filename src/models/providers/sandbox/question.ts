@@ -15,8 +15,8 @@ type ToolResult = { readonly tool: string | null; readonly text: string };
 const TOKENS_PER_MESSAGE = 3;
 
 export function readQuestion({ messages }: ChatBody): Question {
-  const asked = messages.findLastIndex(({ role }) => role === "user");
-  const since = messages.slice(asked + 1);
+  const requested = messages.findLastIndex(({ role }) => role === "user");
+  const since = messages.slice(requested + 1);
   const rounds = since.filter((message) => callsIn(message).length > 0).length;
   const lastOther = messages.findLastIndex(({ role }) => role !== "tool");
   const last = messages[lastOther];
@@ -25,7 +25,7 @@ export function readQuestion({ messages }: ChatBody): Question {
     tool: (message.role === "tool" && names.get(message.tool_call_id)) || null,
     text: contentText(message.content),
   }));
-  const text = contentText(messages[asked]?.content);
+  const text = contentText(messages[requested]?.content);
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 

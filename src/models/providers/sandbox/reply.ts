@@ -52,10 +52,10 @@ export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies
     const reply = textReply(body, opening + textFor(conversation), left);
     return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
   }
-  const { drafts, ...said } = callReply(calls, left, wordBefore(calls, mode));
+  const { drafts, ...reported } = callReply(calls, left, wordBefore(calls, mode));
   const replies = Array.from({ length: choices }, (_, index): Reply => {
     const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
-    return { ...said, thought, calls: withIds(drafts, seed), split: wordsOf };
+    return { ...reported, thought, calls: withIds(drafts, seed), split: wordsOf };
   });
   return { ok: true, replies };
 }

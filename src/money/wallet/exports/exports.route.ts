@@ -31,16 +31,16 @@ export async function exportsRoute(c: AppContext): Promise<Answer> {
  * taxes in FOCUS format.
  */
 export async function focusRoute(c: AppContext): Promise<Response> {
-  const asked = daysOf(c);
-  if (!asked.ok) return fail(c, asked.failure);
+  const requested = daysOf(c);
+  if (!requested.ok) return fail(c, requested.failure);
   const { orgId } = c.var.admitted.caller;
   const { wallet, payments } = objectsOf(c.env);
   const sources = { orgId, wallet: () => wallet(orgId), payments: () => payments(orgId) };
-  const pages = focusPages(sources, asked.value.days);
+  const pages = focusPages(sources, requested.value.days);
   const first = await pages.next();
-  if (first.done === true) return csvResponse(asked.value.name, streamOf("", pages, orgId));
+  if (first.done === true) return csvResponse(requested.value.name, streamOf("", pages, orgId));
   if (!first.value.ok) return fail(c, first.value.failure);
-  return csvResponse(asked.value.name, streamOf(first.value.value, pages, orgId));
+  return csvResponse(requested.value.name, streamOf(first.value.value, pages, orgId));
 }
 
 type Asked = { readonly name: string; readonly days: readonly string[] };

@@ -93,7 +93,7 @@ function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent 
 
 function wasTold(tx: Tx, crossing: Crossing): boolean {
   const after = crossing.kind === "low_balance" ? tx.memory.row.rearmedSeq : -1;
-  const told = tx.sql.exec(
+  const reported = tx.sql.exec(
     `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
       AND period IS ? AND seq > ? LIMIT 1`,
     crossing.kind,
@@ -102,11 +102,11 @@ function wasTold(tx: Tx, crossing: Crossing): boolean {
     crossing.period,
     after,
   );
-  return told.toArray().length > 0;
+  return reported.toArray().length > 0;
 }
 
 function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boolean {
-  const { told } = sql
+  const { told: reported } = sql
     .exec<{ told: number }>(
       "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
       endUserId,
@@ -114,7 +114,7 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
       nowMs - DAY_MS,
     )
     .one();
-  return told >= DAILY_ALERTS_MAX;
+  return reported >= DAILY_ALERTS_MAX;
 }
 
 /** Returns the ledger row that re-armed the balance alert: `seq` if the balance is high enough. */

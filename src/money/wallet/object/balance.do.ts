@@ -5,10 +5,10 @@ import type { Tx } from "./memory.do.ts";
 export function balanceOf(tx: Tx): BalanceAnswer {
   const { balance, held, holds } = tx.memory.books;
   const { owed } = tx.memory.debts;
-  const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+  const status = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
   const operatorPolicy = tx.memory.policies.get(OPERATOR);
   return {
-    ...standing,
+    ...status,
     ...(owed !== 0 && { owedMicro: owed }),
     ...(operatorPolicy !== undefined && { operatorPolicy }),
   };

@@ -21,9 +21,9 @@ type CostSum = {
 };
 
 /** Returns costs from the newest `ROWS_MAX` settled requests. */
-export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport {
+export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
-  const fromMs = Math.max(asked.fromMs, keptMs);
+  const fromMs = Math.max(query.fromMs, keptMs);
   const rows = sql
     .exec<CostSum>(
       `SELECT admitted_at, charged, prompt_tokens, completion_tokens, detail, names.text AS sold
@@ -31,10 +31,10 @@ export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport
       WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
         AND (?5 IS NULL OR names.text ->> '$.model' = ?5) ORDER BY id DESC LIMIT ?6`,
       idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS),
-      idFloor(HOLD_ID, asked.beforeMs + ID_AGE_MAX_MS),
+      idFloor(HOLD_ID, query.beforeMs + ID_AGE_MAX_MS),
       fromMs,
-      asked.beforeMs,
-      asked.model,
+      query.beforeMs,
+      query.model,
       ROWS_MAX,
     )
     .toArray();
@@ -44,12 +44,12 @@ export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport
   for (const row of rows) {
     const { bought, usage, ...generation } = generationIn(row);
     const { day } = periodOf(row.admitted_at);
-    const group = groupOf(groups, { day, group: generation[asked.by] });
+    const group = groupOf(groups, { day, group: generation[query.by] });
     group.requests += 1;
     group.chargedMicro += row.charged;
     if (bought === undefined) group.unknown += 1;
     else group.boughtMicro += costOf(bought, usage);
-    const less = asked.price === null ? 0 : row.charged - costOf(asked.price, usage);
+    const less = query.price === null ? 0 : row.charged - costOf(query.price, usage);
     if (less <= 0) continue;
     lessMicro += less;
     requests += 1;

@@ -130,13 +130,13 @@ function alter(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
     raiseAlerts(tx, crossings, memory.books.seq);
   });
   if (memory.unsaved.has(user.id)) memory.unsaved.set(user.id, user);
-  told(tx, user);
+  markChanged(tx, user);
   return recordOf(tx, user);
 }
 
 const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });
 
-function told(tx: Tx, user: EndUser): void {
+function markChanged(tx: Tx, user: EndUser): void {
   tx.memory.unpublished.add(user.id);
   tx.memory.changed = true;
 }

@@ -23,24 +23,24 @@ export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
   return success(null);
 }
 
-export function readFailures({ sql }: Tx, asked: FailureQuery): Result<FailureReport> {
-  return success({ counts: countsOf(sql, asked) });
+export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureReport> {
+  return success({ counts: countsOf(sql, query) });
 }
 
-export function readKeptFailures({ sql, nowMs }: Tx, asked: KeptFailureQuery): KeptFailureReport {
-  const kept = selectKept(sql, asked.fromMs, asked.beforeMs).filter(isOf(asked.keyIds));
+export function readKeptFailures({ sql, nowMs }: Tx, query: KeptFailureQuery): KeptFailureReport {
+  const kept = selectKept(sql, query.fromMs, query.beforeMs).filter(isOf(query.keyIds));
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {
-    if (!isAmong(one, asked.only)) continue;
-    const group = DIMENSIONS[asked.by](one);
+    if (!isAmong(one, query.only)) continue;
+    const group = DIMENSIONS[query.by](one);
     const known = groups.get(group) ?? { group, count: 0, lastAt: 0, lastId: "" };
     known.count += 1;
     Object.assign(known, one.at >= known.lastAt && { lastAt: one.at, lastId: one.id });
     groups.set(group, known);
   }
   const data = [...groups.values()].toSorted((a, b) => b.count - a.count);
-  const wholeMs = wholeFrom(asked, countsOf(sql, asked), kept);
-  return { groups: data, completeFrom: Math.min(wholeMs, asked.beforeMs, nowMs) };
+  const wholeMs = wholeFrom(query, countsOf(sql, query), kept);
+  return { groups: data, completeFrom: Math.min(wholeMs, query.beforeMs, nowMs) };
 }
 
 const DIMENSIONS: Readonly<Record<FailureDimension, (one: FailedRequest) => string | null>> = {

@@ -64,11 +64,11 @@ function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<A
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
 }
 
-function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null {
+function refuseOrganization({ memory }: Tx, request: HoldRequest): Refusal | null {
   const { priceList, suspended } = memory.row;
   if (suspended) return refuse({ kind: "organization_suspended" });
-  if (asked.placed !== undefined) return null;
-  const differs = (asked.priceList ?? null) !== priceList;
+  if (request.placed !== undefined) return null;
+  const differs = (request.priceList ?? null) !== priceList;
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
 

@@ -96,9 +96,9 @@ type Grant = AllowedRequest & {
  * Checks permissions, Idempotency-Key, debts, rates, then cost. Writes nothing. If the first
  * attempt of the same hold causes a rejection, `hold` returns the first response.
  */
-function guarded(tx: Tx, asked: HoldRequest, terms: HeldTerms): Result<Grant> {
+function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
-  const allowed = checkRequest(tx, asked, terms);
+  const allowed = checkRequest(tx, requested, terms);
   if (!allowed.ok) return allowed;
   const { request } = allowed.value;
   const lapsed = findExpiredHolder(tx, request);
@@ -339,8 +339,8 @@ function refused(
   const { session } = terms;
   const failure = toppedUp(tx, refusal.failure, withOwnAmounts(tx, refusal.failure, session));
   const answer = remember(tx, request, refuse(failure));
-  const asked = { ...request, sessionId: session?.id ?? null };
-  const reached = answer === null ? null : reachedByRefusal(tx, refusal.failure, asked);
+  const requested = { ...request, sessionId: session?.id ?? null };
+  const reached = answer === null ? null : reachedByRefusal(tx, refusal.failure, requested);
   if (reached !== null) emitReached(tx, reached);
   if (answer !== null && refusal.failure.kind === "budget_exceeded") {
     emitRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
@@ -355,11 +355,13 @@ function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonl
 }
 
 /** Requests a top-up if the balance is too low. A session's error omits the purchase. */
-function toppedUp(tx: Tx, failure: Failure, told: Failure): Failure {
-  if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
+function toppedUp(tx: Tx, failure: Failure, reported: Failure): Failure {
+  if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
   const purchaseId = topUpIfDue(tx, true);
-  if (purchaseId === null || told.kind !== "balance_too_low" || told.session === true) return told;
-  return { ...told, purchaseId };
+  if (purchaseId === null || reported.kind !== "balance_too_low" || reported.session === true) {
+    return reported;
+  }
+  return { ...reported, purchaseId };
 }
 
 /** Failures after which the caller retries with the same ID. */

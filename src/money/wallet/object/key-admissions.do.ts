@@ -129,8 +129,8 @@ export class KeyAdmissions {
 
   /** Looks up a key. Returns null on success. */
   learn(hash: string): Promise<Refusal | null> {
-    const asked = this.#learning.get(hash);
-    if (asked !== undefined) return asked;
+    const requested = this.#learning.get(hash);
+    if (requested !== undefined) return requested;
     const learning = this.#learn(hash).finally(() => {
       this.#learning.delete(hash);
     });
@@ -178,10 +178,10 @@ export class KeyAdmissions {
   /** Updates published uses. Looks up keys that differ in D1. */
   noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (tx === null) return;
-    const said = new Map(touched.map((one) => [one.hash, one]));
+    const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
-      if (!key?.record || matchesDatabase(key, key.record, said.get(hash))) continue;
+      if (!key?.record || matchesDatabase(key, key.record, reported.get(hash))) continue;
       this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads the database
     }
   }
@@ -257,13 +257,13 @@ export class KeyAdmissions {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const question = { hash, isStale: false };
       // oxlint-disable-next-line no-await-in-loop -- asked again after a change
-      const said = await this.#asked(question, (register) => register.identify(null));
+      const identified = await this.#asked(question, (register) => register.identify(null));
       // A forwarded RPC result would stay open until our caller disposes of it.
-      if (!said.ok) return refuse(said.failure);
+      if (!identified.ok) return refuse(identified.failure);
       if (question.isStale) continue;
       const tx = this.#keeping.tx();
       if (tx === null) return refuse({ kind: "storage_unavailable" });
-      putKey(tx.sql, hash, recordOf(tx, said.value));
+      putKey(tx.sql, hash, recordOf(tx, identified.value));
       this.#known.delete(hash);
       return null;
     }
@@ -309,13 +309,13 @@ export class KeyAdmissions {
   /** Applies the result of a lookup. Admissions continue if it fails. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
-    const said = await this.#asked(question, ask);
+    const identified = await this.#asked(question, ask);
     const tx = this.#keeping.tx();
     if (tx === null) return;
-    if (said.ok) {
-      if (!question.isStale) this.#adopt(tx, hash, said.value);
+    if (identified.ok) {
+      if (!question.isStale) this.#adopt(tx, hash, identified.value);
     } else if (
-      said.failure.kind === "invalid_api_key" &&
+      identified.failure.kind === "invalid_api_key" &&
       this.#key(tx.sql, hash)?.revokedAt === null
     ) {
       forgetActiveKey(tx.sql, hash); // the next request looks it up
@@ -371,7 +371,7 @@ export function admittedBy(
   };
 }
 
-function recordOf({ clockMs, memory }: Tx, { orgId, ...said }: Key): ActiveKey {
+function recordOf({ clockMs, memory }: Tx, { orgId, ...reported }: Key): ActiveKey {
   assert(orgId === memory.row.orgId, "a key is admitted by its own organization's wallet");
-  return { ...said, checkedAt: clockMs };
+  return { ...reported, checkedAt: clockMs };
 }

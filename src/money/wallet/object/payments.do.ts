@@ -79,9 +79,9 @@ function referenceOf({ memory, sql }: Tx, paymentId: string): string {
 }
 
 /** Sets a payment's refunded amount. Ignores an older reading. */
-export function setRefunded(tx: Tx, asked: PaymentRefunded): Result<null> {
+export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   const { memory, sql } = tx;
-  const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = asked;
+  const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = request;
   const payment = selectPayment(sql, paymentId);
   if (payment === null) return refuse({ kind: "not_found", message: "No such payment." });
   const moved = applyRefund(memory.debts, payment, { back, reading });
@@ -125,10 +125,10 @@ export function recordPurchaseOutcome(
 
 export function forgiveOwed(
   tx: Tx,
-  asked: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
+  request: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
 ): Result<{ readonly owedMicro: Micros }> {
   const { memory, sql } = tx;
-  const { amountMicro, reference, actor } = asked;
+  const { amountMicro, reference, actor } = request;
   const before = selectForgiven(sql, reference);
   if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
   if (before !== null) {

@@ -84,11 +84,11 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
     }
     throw error;
   }
-  const said = { ...published, uses: picked.uses };
+  const reported = { ...published, uses: picked.uses };
   const after = live();
-  if (after === null) return { ...said, outcome: "published" }; // deleted meanwhile
+  if (after === null) return { ...reported, outcome: "published" }; // deleted meanwhile
   const sent = { head: published.head, picked: picked.endUsers, creditsSeq, settings };
-  return { ...said, outcome: acknowledge(after, publication, sent) };
+  return { ...reported, outcome: acknowledge(after, publication, sent) };
 }
 
 function pickUses({ uses }: Memory): KeyUse[] {

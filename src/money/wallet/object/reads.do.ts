@@ -140,13 +140,13 @@ function ledgerRows(
 /** Returns open holds, oldest first. */
 export function readHolds(
   tx: Tx,
-  asked: {
+  query: {
     readonly limit: number;
     readonly after: string | null;
     readonly keyIds: readonly string[] | null;
   },
 ): Result<HoldsPage> {
-  const { limit, after, keyIds } = asked;
+  const { limit, after, keyIds } = query;
   const { holds } = tx.memory.books;
   const found = [...holds.values()]
     .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))
@@ -224,10 +224,10 @@ function missing(): Refusal {
 }
 
 /** Returns requests, newest first. Reads at most `SCANNED_MAX` rows, so a page may be short. */
-export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPage> {
-  const { fromMs, beforeMs, limit } = asked;
+export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPage> {
+  const { fromMs, beforeMs, limit } = query;
   const beforeId =
-    [asked.after ?? LAST_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
+    [query.after ?? LAST_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
   const fromId = idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string }>(
@@ -238,7 +238,7 @@ export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPa
     )
     .toArray();
   const range = { fromId: end?.id ?? fromId, beforeId };
-  const rows = [...heldRows(sql, asked, range), ...refusedRows(sql, asked, range)]
+  const rows = [...heldRows(sql, query, range), ...refusedRows(sql, query, range)]
     .toSorted((a, b) => (a.id < b.id ? 1 : -1))
     .slice(0, limit + 1);
   const shown = rows.slice(0, limit);
@@ -248,9 +248,9 @@ export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPa
 
 type Range = { readonly fromId: string; readonly beforeId: string };
 
-function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
-  const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
-  const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
+function heldRows(sql: SqlStorage, query: RequestQuery, range: Range): RequestRecord[] {
+  const states = query.states ?? (query.state === null ? undefined : [query.state]);
+  const models = query.models ?? (query.model === null ? undefined : [query.model]);
   return sql
     .exec<StoredGeneration>(
       `SELECT ${COLUMNS} FROM ${WITH_FAILED}
@@ -265,17 +265,17 @@ function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRe
       ORDER BY requests.id DESC LIMIT ?11`,
       range.fromId,
       range.beforeId,
-      asked.fromMs,
-      asked.beforeMs,
+      query.fromMs,
+      query.beforeMs,
       listed(states),
-      asked.externalId,
-      listed(asked.keyIds),
+      query.externalId,
+      listed(query.keyIds),
       listed(models),
-      listed(asked.providers),
-      listed(asked.codes),
-      asked.limit + 1,
-      asked.tag?.key ?? null,
-      asked.tag?.value ?? null,
+      listed(query.providers),
+      listed(query.codes),
+      query.limit + 1,
+      query.tag?.key ?? null,
+      query.tag?.value ?? null,
     )
     .toArray()
     .map(recordOf);
@@ -286,11 +286,11 @@ const WAS_ASKED = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') 
   WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)
     IN (SELECT value FROM json_each(?9)))`;
 
-function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
-  const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
-  const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
-  if (states?.includes("refused") === false || asked.providers !== undefined) return [];
-  if (asked.tag !== undefined) return []; // only charged requests have tags
+function refusedRows(sql: SqlStorage, query: RequestQuery, range: Range): RequestRecord[] {
+  const states = query.states ?? (query.state === null ? undefined : [query.state]);
+  const models = query.models ?? (query.model === null ? undefined : [query.model]);
+  if (states?.includes("refused") === false || query.providers !== undefined) return [];
+  if (query.tag !== undefined) return []; // only charged requests have tags
   return sql
     .exec<{ detail: string }>(
       `SELECT detail FROM failed_requests AS failed
@@ -302,13 +302,13 @@ function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): Reques
       ORDER BY id DESC LIMIT ?9`,
       range.fromId,
       range.beforeId,
-      asked.fromMs,
-      asked.beforeMs,
-      asked.externalId,
-      listed(asked.keyIds),
+      query.fromMs,
+      query.beforeMs,
+      query.externalId,
+      listed(query.keyIds),
       listed(models),
-      listed(asked.codes),
-      asked.limit + 1,
+      listed(query.codes),
+      query.limit + 1,
     )
     .toArray()
     .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));

@@ -29,10 +29,10 @@ const TRIES_MAX = 8;
 export async function reconcile(
   decisions: Decisions,
   book: D1Database,
-  { from: begun, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileAsk,
+  { from: started, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileAsk,
 ): Promise<Result<Reconciliation>> {
   const untilMs = now({}) + withinMs;
-  for (let from = begun ?? { tries: 0, run: null }; ;) {
+  for (let from = started ?? { tries: 0, run: null }; ;) {
     /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
     const tx = decisions.tryOpen();
     if (tx === null) return unavailable();

@@ -50,30 +50,30 @@ type Group = { readonly day: string; readonly name: string; readonly amounts: Us
  */
 export function readTagUsage(
   tx: Tx,
-  asked: TagQuery,
+  query: TagQuery,
   { page, days }: { readonly page: UsagePage; readonly days: UsageReport },
 ): Result<UsageReport> {
   const { tagKeys } = tx.memory.row.settings;
-  if (!tagKeys.includes(asked.key)) {
+  if (!tagKeys.includes(query.key)) {
     const declare = "Add it to the setting 'tag_keys', or group by hour or another dimension too";
-    return invalid(`The tag key '${asked.key}' has no daily sums. ${declare}.`, "group_by");
+    return invalid(`The tag key '${query.key}' has no daily sums. ${declare}.`, "group_by");
   }
-  const groups = groupsOf(tx, asked);
-  addRest(groups, asked, days);
+  const groups = groupsOf(tx, query);
+  addRest(groups, query, days);
   const ordered = [...groups.values()].toSorted(
     (a, b) => compare(a.day, b.day) || compare(a.name, b.name),
   );
-  const after = page.after === null ? null : place(asked, page.after);
+  const after = page.after === null ? null : place(query, page.after);
   const wanted = ordered.filter((one) => after === null || isAfter(one, after));
   const shown = wanted.slice(0, page.limit);
   const last = wanted.length > page.limit ? shown.at(-1) : undefined;
   return success({
     data: shown.map(({ day, name, amounts }) => {
       const group = Object.assign({ group: name === "" ? null : name }, amounts);
-      return asked.isDaily ? Object.assign({ day }, group) : group;
+      return query.isDaily ? Object.assign({ day }, group) : group;
     }),
     total: days.total,
-    nextAfter: last === undefined ? null : `${asked.isDaily ? `${last.day},` : ""}${last.name}`,
+    nextAfter: last === undefined ? null : `${query.isDaily ? `${last.day},` : ""}${last.name}`,
   });
 }
 
@@ -94,8 +94,8 @@ function compare(a: string, b: string): number {
 
 type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 
-function groupsOf(tx: Tx, asked: TagQuery): Map<string, Group> {
-  const { from, to, key, isDaily } = asked;
+function groupsOf(tx: Tx, query: TagQuery): Map<string, Group> {
+  const { from, to, key, isDaily } = query;
   const groups = new Map<string, Group>();
   const add = (day: string, name: string, sums: Sums): void => {
     const { requests, cost, ...rest } = sums;

@@ -15,8 +15,8 @@ export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void>
   const { orgId } = memory.row;
   const { id, amountMicro, wantedAt } = open;
   try {
-    const told = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
-    if (!(await within(told, TELL_TIMEOUT_MS)).ok) throw new Error("it was not taken");
+    const notifying = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
+    if (!(await within(notifying, TELL_TIMEOUT_MS)).ok) throw new Error("it was not taken");
     decisions.turn((tx) => {
       markTopUpDelivered(tx, id);
       return success(null);

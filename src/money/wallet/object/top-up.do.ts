@@ -24,8 +24,8 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   if (setting === null) return before.open?.id ?? null;
   const { month, day } = period;
   const mostADay = mostADayOf(tx);
-  const standing = { setting, balance: books.balance, owed: debts.owed, isShort, nowMs };
-  const decided = decideTopUp(before, { ...standing, month, day, mostADay });
+  const status = { setting, balance: books.balance, owed: debts.owed, isShort, nowMs };
+  const decided = decideTopUp(before, { ...status, month, day, mostADay });
   if (decided === "none" || row.suspended || row.conflict !== null || mostADay === 0) {
     return before.open?.id ?? null;
   }
@@ -36,9 +36,9 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
     return null;
   }
   const id = mintId(PURCHASE_ID, nowMs);
-  const wish = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
+  const request = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
-  store(tx, wantTopUp(before, wish, period), [
+  store(tx, wantTopUp(before, request, period), [
     { type: "purchase.created", actor: SYSTEM, subject: id, data },
   ]);
   return id;

@@ -43,11 +43,11 @@ type UsageSum = TokenCounts & {
 };
 
 /** Returns usage from the newest `ROWS_MAX` settled requests, by admission time. */
-export function readUsageOfRows(tx: Tx, asked: RowsQuery): RowsReport {
-  const from = beginning(tx, asked);
-  const rows = groupsOf(tx.sql, { ...asked, ...from });
-  const times = asked.latency ? timesOf(tx.sql, { ...asked, ...from }) : null;
-  const data = rows.map((row) => groupOf(row, asked, times));
+export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
+  const from = beginning(tx, query);
+  const rows = groupsOf(tx.sql, { ...query, ...from });
+  const times = query.latency ? timesOf(tx.sql, { ...query, ...from }) : null;
+  const data = rows.map((row) => groupOf(row, query, times));
   const total = data.reduce(addAmounts, NO_AMOUNTS);
   return { data, total, completeFrom: from.fromMs };
 }
@@ -74,10 +74,10 @@ function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): St
 const MEMBERS =
   "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?11))";
 
-function statement(asked: RowsQuery, columns: string, rest: string): string {
+function statement(query: RowsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
-  const [first, more] = membersOf(asked) === null ? ["", ""] : [MEMBERS, joined];
-  return `${first} SELECT ${namesOf(asked)}, ${columns} ${TABLES} ${more} ${FILTERED} ${rest}`;
+  const [first, more] = membersOf(query) === null ? ["", ""] : [MEMBERS, joined];
+  return `${first} SELECT ${namesOf(query)}, ${columns} ${TABLES} ${more} ${FILTERED} ${rest}`;
 }
 
 const TABLES = `FROM requests JOIN names AS sold ON sold.number = requests.sold
@@ -89,9 +89,9 @@ const FILTERED = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_
     AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))
     AND (?9 IS NULL OR ${TAGS_IN_ROW} ->> ('$."' || ?9 || '"') = ?10)`;
 
-function bindings(asked: RowsQuery & Start): (string | number | null)[] {
-  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = asked;
-  const members = membersOf(asked);
+function bindings(query: RowsQuery & Start): (string | number | null)[] {
+  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = query;
+  const members = membersOf(query);
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
@@ -99,8 +99,8 @@ function bindings(asked: RowsQuery & Start): (string | number | null)[] {
     fromMs,
     beforeMs,
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),
-    asked.tag?.key ?? null,
-    asked.tag?.value ?? null,
+    query.tag?.key ?? null,
+    query.tag?.value ?? null,
     ...(members === null ? [] : [JSON.stringify(members)]),
   ];
 }
@@ -127,18 +127,18 @@ function isTag(dimension: RowDimension): dimension is `tag:${string}` {
   return dimension.startsWith(TAG);
 }
 
-function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {
+function groupsOf(sql: SqlStorage, query: RowsQuery & Start): UsageSum[] {
   return sql
     .exec<UsageSum>(
       statement(
-        asked,
+        query,
         `count(*) AS requests, sum(charged) AS cost,
         ${columnsOfTokens(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
         coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking`,
         `GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,
       ),
-      ...bindings(asked),
+      ...bindings(query),
     )
     .toArray();
 }
@@ -146,11 +146,11 @@ function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {
 type Times = ReadonlyMap<string, readonly number[]>;
 
 /** Returns first-byte times in ms, ascending. */
-function timesOf(sql: SqlStorage, asked: RowsQuery & Start): Times {
+function timesOf(sql: SqlStorage, query: RowsQuery & Start): Times {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(
-    statement(asked, `${FIRST_BYTE} AS ms`, `AND ${FIRST_BYTE} IS NOT NULL ORDER BY ms`),
-    ...bindings(asked),
+    statement(query, `${FIRST_BYTE} AS ms`, `AND ${FIRST_BYTE} IS NOT NULL ORDER BY ms`),
+    ...bindings(query),
   );
   for (const { one, two, ms } of rows) {
     const name = JSON.stringify([one, two]);

@@ -50,7 +50,7 @@ export function readUsage(
 }
 
 /** Returns stored totals plus later usage. Reads as many rows as it returns. */
-function usageByDay(tx: Tx, asked: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
+function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
   const stored = tx.sql
@@ -58,15 +58,15 @@ function usageByDay(tx: Tx, asked: UsageQuery, { limit, after }: UsagePage): Res
       `SELECT day, name, requests, ${columnsOfTokens(({ column }) => column)}, cost FROM totals
       WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
       ORDER BY day, name LIMIT ?6`,
-      asked.groupBy,
-      asked.from,
-      asked.to,
+      query.groupBy,
+      query.from,
+      query.to,
       afterDay,
       afterName,
       limit + 1,
     )
     .toArray();
-  const later = laterTotals(tx, asked).filter(
+  const later = laterTotals(tx, query).filter(
     ({ day, name }) => day > afterDay || (day === afterDay && asText(name, afterName) > 0),
   );
   for (const row of [...stored, ...later]) {
@@ -83,7 +83,7 @@ function usageByDay(tx: Tx, asked: UsageQuery, { limit, after }: UsagePage): Res
     data: shown.map(({ day, name, ...sums }) =>
       Object.assign({ day, group: name === "" ? null : name }, plus(NO_AMOUNTS, sums)),
     ),
-    total: totalOf(tx, asked),
+    total: totalOf(tx, query),
     nextAfter: last === undefined ? null : `${last.day},${last.name}`,
   });
 }
@@ -94,13 +94,13 @@ function added(one: Sums, other: Sums): Sums {
 }
 
 /** Returns groups in SQLite's text order. A page over many days may be short. */
-function usageBy(tx: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
+function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
-  const end = asked.groupBy === "day" ? null : endOfPage(tx.sql, asked, page);
-  const later = laterGroups(tx, asked, page.after).filter(
+  const end = query.groupBy === "day" ? null : endOfPage(tx.sql, query, page);
+  const later = laterGroups(tx, query, page.after).filter(
     ({ name }) => end === null || asText(name, end) < 0,
   );
-  for (const { name, ...sums } of [...storedGroups(tx.sql, asked, { ...page, end }), ...later]) {
+  for (const { name, ...sums } of [...storedGroups(tx.sql, query, { ...page, end }), ...later]) {
     groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
   }
   // One more stored group was read, so the groups of the page are complete.
@@ -111,7 +111,7 @@ function usageBy(tx: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport
     data: shown.map((name) =>
       Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_AMOUNTS),
     ),
-    total: totalOf(tx, asked),
+    total: totalOf(tx, query),
     nextAfter: isLast ? null : (shown.at(-1) ?? null),
   });
 }
@@ -192,16 +192,16 @@ function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTo
   );
 }
 
-function laterGroups(tx: Tx, asked: UsageQuery, after: string | null): GroupRow[] {
-  const { groupBy } = asked;
-  return laterTotals(tx, asked)
+function laterGroups(tx: Tx, query: UsageQuery, after: string | null): GroupRow[] {
+  const { groupBy } = query;
+  return laterTotals(tx, query)
     .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
     .filter(({ name }) => after === null || asText(name, after) > 0);
 }
 
 /** Sums daily rows, which count each request once. */
-function totalOf(tx: Tx, asked: UsageQuery): UsageAmounts {
-  const { from, to } = asked;
+function totalOf(tx: Tx, query: UsageQuery): UsageAmounts {
+  const { from, to } = query;
   const stored = tx.sql
     .exec<Sums>(
       `SELECT ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
@@ -209,7 +209,7 @@ function totalOf(tx: Tx, asked: UsageQuery): UsageAmounts {
       to,
     )
     .one();
-  const later = laterGroups(tx, { ...asked, groupBy: "day" }, null);
+  const later = laterGroups(tx, { ...query, groupBy: "day" }, null);
   return [stored, ...later].reduce(plus, NO_AMOUNTS);
 }
 

@@ -228,8 +228,8 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const actor = actorOf(c.var.admitted.caller);
   const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
   if (!answer.ok) return answer;
-  const told = hours === undefined ? success(null) : await tellKept(c, hours);
-  return told.ok ? success(settingsView(answer.value)) : told;
+  const notified = hours === undefined ? success(null) : await tellKept(c, hours);
+  return notified.ok ? success(settingsView(answer.value)) : notified;
 }
 
 /** Rejects a top-up outside the purchase limits, or if credits aren't sold. */

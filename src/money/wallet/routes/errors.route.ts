@@ -40,16 +40,16 @@ type GroupBy = (typeof COUNTED_BY)[number];
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {
-    const asked = parseQuery(errorsQuery, c.req.url);
-    if (!asked.ok) return asked;
-    const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = asked.value;
+    const query = parseQuery(errorsQuery, c.req.url);
+    if (!query.ok) return query;
+    const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = query.value;
     const fromMs = startOf(from) ?? 0;
     const beforeMs = (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await keysOf(c, memberKeys, asked.value.key_id ?? null);
+    const keys = await keysOf(c, memberKeys, query.value.key_id ?? null);
     if (!keys.ok) return keys;
     const days = { from, to, group_by: groupBy };
-    return answerOf(c, { ...asked.value, days }, { fromMs, beforeMs, keyIds: keys.value });
+    return answerOf(c, { ...query.value, days }, { fromMs, beforeMs, keyIds: keys.value });
   };
 }
 
@@ -57,11 +57,11 @@ type Days = { readonly from: string; readonly to: string; readonly group_by: str
 
 async function answerOf(
   c: AppContext,
-  asked: Fields & { readonly days: Days },
+  requested: Fields & { readonly days: Days },
   query: FailureQuery,
 ): Promise<Answer> {
-  const { days } = asked;
-  const kept = keptQuery(asked, query);
+  const { days } = requested;
+  const kept = keptQuery(requested, query);
   if (!kept.ok) return kept;
   if (kept.value !== null) {
     const of = kept.value;
@@ -72,7 +72,7 @@ async function answerOf(
   if (!report.ok) return report;
   const { counts } = report.value;
   const total = counts.reduce((sum, one) => sum + one.count, 0);
-  const by = COUNTED_BY.find((name) => name === asked.group_by) ?? "code";
+  const by = COUNTED_BY.find((name) => name === requested.group_by) ?? "code";
   return success({ ...days, data: grouped(counts, by), total });
 }
 

@@ -69,10 +69,10 @@ export const holdsQuery = z.object({ limit, after });
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
-    const asked = parseQuery(generationsQuery, c.req.url);
-    if (!asked.ok) return asked;
+    const query = parseQuery(generationsQuery, c.req.url);
+    if (!query.ok) return query;
     const { from, to, model, provider, key_id, external_id, tag, status, code, ...page } =
-      asked.value;
+      query.value;
     const fromMs = startOf(from ?? "") ?? 0;
     const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
@@ -105,8 +105,8 @@ export function holdsRoute(memberKeys: MemberKeys): Handler {
     if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
     const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
     if (!keys.ok) return keys;
-    const asked = { ...page.value, keyIds: keys.value };
-    const answer = await askOwnWallet(c, (wallet) => wallet.holds(asked));
+    const query = { ...page.value, keyIds: keys.value };
+    const answer = await askOwnWallet(c, (wallet) => wallet.holds(query));
     if (!answer.ok) return answer;
     const { holds, nextAfter } = answer.value;
     return success({
@@ -124,15 +124,15 @@ function only<T>(values: readonly T[] | undefined): T | null {
 export async function keysOf(
   c: AppContext,
   memberKeys: MemberKeys,
-  asked: readonly string[] | null,
+  requested: readonly string[] | null,
 ): Promise<Result<readonly string[] | null>> {
   const { member } = c.var;
-  if (member.role !== "member") return success(asked);
+  if (member.role !== "member") return success(requested);
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
   const fields = { org_id: owner.orgId };
   const own = await queryDatabase(() => memberKeys(c.env.DB, owner), "keys_unreadable", fields);
-  if (!own.ok || asked === null) return own;
-  return success(own.value.filter((id) => asked.includes(id)));
+  if (!own.ok || requested === null) return own;
+  return success(own.value.filter((id) => requested.includes(id)));
 }
 
 /**
@@ -151,9 +151,9 @@ export const generationQuery = z.object({ id: text });
 /** Handles GET /v1/generation?id, in OpenRouter's format. */
 export function generationDataRoute(findKey: FindKey): Handler {
   return async (c) => {
-    const asked = parseQuery(generationQuery, c.req.url);
-    if (!asked.ok) return asked;
-    const found = await findRequest(c, asked.value.id, findKey);
+    const query = parseQuery(generationQuery, c.req.url);
+    if (!query.ok) return query;
+    const found = await findRequest(c, query.value.id, findKey);
     return found.ok ? success({ data: generationData(found.value) }) : found;
   };
 }

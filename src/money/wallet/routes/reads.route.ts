@@ -56,7 +56,7 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
 /** Returns alerts as JSON, with amounts in micro-credits. */
 export function alertsView(
   page: AlertPage,
-  asked: { readonly limit: number; readonly offset: number },
+  query: { readonly limit: number; readonly offset: number },
 ): View {
   const alerts = page.alerts.map((alert) => ({
     id: alert.id,
@@ -68,7 +68,7 @@ export function alertsView(
     value_micro: alert.valueMicro,
     created_at: timestamp(alert.createdAt),
   }));
-  return { alerts, total: page.total, ...asked };
+  return { alerts, total: page.total, ...query };
 }
 
 export const eventsParameters = z.object({
@@ -89,9 +89,9 @@ export function eventQuery(url: string): Result<EventQuery> {
 
 /** Handles GET /v1/events, newest first. */
 export async function eventsRoute(c: AppContext): Promise<Answer> {
-  const asked = eventQuery(c.req.url);
-  if (!asked.ok) return asked;
-  const answer = await askOwnWallet(c, (wallet) => wallet.events(asked.value));
+  const query = eventQuery(c.req.url);
+  if (!query.ok) return query;
+  const answer = await askOwnWallet(c, (wallet) => wallet.events(query.value));
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 

@@ -56,13 +56,17 @@ export async function answerUsage(
   const rows = rowsQuery(url, nowMs);
   if (!rows.ok) return rows;
   if (rows.value !== null) {
-    const { asked, memberIds, view } = rows.value;
-    const isOfMembers = memberIds !== null || asked.by.includes("member");
+    const { asked: requested, memberIds, view } = rows.value;
+    const isOfMembers = memberIds !== null || requested.by.includes("member");
     const known = isOfMembers ? await members() : success(null);
     if (!known.ok) return known;
-    const query = { ...asked, members: known.value, keyIds: keysOf(asked, memberIds, known.value) };
+    const query = {
+      ...requested,
+      members: known.value,
+      keyIds: keysOf(requested, memberIds, known.value),
+    };
     const answer = await ask((wallet) =>
-      asked.by.includes("member") ? wallet.usageByMember(query) : wallet.usageOfRows(query),
+      requested.by.includes("member") ? wallet.usageByMember(query) : wallet.usageOfRows(query),
     );
     return answer.ok ? success(view(answer.value)) : answer;
   }
@@ -176,11 +180,11 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
 }
 
 /** Returns JSON. A group is a day, model, key ID or external_id. */
-function usageView(asked: UsageQuery, report: UsageReport): View {
+function usageView(query: UsageQuery, report: UsageReport): View {
   return {
-    from: asked.from,
-    to: asked.to,
-    group_by: asked.groupBy,
+    from: query.from,
+    to: query.to,
+    group_by: query.groupBy,
     data: report.data.map(({ day: on, group, ...amounts }) => {
       return { ...(on !== undefined && { day: on }), group, ...amountsView(amounts) };
     }),
@@ -212,9 +216,9 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
     return invalid(`from must be within ${HOURS_MAX} hours up to and including ${to}.`, "from");
   }
   const by = groupBy.split(",") as RowDimension[];
-  const asked = { fromMs, beforeMs, by, ...listsOf(fields.value) };
+  const requested = { fromMs, beforeMs, by, ...listsOf(fields.value) };
   return success({
-    asked,
+    asked: requested,
     memberIds: fields.value.member_id ?? null,
     view: (report) => rowsView({ from, to, groupBy }, by, report),
   });

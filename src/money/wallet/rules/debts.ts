@@ -32,10 +32,10 @@ type Moved = {
 export function applyRefund(
   debts: Debts,
   payment: CreditedPayment,
-  { back: asked, reading }: { readonly back: Micros; readonly reading: number },
+  { back: requested, reading }: { readonly back: Micros; readonly reading: number },
 ): Moved | null {
   if (reading <= payment.reading) return null;
-  const back = micros(Math.max(0, Math.min(asked, payment.credited)));
+  const back = micros(Math.max(0, Math.min(requested, payment.credited)));
   const moved = { ...payment, back, reading };
   const more = back - payment.back;
   if (more >= 0) {

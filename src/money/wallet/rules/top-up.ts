@@ -71,17 +71,17 @@ const dayOf = (state: TopUpState, day: string): number =>
 /** Starts a purchase and its pause together, so that a restart can't skip the pause. */
 export function wantTopUp(
   state: TopUpState,
-  wish: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
+  request: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
   { month, day }: { readonly month: string; readonly day: string },
 ): TopUpState {
   return {
     ...state,
-    open: { ...wish, month, isTold: false },
+    open: { ...request, month, isTold: false },
     month,
-    monthMicro: micros(monthOf(state, month) + wish.amountMicro),
+    monthMicro: micros(monthOf(state, month) + request.amountMicro),
     day,
-    dayMicro: micros(dayOf(state, day) + wish.amountMicro),
-    pausedUntil: wish.wantedAt + HOUR_MS,
+    dayMicro: micros(dayOf(state, day) + request.amountMicro),
+    pausedUntil: request.wantedAt + HOUR_MS,
   };
 }
 

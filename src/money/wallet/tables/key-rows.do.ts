@@ -91,16 +91,16 @@ function recordOf(row: StoredKey): ActiveKey | null {
 export function matchesDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
-  said: TouchedKey | undefined,
+  reported: TouchedKey | undefined,
 ): boolean {
-  if (said === undefined) return false;
-  if (said.revokedAt !== null || revokedAt !== null) {
-    return said.revokedAt !== null && revokedAt !== null;
+  if (reported === undefined) return false;
+  if (reported.revokedAt !== null || revokedAt !== null) {
+    return reported.revokedAt !== null && revokedAt !== null;
   }
   return (
-    said.rpmLimit === known.rpmLimit &&
-    termsText(said.terms) === termsText(known.terms) &&
-    secretsText(said.secrets) === secretsText(known.secrets)
+    reported.rpmLimit === known.rpmLimit &&
+    termsText(reported.terms) === termsText(known.terms) &&
+    secretsText(reported.secrets) === secretsText(known.secrets)
   );
 }
 

@@ -184,26 +184,26 @@ const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_user
 export function insertRequest(
   sql: SqlStorage,
   made: NewRequest,
-  asked: AskedFor,
+  requested: AskedFor,
   opened: Opened,
 ): boolean {
   const { admittedAt, endUserId, period } = opened;
   return (
     sql.exec(
       endUserId === null ? INSERT : INSERT_OF_USER,
-      asked.id,
+      requested.id,
       made.state,
       admittedAt,
       opened.expiresAt,
-      asked.least,
-      asked.most,
+      requested.least,
+      requested.most,
       opened.granted,
       opened.externalId,
       endUserId,
       made.key,
       detailOf(made.failure ?? opened.purpose ?? null),
       period.day === periodOf(admittedAt).day ? null : period.day,
-      (asked.idempotency ?? null) === null ? 0 : 1,
+      (requested.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
       opened.session ?? null,
       made.models ?? null,
