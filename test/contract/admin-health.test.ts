@@ -13,7 +13,7 @@ async function aliases(bindings?: Env): Promise<unknown> {
 }
 
 describe("GET /admin/v1/health", () => {
-  it("returns the concrete model of each alias", async () => {
+  it("returns the model that each alias stands for", async () => {
     expect(await aliases()).toEqual({
       smart: "sandbox/echo",
       fast: "sandbox/echo",
@@ -22,7 +22,7 @@ describe("GET /admin/v1/health", () => {
     });
   });
 
-  it("returns the last sweep's findings: open holds, sizes and rows missing in the database", async () => {
+  it("returns the findings of the last hourly sweep: open holds, sizes and rows missing in the database", async () => {
     const { orgId } = await openAccount();
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);
@@ -39,14 +39,14 @@ describe("GET /admin/v1/health", () => {
     valueOf(await wallet.void(hold.id));
   });
 
-  it("returns 200 while the region's counts can't be read", async () => {
+  it("returns 200 even if the region's metrics can't be read", async () => {
     const lost = { read: () => Promise.reject(new Error("lost")) };
     const bindings = bindingsWith({ REGION_METRICS: { getByName: () => lost } });
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN, bindings });
     expect(await response.json()).toMatchObject({ sweep: null, book: true });
   });
 
-  it("lists no route in cooldown for an isolate that has called no provider", async () => {
+  it("lists no route in cooldown if this isolate has not called a provider", async () => {
     const response = await send("/admin/v1/health", {
       key: ADMIN_TOKEN,
       bindings: upstreamBindings(),
@@ -54,7 +54,7 @@ describe("GET /admin/v1/health", () => {
     expect(await response.json()).toMatchObject({ breakers: [] });
   });
 
-  it("includes a pinned alias, but not an alias of an unavailable model", async () => {
+  it("includes an alias that names a fixed model, but no alias of an unavailable model", async () => {
     const pinned = { mine: "mock/blind", smart: "openai/gpt-4o" };
     const said = await aliases(upstreamBindings({ ALIASES: JSON.stringify(pinned) }));
     expect(said).toHaveProperty("mine", "mock/blind");

@@ -32,8 +32,8 @@ const models = (key = account.key): Promise<Response> => send("/v1/models", { ke
 const limitSeen = async (): Promise<string | null> =>
   (await models()).headers.get("x-ratelimit-limit-requests");
 
-describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
-  it("lists every key of every member, newest first, revoked ones too, with its owner", async () => {
+describe("GET /admin/v1/orgs/{id}/keys", () => {
+  it("returns 200 with every key of every member and its owner, newest first, including revoked keys", async () => {
     const second = await addMember(account.orgId, "member");
     const third = await addKey(account.orgId, second.memberId);
     await admin("DELETE", keyPath(second.keyId));
@@ -62,7 +62,7 @@ describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
     expect(await read(third.keyId)).toEqual(answer.keys.find((key) => key["id"] === third.keyId));
   });
 
-  it("omits the keys and their hashes", async () => {
+  it("doesn't return the secrets of keys or their hashes", async () => {
     const { results } = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .all<{ hash: string }>();
@@ -73,8 +73,8 @@ describe("GET /admin/v1/orgs/{id}/keys: 200", () => {
   });
 });
 
-describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
-  it("returns the same 404 for a missing key and another organization's, with every method", async () => {
+describe("/admin/v1/orgs/{id}/keys/{key_id} for an unknown key", () => {
+  it("returns the same 404 for a missing key as for another organization's key, with every method", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [other.keyId, "key_000000000000000000000000", "x", other.key]) {
@@ -99,7 +99,7 @@ describe("/admin/v1/orgs/{id}/keys/{key_id}: 404", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the record as GET does, and keeps omitted fields", async () => {
+  it("returns the key as GET does, and leaves omitted fields unchanged", async () => {
     const before = await read();
     const response = await patch({ name: "renamed", rpm_limit: 9 });
     expect(response.status).toBe(200);
@@ -111,7 +111,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "again", rpm_limit: 8 });
   });
 
-  it("applies a limit immediately, before the first use and counting earlier requests", async () => {
+  it("applies a new limit immediately, even to a key that was never used, and counts earlier requests", async () => {
     await patch({ rpm_limit: 1000 - 1 });
     expect(await limitSeen()).toBe("999");
     for (let i = 0; i < 4; i++) expect((await models()).status).toBe(200);
@@ -143,7 +143,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect((await models()).status).toBe(200);
   });
 
-  it("keeps a revoked key revoked", async () => {
+  it("leaves a revoked key revoked", async () => {
     await admin("DELETE", keyPath());
     expect(await (await patch({ rpm_limit: 7, revoked: false })).json()).toMatchObject({
       rpm_limit: 7,
@@ -171,7 +171,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect(await limitSeen()).toBe("1000");
   });
 
-  it("returns 405 with allow for another method", async () => {
+  it("returns 405 with an allow header for other methods", async () => {
     const response = await admin("POST", keyPath(), {});
     expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
@@ -181,7 +181,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["register", "KEY_REGISTER", "setLimit"],
     ["wallet", "WALLET", "setKeyLimit"],
   ] as const)(
-    "returns 503 while its %s can't be notified, and completes on a retry",
+    "returns 503 if the key's %s can't be notified, and completes on a retry",
     async (_, object, call) => {
       expect(await limitSeen()).toBe("1000");
       const sent = { method: "PATCH", key: ADMIN_TOKEN, body: { rpm_limit: 3 } };
@@ -195,7 +195,7 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
 });
 
 describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the revoked record, rejects the key from then on, and returns the same again", async () => {
+  it("returns the revoked key, rejects all its later requests, and returns the same for a repeated call", async () => {
     const before = await read();
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());
@@ -218,7 +218,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect((await models(second.key)).status).toBe(200);
   });
 
-  it("ignores the body", async () => {
+  it("ignores a request body", async () => {
     expect((await admin("DELETE", keyPath(), '{"revoked": false')).status).toBe(200);
     expect((await models()).status).toBe(401);
   });
@@ -227,7 +227,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     ["register", "KEY_REGISTER", "revoke", 401],
     ["wallet", "WALLET", "revokeKey", 200],
   ] as const)(
-    "returns 503 while its %s can't be notified, lists no revocation, and completes on a retry",
+    "returns 503 if the key's %s can't be notified, doesn't list the key as revoked, and completes on a retry",
     async (_, object, call, status) => {
       expect((await models()).status).toBe(200);
       const path = `/admin/v1${keyPath()}`;

@@ -62,7 +62,7 @@ async function listAt(percent: number): Promise<string> {
 }
 
 describe("GET /admin/v1/margin", () => {
-  it("compares charges with what providers bill, for JSON, embeddings, streams and estimates", async () => {
+  it("compares the charges to customers with the providers' costs for JSON, embeddings, streams and estimates", async () => {
     const account = await openAccount();
     await admin("PATCH", `/orgs/${account.orgId}`, { price_list: await listAt(50) });
     const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/cut", "sandbox/think"];
@@ -98,7 +98,7 @@ describe("GET /admin/v1/margin", () => {
     expect(text).not.toContain("bought"); // no customer is shown it
   });
 
-  it("sums the readable wallets and names the organization whose wallet is lost", async () => {
+  it("adds up all readable wallets, and names the organization whose wallet is lost", async () => {
     const account = await openAccount();
     await (await chat(account.key)).text();
     const lost = { id: crypto.randomUUID(), slug: `lost-${crypto.randomUUID().slice(0, 8)}` };
@@ -125,7 +125,7 @@ describe("GET /admin/v1/margin", () => {
   });
 
   it.each(["from=2026-13-40&to=2026-11-01", "from=2026-11-02&to=2026-11-01", "from=x&to=y", ""])(
-    "returns 400 for ?%s",
+    "returns 400 for the query ?%s",
     async (query) => {
       expect((await admin("GET", `/margin?${query}`)).status).toBe(400);
     },
@@ -133,7 +133,7 @@ describe("GET /admin/v1/margin", () => {
 });
 
 describe("POST /admin/v1/costs", () => {
-  it("reports only bills that differ by more than 2 % either way", () => {
+  it("reports a provider's bill only if it differs by more than 2 % from our own count", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
       differingBills(
@@ -148,7 +148,7 @@ describe("POST /admin/v1/costs", () => {
     );
   });
 
-  it("reports an alert above a 2 % margin difference, and not at 2 %", async () => {
+  it("raises an alert if the bill differs by more than 2 %, but not at exactly 2 %", async () => {
     const { orgId } = await openAccount();
     const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
     // 98 dollars of tokens that were read from a cache and written to one
@@ -215,7 +215,7 @@ describe("POST /admin/v1/rerate", () => {
     to: new Date(Date.now() + HOURS_MS).toISOString(),
   };
 
-  it("sums in a dry run the savings of each request, at any price", async () => {
+  it("returns in a dry run the sum that each customer would save at any lower price", async () => {
     const account = await openAccount();
     for (let i = 0; i < 4; i++) {
       // oxlint-disable-next-line no-await-in-loop -- a few
@@ -248,7 +248,7 @@ describe("POST /admin/v1/rerate", () => {
     expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000_000 - paid });
   });
 
-  it("credits once per organization and ID, and never an open request", async () => {
+  it("credits each organization once per correction ID, and ignores open requests", async () => {
     const account = await openAccount();
     await (await chat(account.key)).text();
     const [receipt] = await receiptsOf(account);

@@ -48,26 +48,26 @@ const settled = async (calls: readonly Promise<Response>[]): Promise<number[]> =
   return answers.map((answer) => answer.status).toSorted((one, two) => one - two);
 };
 
-describe("an organization's last owner", () => {
-  it("remains when five owners are demoted concurrently", async () => {
+describe("the last owner of an organization", () => {
+  it("remains an owner when five owners are demoted concurrently", async () => {
     const ids = await owners(5);
     const statuses = await settled(ids.map((id) => patch(id, { role: "member" })));
     expect(statuses).toEqual([200, 200, 200, 200, 409]);
   });
 
-  it("remains when five owners are removed concurrently", async () => {
+  it("remains in the organization when five owners are removed concurrently", async () => {
     const ids = await owners(5);
     expect(await settled(ids.map(remove))).toEqual([200, 200, 200, 200, 409]);
   });
 
-  it("remains when one owner is demoted while the other is removed", async () => {
+  it("remains an owner when one of two is demoted while the other is removed", async () => {
     const [one = "", two = ""] = await owners(2);
     expect(await settled([patch(one, { role: "admin" }), remove(two)])).toEqual([200, 409]);
   });
 });
 
 describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
-  it("removes the member from the list and rejects all its keys with 401, but no others", async () => {
+  it("removes the member from the list and rejects the member's keys with 401, but no other keys", async () => {
     const gone = await addMember(owner.orgId, "admin");
     const keys = [gone.key, ...(await moreKeys(gone, 3))];
     for (const key of keys) expect((await chat(key)).status).toBe(200);
@@ -85,7 +85,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await chat(owner.key)).status).toBe(200);
   });
 
-  it("serves and charges concurrent requests of its key or rejects them, and rejects all later ones", async () => {
+  it("serves and charges concurrent requests of the member's key or rejects them, and rejects all later ones", async () => {
     const gone = await addMember(owner.orgId, "member");
     expect((await chat(gone.key)).status).toBe(200); // its key object knows the key, and reads the database in a minute
     const before = await balanceOf(owner.key);
@@ -104,7 +104,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await balanceOf(owner.key)).toBe(before - spent);
   });
 
-  it("returns 200 on every repeat, and keeps the times of removal and revocation", async () => {
+  it("returns 200 for every repeated call, and keeps the times of removal and revocation", async () => {
     const gone = await addMember(owner.orgId, "member");
     const rows = async (): Promise<unknown> => {
       const sql = `SELECT removed_at, revoked_at FROM members JOIN keys ON member_id = members.id
@@ -118,7 +118,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await rows()).toEqual(before);
   });
 
-  it("revokes a key that is created during the removal", async () => {
+  it("revokes a key that the member creates during the removal", async () => {
     const gone = await addMember(owner.orgId, "member");
     const body = { name: "quick" };
     const [removed, ...made] = await Promise.all([
@@ -135,7 +135,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     await errorOf(await admin("POST", `${members()}/${gone.memberId}/keys`, late), 404);
   });
 
-  it("returns 503 if one key object can't be notified, and notifies all on a retry", async () => {
+  it("returns 503 if one of the member's keys can't be revoked everywhere, and completes on a retry", async () => {
     const gone = await addMember(owner.orgId, "member");
     await moreKeys(gone, 2);
     await admin("DELETE", `/orgs/${gone.orgId}/keys/${gone.keyId}`);
@@ -165,7 +165,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toHaveLength(2);
   });
 
-  it("notifies peers of its global keys, again on each retry", async () => {
+  it("notifies the other region of the member's global keys, and again on each retry", async () => {
     const gone = await addMember(owner.orgId, "member");
     const body = { name: "everywhere", scope: "global" };
     const made = await admin("POST", `${members()}/${gone.memberId}/keys`, body);
@@ -185,7 +185,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toEqual([told[0], told[0]]);
   });
 
-  it("returns 404 for unknown members and another organization's, whose keys stay active", async () => {
+  it("returns 404 for an unknown member and for another organization's member, whose keys stay active", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [crypto.randomUUID(), other.memberId, "x"]) {

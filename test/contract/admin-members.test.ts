@@ -26,7 +26,7 @@ const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/
 const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
 
 describe("GET /admin/v1/orgs/{id}/members", () => {
-  it("lists every member in order with exactly these fields", async () => {
+  it("lists every member in order with exactly the documented fields", async () => {
     const second = await (await add("Second@Example.com", "billing")).json();
     expect(await (await admin("GET", members())).json()).toEqual({
       members: [
@@ -50,7 +50,7 @@ describe("GET /admin/v1/orgs/{id}/members", () => {
 });
 
 describe("POST /admin/v1/orgs/{id}/members", () => {
-  it("returns 201 with the member, and ignores read-only fields", async () => {
+  it("returns 201 with the new member, and ignores read-only fields", async () => {
     const wish = {
       id: crypto.randomUUID(),
       created_at: "1999-01-01T00:00:00.000Z",
@@ -96,7 +96,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("returns 409 with param email for a member's address in any case, and adds no member", async () => {
+  it("returns 409 with param email if a member has this address in any case, and adds no member", async () => {
     for (const email of ["owner@example.com", "OWNER@Example.COM"]) {
       const response = await add(email, "owner");
       expect(response.headers.get("x-should-retry")).toBe("false");
@@ -105,7 +105,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("returns 201 for another organization's address and for a removed member's", async () => {
+  it("returns 201 for the address of another organization's member or of a removed member", async () => {
     const other = await openAccount();
     const path = `/orgs/${other.orgId}/members`;
     const body = { email: "twice@example.com", role: "member" };
@@ -117,7 +117,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toHaveLength(2);
   });
 
-  it("adds one of ten concurrent members with one address, and returns 409 nine times", async () => {
+  it("adds one member and returns 409 nine times for ten concurrent calls with one address", async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         add(i % 2 === 0 ? "one@example.com" : "One@example.com"),
@@ -130,7 +130,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
-  it("returns the member as the list does, and keeps omitted fields", async () => {
+  it("returns the member as the list does, and leaves omitted fields unchanged", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     const promoted = await (await patch(made.id, { role: "billing" })).json();
     expect(promoted).toEqual({ ...made, role: "billing" });
@@ -140,7 +140,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await list()).toContainEqual(moved);
   });
 
-  it("applies a raised or lowered role to the next request", async () => {
+  it("applies a raised or lowered role to the member's next request", async () => {
     const { memberId, key, orgId } = await addMember(owner.orgId, "member");
     const rename = (): Promise<Response> =>
       send(`/v1/orgs/${orgId}`, { method: "PATCH", key, body: { name: "by a member" } });
@@ -155,7 +155,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     }
   });
 
-  it("accepts the member's own address in another case, and rejects another member's with 409", async () => {
+  it("accepts the member's own address in another case, but returns 409 for another member's address", async () => {
     const made = await (await add("a@example.com")).json<Member>();
     expect((await patch(made.id, { email: "A@example.com" })).status).toBe(200);
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
@@ -183,7 +183,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("returns the same 404 for unknown, removed and another organization's members", async () => {
+  it("returns the same 404 for an unknown member, a removed one and another organization's member", async () => {
     const other = await openAccount();
     const gone = await (await add("gone@example.com")).json<Member>();
     await remove(gone.id);
@@ -196,7 +196,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(bodies.size).toBe(1);
   });
 
-  it("returns 409 last_owner when the only owner is demoted, and 200 with another owner", async () => {
+  it("returns 409 last_owner if the only owner is demoted, and 200 if there is another owner", async () => {
     const response = await patch(owner.memberId, { role: "admin", email: "new@example.com" });
     expect(response.headers.get("x-should-retry")).toBe("false");
     expect(await errorOf(response, 409)).toMatchObject({ code: "last_owner", param: "role" });
@@ -207,7 +207,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await roles()).toEqual(["member", "owner"]);
   });
 
-  it("returns 405 with allow for another method", async () => {
+  it("returns 405 with an allow header for other methods", async () => {
     const response = await admin("GET", `${members()}/${owner.memberId}`);
     expect(response.headers.get("allow")).toBe("PATCH, DELETE");
     expect((await errorOf(response, 405)).type).toBe("invalid_request_error");

@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 
-it("lists an open circuit with its reason and number of isolates until they report it closed", async () => {
+it("GET /admin/v1/metrics counts the isolates in which a route's circuit is open, until they report it closed", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
   const isolates = [apart(name), apart(name)];
@@ -32,7 +32,7 @@ it("lists an open circuit with its reason and number of isolates until they repo
   expect(text).toMatch(/^turnpike_isolates_age_seconds \d/m);
 });
 
-it("counts an isolate's last report for five minutes", async () => {
+it("GET /admin/v1/metrics counts an isolate by its last report for five minutes", async () => {
   const stub = env.REGION_METRICS.getByName(`views-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "a", series: { x: 1, y: 1 } });
   await stub.add({}, { isolate: "b", series: { x: 1 } });
@@ -44,7 +44,7 @@ it("counts an isolate's last report for five minutes", async () => {
   expect(isolateGauges(counted, saidMs + 300_000)).toEqual({ turnpike_isolates: 0 });
 });
 
-it("deletes the report of an isolate that is gone", async () => {
+it("the metrics object deletes the report of an isolate that stopped reporting", async () => {
   const stub = env.REGION_METRICS.getByName(`gone-${crypto.randomUUID()}`);
   await stub.add({}, { isolate: "gone", series: {} });
   setClock(Date.now() + 300_000);
@@ -52,7 +52,7 @@ it("deletes the report of an isolate that is gone", async () => {
   expect(Object.keys((await stub.read()).views ?? {})).toEqual(["here"]);
 });
 
-it("stores at most 10,000 series per region, and keeps counting in those", async () => {
+it("the metrics object stores at most 10,000 series per region, and keeps counting in those", async () => {
   const stub = env.REGION_METRICS.getByName(`many-${crypto.randomUUID()}`);
   const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`x${i}`, 1]));
   await stub.add(many);

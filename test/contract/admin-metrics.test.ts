@@ -47,7 +47,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(text).toMatch(/turnpike_cost_micro_total\{model="sandbox\/embed",provider="sandbox"\} /);
   });
 
-  it("shows absorbed amounts and charges without usage", async () => {
+  it("counts requests whose cost the operator absorbs, and charges that are estimated", async () => {
     const { ask, metrics } = apart();
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/status-500" });
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/no-usage" });
@@ -56,7 +56,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(text).toContain('turnpike_estimated_total{provider="sandbox"} 1');
   });
 
-  it("counts forged keys with the next request, without an object call of their own", async () => {
+  it("sends the count of forged keys with the next request, without a separate call", async () => {
     const { ask, metrics, batches } = apart();
     for (let i = 0; i < 5; i++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -68,7 +68,7 @@ describe("GET /admin/v1/metrics", () => {
     expect(await metrics()).toMatch(/turnpike_requests_total\{route="[^"]*",status="401"\} 5/);
   });
 
-  it("includes the sweep's findings and their age: holds, wallets, outboxes and sizes", async () => {
+  it("includes the findings of the hourly sweep and their age: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
     await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRONS.watch, env);
@@ -117,13 +117,13 @@ it("GET /admin/v1/metrics returns 401 without the operator's token, and 405 for 
   await errorOf(sent, 405);
 });
 
-it("GET /admin/v1/metrics returns 503 when its object can't be read", async () => {
+it("GET /admin/v1/metrics returns 503 if the region's metrics can't be read", async () => {
   const bindings = bindingsWith({ REGION_METRICS: { getByName: () => ({ read: gone }) } });
   const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
   expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
 });
 
-it("keeps a region's counts when its object is evicted", async () => {
+it("the region's metrics keep their counts when their object is evicted", async () => {
   const stub = env.REGION_METRICS.getByName("region-kept");
   await stub.add({ turnpike_requests_total: 2 });
   await stub.add({ turnpike_requests_total: 3 });

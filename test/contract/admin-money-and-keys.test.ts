@@ -16,7 +16,7 @@ const credit = (amount_micro: unknown, reference: unknown = crypto.randomUUID())
   post("/credits", { amount_micro, reference });
 
 describe("POST /admin/v1/orgs/{id}/credits", () => {
-  it("returns the new balance, once per reference", async () => {
+  it("returns the new balance, and adds each reference only once", async () => {
     const answer = { credits_micro: 1500 };
     expect(await (await credit(1500, "first")).json()).toEqual(answer);
     await addCredits(account.orgId, 10);
@@ -24,12 +24,12 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(1510);
   });
 
-  it("applies 20 concurrent credits with one reference once", async () => {
+  it("adds one credit for 20 concurrent calls with one reference", async () => {
     await Promise.all(Array.from({ length: 20 }, () => credit(7, "same")));
     expect(await balanceOf(account.key)).toBe(7);
   });
 
-  it("accepts a negative correction, but returns 409 beyond the available balance", async () => {
+  it("accepts a negative correction, but returns 409 if it exceeds the available balance", async () => {
     await addCredits(account.orgId, 1000);
     expect((await credit(-400)).status).toBe(200);
     const response = await credit(-601);
@@ -38,7 +38,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(600);
   });
 
-  it("returns 409 for the same reference with another amount", async () => {
+  it("returns 409 if the same reference has another amount", async () => {
     await credit(5, "r");
     const response = await credit(6, "r");
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -63,7 +63,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(0);
   });
 
-  it("returns 400 for a balance beyond the safe integers", async () => {
+  it("returns 400 if the balance would exceed the largest safe integer", async () => {
     expect((await credit(Number.MAX_SAFE_INTEGER)).status).toBe(200);
     expect((await errorOf(await credit(1), 400)).param).toBe("amount_micro");
     expect(await balanceOf(account.key)).toBe(Number.MAX_SAFE_INTEGER);
@@ -85,7 +85,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
   const ledger = async (query = ""): Promise<Page> =>
     (await admin("GET", `/orgs/${account.orgId}/ledger${query}`)).json<Page>();
 
-  it("returns credits and charges in order, summing to the balance, each charge with its request", async () => {
+  it("returns credits and charges in order, each charge with its request, with the balance as their sum", async () => {
     await addCredits(account.orgId, 100_000, "top-up");
     const answers = [await chat(account.key), await embed(account.key)];
     const { rows, next_after_seq } = await ledger();
@@ -109,7 +109,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect(rows.at(-1)).toMatchObject({ balance_micro: sum, seq: next_after_seq });
   });
 
-  it("returns the same rows page by page", async () => {
+  it("returns every row once, page by page", async () => {
     for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
     const first = await ledger("?limit=2");
     const second = await ledger(`?limit=2&after_seq=${first.next_after_seq}`);
@@ -133,7 +133,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect(pages).toEqual(rows.toReversed());
   });
 
-  it("returns only the newest row, also after a publish", async () => {
+  it("returns only the newest row for limit=1, even after the wallet was published to the database", async () => {
     await addCredits(account.orgId, 1);
     await addCredits(account.orgId, 2);
     await env.WALLET.getByName(account.orgId).poke();
@@ -149,12 +149,12 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     "limit=x",
     "after_seq=-1",
     "after_seq=1.5",
-  ])("returns 400 for %s", async (query) => {
+  ])("returns 400 for the query %s", async (query) => {
     const response = await admin("GET", `/orgs/${account.orgId}/ledger?${query}`);
     expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
   });
 
-  it("reconciles without differences", async () => {
+  it("POST /reconcile finds no differences between wallet and database", async () => {
     await addCredits(account.orgId, 50_000);
     await chat(account.key);
     const answer = await post("/reconcile");
@@ -168,7 +168,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     });
   });
 
-  it("reconciles from the cursor, or from the start for an unknown cursor", async () => {
+  it("POST /reconcile continues from its cursor, or starts again for an unknown cursor", async () => {
     const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
     const first = await post("/reconcile", { within_ms: 0, after: stale });
     const { next_after: after, ...standing } = await first.json<{ next_after: string }>();
@@ -187,14 +187,14 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     ["within_ms", 60_001],
     ["within_ms", "1"],
     ["rows", 1],
-  ])("rejects reconcile with %s %j with 400", async (param, value) => {
+  ])("POST /reconcile returns 400 for %s %j", async (param, value) => {
     const response = await post("/reconcile", { [param]: value });
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 });
 
 describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
-  it("returns 201 with a record and a key that works immediately and is stored nowhere", async () => {
+  it("returns 201 with a key that works immediately and is stored nowhere", async () => {
     const response = await create({ rpm_limit: 9, scope: "global" });
     expect(response.status).toBe(201);
     const made = await response.json<{ key: string; id: string; prefix: string }>();
@@ -218,7 +218,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     expect(JSON.stringify(rows.results)).not.toContain(made.key.slice(-20));
   });
 
-  it("uses the defaults for null, and ignores read-only fields", async () => {
+  it("uses the defaults for fields that are null, and ignores read-only fields", async () => {
     const wish = {
       rpm_limit: null,
       scope: null,
@@ -247,7 +247,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     expect((await errorOf(await create({ [param]: value }), 400)).param).toBe(param);
   });
 
-  it("returns 404 for an unknown member and for another organization's", async () => {
+  it("returns 404 for an unknown member and for another organization's member", async () => {
     const other = await openAccount();
     for (const member of [crypto.randomUUID(), other.memberId]) {
       const error = await errorOf(await post(`/members/${member}/keys`, { name: "x" }), 404);

@@ -30,7 +30,7 @@ const read = async (): Promise<Record<string, unknown>> => (await admin("GET", p
 const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
 
 describe("PATCH /admin/v1/orgs/{id}", () => {
-  it("returns the organization's record as GET does", async () => {
+  it("returns the organization as GET does", async () => {
     const before = await read();
     const slug = freshSlug();
     const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
@@ -39,7 +39,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect(await changed({})).toEqual(after);
   });
 
-  it("rejects paid and writing requests with 403 while suspended, and serves reads", async () => {
+  it("rejects paid requests and changes with 403 while the organization is suspended, but serves reads", async () => {
     const { key, orgId } = account;
     expect((await chat(key)).status).toBe(200);
     const before = await balanceOf(key);
@@ -68,7 +68,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect((await send(`/v1/orgs/${orgId}`, renamed)).status).toBe(200);
   });
 
-  it("finishes and charges a request that is in flight when the organization is suspended", async () => {
+  it("completes and charges a request that is in progress when the organization is suspended", async () => {
     const before = await balanceOf(account.key);
     const open = await chat(account.key, { model: "sandbox/slow-stream", stream: true });
     await changed({ status: "suspended" });
@@ -76,7 +76,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect(await balanceOf(account.key)).toBeLessThan(before);
   });
 
-  it("applies rpm_limit exactly over all the organization's keys, until null removes it", async () => {
+  it("limits the requests per minute of all the organization's keys together to rpm_limit, until it is set to null", async () => {
     const second = await addMember(account.orgId, "member");
     expect(await changed({ rpm_limit: 3 })).toMatchObject({ rpm_limit: 3 });
     const keys = [account.key, second.key, account.key, second.key, account.key];
@@ -89,7 +89,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("changes one field without the others", async () => {
+  it("changes a given field and leaves the others unchanged", async () => {
     await changed({ rpm_limit: 500, status: "suspended" });
     expect(await changed({ rpm_limit: 600 })).toMatchObject({ status: "suspended" });
     expect((await chat(account.key)).status).toBe(403);
@@ -153,13 +153,13 @@ describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
   });
 
-  it("returns 405 with allow for another method", async () => {
+  it("returns 405 with an allow header for other methods", async () => {
     const response = await admin("PUT", path(), {});
     expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
     await errorOf(response, 405);
   });
 
-  it("returns 409 for a taken slug, and changes neither database nor wallet", async () => {
+  it("returns 409 for a taken slug, and changes nothing", async () => {
     const other = await openAccount();
     const { slug } = await (await admin("GET", `/orgs/${other.orgId}`)).json<{ slug: string }>();
     const before = await read();
@@ -171,7 +171,7 @@ describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("returns 503 while the wallet can't be notified, and completes on a retry", async () => {
+  it("returns 503 if the wallet can't be notified, and completes on a retry", async () => {
     const broken = {
       get: () => ({}),
       idFromName: () => "",

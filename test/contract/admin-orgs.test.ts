@@ -20,7 +20,7 @@ const read = async (path: string): Promise<Record<string, unknown>> => {
 };
 
 describe("POST /admin/v1/orgs", () => {
-  it("returns the organization, its owner and the first key with its secret, nothing else", async () => {
+  it("returns only the organization, its owner and the first key with its secret", async () => {
     const body = newOrganization({ is_personal: true, rpm_limit: 7, key_scope: "global" });
     const response = await admin("POST", "/orgs", body);
     expect(response.status).toBe(201);
@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs", () => {
     });
   });
 
-  it("creates by default a regional key with 60 requests a minute, and no personal organization", async () => {
+  it("creates a regional key with 60 requests per minute by default, and a non-personal organization", async () => {
     const made = await (await create()).json<MadeOrganization>();
     expect(made.organization).toMatchObject({ is_personal: false });
     expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });
@@ -93,7 +93,7 @@ describe("POST /admin/v1/orgs", () => {
     expect(row?.["epoch"]).not.toBe("mine");
   });
 
-  it("accepts names and slugs at their bounds", async () => {
+  it("accepts names and slugs of minimum and maximum length", async () => {
     const ends = crypto.randomUUID().slice(0, 12);
     for (const slug of [`a-${ends}`, `${ends}${"b".repeat(20)}`]) {
       expect((await create({ slug, name: 'Ä "quoted" <b> 🌍' })).status).toBe(201);
@@ -143,7 +143,7 @@ describe("an invalid POST /admin/v1/orgs", () => {
     });
   });
 
-  it("returns 400 without a body, 415 for another type and 405 for another method", async () => {
+  it("returns 400 without a body, 415 for another content type and 405 for another method", async () => {
     await errorOf(await admin("POST", "/orgs"), 400);
     await errorOf(await admin("POST", "/orgs", "[]"), 400);
     const text = { "content-type": "text/plain" };
@@ -156,7 +156,7 @@ describe("an invalid POST /admin/v1/orgs", () => {
 });
 
 describe("GET /admin/v1/orgs", () => {
-  it("returns pages with a total, and every record as its own GET does", async () => {
+  it("returns pages with a total, and each organization as its own GET does", async () => {
     const page = await read("/orgs?limit=100");
     expect(Object.keys(page).toSorted()).toEqual(["limit", "offset", "organizations", "total"]);
     expect(page).toMatchObject({ limit: 100, offset: 0 });
@@ -166,7 +166,7 @@ describe("GET /admin/v1/orgs", () => {
   });
 
   it.each(["limit=0", "limit=101", "limit=1.5", "limit=x", "limit=", "offset=-1", "balance=1"])(
-    "returns 400 for %s",
+    "returns 400 for the query %s",
     async (query) => {
       const error = await errorOf(await admin("GET", `/orgs?${query}`), 400);
       expect(error.param).toBe(query.split("=")[0]);
@@ -174,7 +174,7 @@ describe("GET /admin/v1/orgs", () => {
   );
 
   it.each([crypto.randomUUID(), "x", "'; DROP TABLE organizations; --", "__proto__"])(
-    "returns 404 for %s",
+    "returns 404 for the ID %s",
     async (id) => {
       const error = await errorOf(await admin("GET", `/orgs/${encodeURIComponent(id)}`), 404);
       expect(error).toMatchObject({ type: "invalid_request_error", code: null });
@@ -183,7 +183,7 @@ describe("GET /admin/v1/orgs", () => {
 });
 
 describe("authentication of /admin/v1", () => {
-  it("returns one 401 body for every missing or wrong token, like any other 401", async () => {
+  it("returns the same 401 for a missing token, a wrong one and an API key", async () => {
     const bodies = new Set<string>();
     const paths = ["/orgs", `/orgs/${account.orgId}`, "/health", `/orgs/${account.orgId}/ledger`];
     for (const path of paths) {
@@ -198,7 +198,7 @@ describe("authentication of /admin/v1", () => {
     expect(bodies.size).toBe(1);
   });
 
-  it("rejects the operator's token as an API key", async () => {
+  it("doesn't let the operator's token be used as an API key", async () => {
     const error = await errorOf(await send("/v1/models", { key: "a".repeat(32) }), 401);
     expect(error.type).toBe("invalid_api_key");
   });

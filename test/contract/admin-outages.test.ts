@@ -74,7 +74,7 @@ describe("GET /admin/v1/health", () => {
         throw new Error("gone");
       },
     ],
-  ])("reports wallets that don't open: they %s", async (_how, balance) => {
+  ])("reports wallets that can't be opened because they %s", async (_how, balance) => {
     const { orgId } = await openAccount();
     await env.DB.prepare("UPDATE organizations SET used_at = ? WHERE id = ?")
       .bind(Date.now(), orgId)
@@ -84,7 +84,7 @@ describe("GET /admin/v1/health", () => {
     expect(found[0]?.message).toMatch(/^(\d) of \1 checked wallets do not open/);
   });
 
-  it("reports a wallet without storage, from the sweep that finds it until it opens again", async () => {
+  it("reports a wallet without storage, from the sweep that finds it until the wallet opens again", async () => {
     const { orgId, key } = await openAccount();
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
@@ -124,7 +124,7 @@ describe("GET /admin/v1/health", () => {
     expect(await problems(region({ WALLET }))).toEqual([]);
   });
 
-  it("reports a model whose only route is rejected, by this isolate or by another one's report", async () => {
+  it("reports a model if its only route is rejected, in this isolate or in another one", async () => {
     const { key } = await openAccount();
     mockUpstream(() => upstreamError(401, { message: "bad key" }));
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
@@ -162,7 +162,7 @@ describe("GET /admin/v1/health", () => {
       /: status 403 from before the peer's Worker, a challenge\.$/,
     ],
     ["returns an unexpected response", () => Response.json({ hello: 1 }), /as a peer does\.$/],
-  ])("reports the other region if it %s", async (_how, answer, message) => {
+  ])("reports a problem with the other region if it %s", async (_how, answer, message) => {
     peerAnswers(answer);
     const found = await problems(region());
     expect(found).toMatchObject([{ kind: "peer_unreachable" }]);
@@ -174,7 +174,7 @@ describe("GET /admin/v1/health", () => {
     ["an hour ago", { gauges: { atMs: Date.now() - HOUR, series: {} } }, false],
     ["never, in a hundred hours", { gauges: null }, true],
     ["never, in its first hour", { gauges: null, sinceMs: Date.now() - HOUR }, false],
-  ])("reports a late sweep by its last run: %s", async (_when, read, isLate) => {
+  ])("reports the hourly sweep as late only by its last run: %s", async (_when, read, isLate) => {
     const found = await problems(region({ REGION_METRICS: counted(read) }));
     expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["sweep_late"] : []);
   });
@@ -192,10 +192,13 @@ describe("GET /admin/v1/health", () => {
     ],
     ["never, in a hundred hours", { jobs: {} }, true],
     ["never, in six minutes", { jobs: {}, sinceMs: Date.now() - 6 * MINUTE }, false],
-  ])("reports a late payments sweep by its last success: %s", async (_when, read, isLate) => {
-    const found = await problems(region({ REGION_METRICS: counted(read) }));
-    expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["payments_not_swept"] : []);
-  });
+  ])(
+    "reports the payments sweep as late only by its last success: %s",
+    async (_when, read, isLate) => {
+      const found = await problems(region({ REGION_METRICS: counted(read) }));
+      expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["payments_not_swept"] : []);
+    },
+  );
 
   it.each([
     ["outbox_gave_up", { dead: 1 }],
@@ -214,7 +217,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports charges for a region that is no longer in PEERS", async () => {
+  it("reports charges that wait for a region that is no longer in PEERS", async () => {
     const whole = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const REGION_OUTBOX = {
       getByName: (name: string) => ({
@@ -240,7 +243,7 @@ describe("GET /admin/v1/health", () => {
     ]);
   });
 
-  it("reports a database that conflicts with wallets, and one that is unavailable", async () => {
+  it("reports a database that conflicts with wallets, and an unavailable database", async () => {
     const gauges = { atMs: Date.now(), series: { turnpike_wallets_in_conflict: 2 } };
     const found = await problems(region({ REGION_METRICS: counted({ gauges }) }));
     expect(found).toMatchObject([{ kind: "wallets_in_conflict" }]);

@@ -39,7 +39,7 @@ const errorOf = async (
 };
 
 describe("POST /admin/v1/prices", () => {
-  it("returns 201 with the stored rows, and changes nothing on a repeat", async () => {
+  it("returns 201 with the stored rows, and adds nothing when called again", async () => {
     const row = { ...ROW, from: someTime() };
     const first = await (await post([row])).json<{ prices: object[] }>();
     expect(first.prices).toEqual([
@@ -111,14 +111,14 @@ describe("POST /admin/v1/prices", () => {
 });
 
 describe("DELETE /admin/v1/prices/{price_id}", () => {
-  it("returns 200 for a row that does not start soon, then 404", async () => {
+  it("returns 200 for a price that takes effect later, then 404", async () => {
     const { id } = await posted();
     const gone = await admin("DELETE", `/prices/${id}`);
     expect(await gone.json()).toEqual({ id, deleted: true });
     expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
   });
 
-  it("returns 409 for a row in force, and for the last row of an assigned list", async () => {
+  it("returns 409 for a price in force, and for the last price of a list that a customer uses", async () => {
     await begun("begun", "*", { percent: 3 });
     const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
       id: string;
@@ -136,7 +136,7 @@ describe("DELETE /admin/v1/prices/{price_id}", () => {
 });
 
 describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
-  it("returns 400 for an unknown list, and for the region's own", async () => {
+  it("returns 400 for an unknown list and for the region's own list", async () => {
     const { orgId } = await openAccount();
     for (const price_list of ["nobody-posted", "default", "NO LIST"]) {
       const response = await admin("PATCH", `/orgs/${orgId}`, { price_list });
@@ -144,7 +144,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     }
   });
 
-  it("applies to the next charge, receipt and model list", async () => {
+  it("applies to the organization's next charge, receipt and model list", async () => {
     await begun("half", "sandbox/echo", { price: { input: 500_000, output: 1_000_000 } });
     await begun("half", "*", { percent: 50 });
     const { orgId, key } = await openAccount();
@@ -176,7 +176,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     expect(await receiptOf(await chat(key))).toMatchObject({ price_list: null });
   });
 
-  it("returns the next price and its day at GET /v1/models", async () => {
+  it("shows the next price and its first day at GET /v1/models", async () => {
     const { from } = await posted({ list: "soon-dearer", price: { input: 9, output: 11 } });
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { price_list: "soon-dearer" });
@@ -188,7 +188,7 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
   });
 });
 
-it("charges cache reads and writes at their own prices, from the post to the receipt", async () => {
+it("POST /admin/v1/prices sets prices of cache reads and writes, which are charged and appear in receipts", async () => {
   const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
   const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
   expect((await post([row])).status).toBe(201);
@@ -207,7 +207,7 @@ it("charges cache reads and writes at their own prices, from the post to the rec
   });
 });
 
-it("returns every price in pages, by list, item and date, at GET /admin/v1/prices", async () => {
+it("GET /admin/v1/prices returns every price in pages, by list, item and date", async () => {
   for (let i = 0; i < 3; i++) await posted({ list: "paged" });
   const seen: string[] = [];
   for (let after = ""; ;) {
@@ -222,7 +222,7 @@ it("returns every price in pages, by list, item and date, at GET /admin/v1/price
   expect([seen.length, new Set(seen).size]).toEqual([3, 3]);
 });
 
-it("charges by a cached price list while the lists can't be read, and returns 503 without one", async () => {
+it("a paid request uses cached price lists while the lists can't be read, and returns 503 without a cache", async () => {
   const { key } = await openAccount();
   const away = {
     ...env,

@@ -40,7 +40,7 @@ const withoutCached = (answers: object): unknown =>
   );
 
 describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
-  it("restores balance, usage and alerts from the database, and ends the 503s", async () => {
+  it("restores balance, usage and alerts from the database, and ends the 503 errors", async () => {
     valueOf(await wallet.putEndUser("u", { dailyQuotaMicro: micros(1000) }));
     await pay(wallet, 900, "u");
     await chat(account.key);
@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
-  it("makes margin and rerate return 400 for earlier requests", async () => {
+  it("makes margin empty and rerate return 400 for requests before the rebuild", async () => {
     await chat(account.key);
     valueOf(await wallet.poke());
     await lose();
@@ -91,7 +91,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect((await errorOf(answer, 400)).param).toBe("from");
   });
 
-  it("returns the first response to a repeated credit that the database has", async () => {
+  it("keeps a credit's reference, so that adding the credit again returns the first response", async () => {
     const credit = (amount_micro: number): Promise<Response> =>
       admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro, reference: "invoice 7" });
     const first = await (await credit(5000)).json();
@@ -106,7 +106,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await balanceOf(account.key)).toBe(104_100);
   });
 
-  it("rebuilds once for concurrent calls, which share a response, and returns 409 to later ones", async () => {
+  it("rebuilds once for concurrent calls, which get the same response, and returns 409 to later ones", async () => {
     valueOf(await wallet.poke());
     await lose();
     const answers = await Promise.all(Array.from({ length: 10 }, () => rebuild()));
@@ -134,7 +134,7 @@ describe("a rejected POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     }
   });
 
-  it("returns 404 if the database has no balance, and creates no wallet", async () => {
+  it("returns 404 if the database has no balance of the organization, and creates no wallet", async () => {
     await lose();
     await env.DB.prepare("DELETE FROM balances WHERE org_id = ?").bind(account.orgId).run();
     expect((await errorOf(await rebuild(), 404)).message).toContain("balance");

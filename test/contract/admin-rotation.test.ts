@@ -38,7 +38,7 @@ async function webhook(): Promise<string> {
 }
 
 describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
-  it("returns 201 with a new secret, repeatably; the old one works during an overlap only", async () => {
+  it("returns 201 with a new secret, also when repeated; the old secret works only during the overlap", async () => {
     const first = await rotate({ overlap_seconds: 3600 }, { name: "one" });
     expect(first.status).toBe(201);
     const made = await first.json<{ key: string }>();
@@ -68,7 +68,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
     expect(await events("key.rotated")).toHaveLength(1);
   });
 
-  it("returns 404 for unknown and revoked keys and another organization's", async () => {
+  it("returns 404 for unknown and revoked keys and for another organization's keys", async () => {
     const other = await openAccount();
     await errorOf(await rotate({ overlap_seconds: 0 }, { id: other.keyId }), 404);
     await errorOf(await rotate({ overlap_seconds: 0 }, { org: crypto.randomUUID() }), 404);
@@ -78,7 +78,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
   });
 });
 
-it("applies a PATCH of a key's terms immediately, with an event of the operator", async () => {
+it("PATCH /admin/v1/orgs/{id}/keys/{key_id} changes a key's limits immediately, and records an event of the operator", async () => {
   const path = `/orgs/${account.orgId}/keys/${account.keyId}`;
   const terms = { budget_dollars: 0, budget_period: "day", allowed_models: ["sandbox/*"] };
   expect(await (await admin("PATCH", path, terms)).json()).toMatchObject(terms);
@@ -89,7 +89,7 @@ it("applies a PATCH of a key's terms immediately, with an event of the operator"
 });
 
 describe("/admin/v1/orgs/{id}/sessions", () => {
-  it("lists used sessions in pages, and ends any immediately with an event of the operator", async () => {
+  it("lists used sessions in pages, ends any session immediately, and records an event of the operator", async () => {
     const [one, two, unused] = [await session(), await session(), await session()];
     for (const { token } of [one, two]) expect(await statusOf(token)).toBe(200);
     const seen: unknown[] = [];
@@ -140,7 +140,7 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
       return new Response("ok");
     });
   });
-  it("lists webhooks without secrets, tests one as the operator, replays, and lists deliveries", async () => {
+  it("lists webhooks without secrets, sends a test, replays events and lists deliveries", async () => {
     const id = await webhook();
     const listed = await (await admin("GET", webhooks())).json<{ webhooks: Answer[] }>();
     expect(listed.webhooks).toEqual([expect.objectContaining({ id, enabled: true })]);
@@ -164,7 +164,7 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
     }, 15_000);
   });
 
-  it("returns 404 for another organization's webhook and 400 with param, and sends nothing", async () => {
+  it("returns 404 for another organization's webhook and 400 with param for an invalid body, and sends nothing", async () => {
     const id = await webhook();
     const other = await openAccount();
     for (const [method, call, body] of [

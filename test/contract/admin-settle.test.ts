@@ -38,7 +38,7 @@ async function settled(body: unknown): Promise<unknown> {
 }
 
 describe("POST /admin/v1/orgs/{id}/settle", () => {
-  it("charges a logged line as it was pasted, once", async () => {
+  it("charges an unsaved charge once when its log line is posted unchanged", async () => {
     const logged: string[] = [];
     vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
     const world = await new FaultyWorld().open();
@@ -62,7 +62,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(generation?.usage).toMatchObject({ output: 3 });
   });
 
-  it("charges 20 concurrent copies once, with the same response", async () => {
+  it("charges 20 concurrent copies of a log line once, with the same response", async () => {
     const line = lineOf(await held(50), 30);
     const answers = await Promise.all(Array.from({ length: 20 }, () => settled(line)));
     expect(new Set(answers.map((one) => JSON.stringify(one))).size).toBe(1);
@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     expect(await balanceOf(account.key)).toBe(970);
   });
 
-  it("returns the first response to a repeat with another cost, and charges nothing", async () => {
+  it("returns the first response if it is repeated with another cost, and charges nothing more", async () => {
     const id = await held(50);
     const first = await settled(lineOf(id, 30));
     expect(await settled(lineOf(id, 45))).toEqual(first);
@@ -120,7 +120,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
     });
   });
 
-  it("stores the key and end user of the hold, and no unknown field", async () => {
+  it("stores the key and end user of the hold instead of the posted ones, and no unknown field", async () => {
     const id = await held(50);
     const stranger = { keyId: "key_0VbbtnxZGhU4ZPPzjn5l243b", externalId: "someone", secret: "x" };
     await settled(lineOf(id, 30, stranger));
@@ -191,7 +191,7 @@ describe("an invalid body of POST /admin/v1/orgs/{id}/settle", () => {
   });
 
   it.each(["request_id", "cost_micro", "generation"])(
-    "returns 400 with the missing param %s",
+    "returns 400 with the param if %s is missing",
     async (param) => {
       const refused = await refusedFor((id) => {
         const line = without(param);

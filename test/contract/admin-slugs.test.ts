@@ -132,7 +132,7 @@ const ENDPOINTS = OPERATOR_ENDPOINTS.map(({ method, path }) => `${method} ${path
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
-  "accepts the slug like the ID at %s, and returns 404 for an unknown slug",
+  "the endpoint %s accepts an organization's slug instead of its ID, and returns 404 for an unknown slug",
   async (endpoint) => {
     const asked = ASKED[endpoint];
     if (asked === undefined) throw new Error(`nothing is asked of ${endpoint}`);
@@ -144,7 +144,7 @@ it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
   },
 );
 
-it("records a change by the slug like any other", async () => {
+it("a change of an organization by its slug is recorded as an event with the ID", async () => {
   const { orgId } = await openAccount();
   const { slug: named } = await (await admin("GET", `/orgs/${orgId}`)).json<{ slug: string }>();
   await admin("PATCH", `/orgs/${named}`, { name: "By its slug" });

@@ -29,13 +29,13 @@ describe("GET /admin/v1/orgs/{id}/usage and /alerts", () => {
     "/usage?from=2031-01-01&to=2031-12-31",
     "/alerts",
     "/alerts?limit=1&offset=1",
-  ])("returns the organization's own view of %s", async (path) => {
+  ])("returns the same report as the organization gets at %s", async (path) => {
     const [theirs, own] = [await read(path), await send(`/v1${path}`, { key: account.key })];
     expect([theirs.status, own.status]).toEqual([200, 200]);
     expect(await theirs.text()).toBe(await own.text());
   });
 
-  it("covers only this organization", async () => {
+  it("includes only this organization", async () => {
     expect(await (await read("/usage")).json()).toMatchObject({ total: { requests: 4 } });
     expect(await (await read("/alerts")).json()).toMatchObject({ total: 2 });
     const other = await openAccount();
@@ -52,26 +52,26 @@ describe("a rejected GET /admin/v1/orgs/{id}/usage or /alerts", () => {
     ["group_by", "/usage?group_by=month"],
     ["limit", "/alerts?limit=101"],
     ["offset", "/alerts?offset=-1"],
-  ])("returns 400 with the param of %s: %s", async (param, path) => {
+  ])("returns 400 with the param %s for %s", async (param, path) => {
     expect((await errorOf(await read(path), 400)).param).toBe(param);
   });
 
   it.each(["/usage", "/alerts"])(
-    "returns 404 for an organization that does not exist: %s",
+    "returns 404 at %s for an organization that does not exist",
     async (path) => {
       const error = await errorOf(await read(path, crypto.randomUUID()), 404);
       expect(error.message).toContain("organization");
     },
   );
 
-  it.each(["/usage", "/alerts"])("returns 401 without an operator's token: %s", async (path) => {
+  it.each(["/usage", "/alerts"])("returns 401 at %s without an operator's token", async (path) => {
     for (const key of [account.key, undefined]) {
       const response = await send(`/admin/v1/orgs/${account.orgId}${path}`, { key });
       expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
     }
   });
 
-  it.each(["/usage", "/alerts"])("returns 405 with allow for POST %s", async (path) => {
+  it.each(["/usage", "/alerts"])("returns 405 with an allow header for POST %s", async (path) => {
     const response = await admin("POST", `/orgs/${account.orgId}${path}`, {});
     expect(response.headers.get("allow")).toBe("GET, HEAD");
     await errorOf(response, 405);

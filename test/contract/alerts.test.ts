@@ -78,7 +78,7 @@ describe("GET /v1/alerts", () => {
     expect(await page()).toEqual({ alerts: [], total: 0, limit: 50, offset: 0 });
   });
 
-  it("returns one alert each for day and month after 100 concurrent requests of an end user", async () => {
+  it("returns one daily and one monthly alert after 100 concurrent requests of an end user", async () => {
     await put("u", 1_000_000, 1_000_400);
     await pay(wallet, 799_990, "u");
     expect(await total()).toBe(0);
@@ -141,7 +141,7 @@ describe("GET /v1/alerts", () => {
     expect((await expectEverywhere(2))[0]).toMatchObject({ kind: "user_monthly" });
   });
 
-  it("returns one alert per fall of the balance, again only after 1.1 times the threshold", async () => {
+  it("returns one alert when the balance falls below the threshold, and the next only after it rose above 1.1 times the threshold", async () => {
     await addCredits(account.orgId, 1500 - 1_000_000_000);
     await changed("PATCH", `/v1/orgs/${account.orgId}/settings`, {
       low_balance_threshold_dollars: 0.001,
@@ -184,7 +184,7 @@ describe("GET /v1/alerts", () => {
     });
   });
 
-  it("lists only the caller's organization, for owner, admin and billing", async () => {
+  it("lists only the caller's organization to owners, admins and billing members", async () => {
     await put("u", 10, null);
     await pay(wallet, 9, "u");
     expect((await page("", (await openAccount()).key)).total).toBe(0);
@@ -214,7 +214,7 @@ describe("a rejected GET /v1/alerts", () => {
     ["offset", "offset=-1"],
     ["offset", "offset=x"],
     ["offset", "offset=1e3"],
-  ])("returns 400 with the param of %s: %s", async (param, query) => {
+  ])("returns 400 with the param %s for the query %s", async (param, query) => {
     const error = await errorOf(await read(`?${query}`, key), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });
@@ -223,19 +223,22 @@ describe("a rejected GET /v1/alerts", () => {
     expect((await errorOf(await send("/v1/alerts"), 401)).type).toBe("invalid_api_key");
   });
 
-  it("returns 403 for a member, with the allowed roles in the message", async () => {
+  it("returns 403 to a member, with the allowed roles in the message", async () => {
     const error = await errorOf(await read("", await keyWithRole(account.orgId, "member")), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "role_required" });
     expect(error.message).toMatch(/owner.*admin.*billing/);
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
-    const response = await send("/v1/alerts", { method, key });
-    expect(response.headers.get("allow")).toBe("GET, HEAD");
-    await errorOf(response, 405);
-  });
+  it.each(["POST", "PUT", "PATCH", "DELETE"])(
+    "returns 405 with an allow header for %s",
+    async (method) => {
+      const response = await send("/v1/alerts", { method, key });
+      expect(response.headers.get("allow")).toBe("GET, HEAD");
+      await errorOf(response, 405);
+    },
+  );
 
-  it("returns 503, not an empty list, when the wallet is unavailable", async () => {
+  it("returns 503 instead of an empty list when the wallet is unavailable", async () => {
     const bindings = walletsWith(() => ({ alerts: busy }));
     const response = await send("/v1/alerts", { key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");

@@ -19,7 +19,7 @@ const look = (org: string, by = cookie): Promise<Response> =>
 const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
 
 describe("POST /console/api/as", () => {
-  it("shows every list as its owner sees it", async () => {
+  it("lets an operator see every list as the organization's owner sees it", async () => {
     const seen = await (await look(account.orgId)).json<object>();
     expect(seen).toMatchObject({
       kind: "operator",
@@ -43,7 +43,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("rejects every change and paid request with 403 read_only", async () => {
+  it("gives a read-only session: changes and paid requests return 403 read_only", async () => {
     await look(account.orgId);
     const changes = ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,
@@ -61,7 +61,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("rejects stored responses with 403, because no operator reads their prompts", async () => {
+  it("gives no access to stored responses, because operators may not read prompts", async () => {
     await look(account.orgId);
     for (const path of ["/v1/responses/resp_1", "/v1//responses/resp_1/input_items"]) {
       const answer = await page(path, cookie);
@@ -71,7 +71,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("records the view in the organization's events hourly with the operator's name", async () => {
+  it("records one operator.viewed event per hour in the organization's event log", async () => {
     await look(account.orgId);
     await look(account.orgId);
     const told = await send("/v1/events?type=operator.viewed", { key: account.key });
@@ -88,7 +88,7 @@ describe("POST /console/api/as", () => {
     expect((await page("/admin/v1/orgs", cookie)).status).toBe(200);
   });
 
-  it("returns 409 to a page that still shows another organization", async () => {
+  it("returns 409 if the console page still shows another organization", async () => {
     const other = await openAccount();
     await look(account.orgId);
     await look(other.orgId);
@@ -105,7 +105,7 @@ describe("POST /console/api/as", () => {
     await errorOf(await look(account.orgId, ""), 401);
   });
 
-  it("works without any owner's key, and for a suspended organization", async () => {
+  it("works for an organization without owner keys and for a suspended one", async () => {
     const other = await openAccount();
     await admin("PATCH", `/orgs/${other.orgId}`, { status: "suspended" });
     expect((await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`)).status).toBe(200);

@@ -37,7 +37,7 @@ async function revokedKey(): Promise<string> {
 }
 
 describe("authentication with a valid key", () => {
-  it("accepts the scheme in any case, with one space", async () => {
+  it("accepts the word Bearer in any case, followed by one space", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"]) {
       expect((await withHeader(`${scheme} ${key}`)).status).toBe(200);
     }
@@ -62,7 +62,7 @@ describe("authentication with a valid key", () => {
 });
 
 describe("authentication with an invalid key", () => {
-  it("returns the same 401 body for every error, without the key", async () => {
+  it("returns the same 401 body for every invalid key, without repeating the key", async () => {
     const headers = [
       "",
       "Bearer",
@@ -98,14 +98,14 @@ describe("authentication with an invalid key", () => {
     expect(error).toMatchObject({ type: "invalid_api_key", param: null, code: null });
   });
 
-  it("rejects two authorization headers", async () => {
+  it("rejects a request with two authorization headers", async () => {
     const headers = new Headers();
     for (let i = 0; i < 2; i++) headers.append("authorization", `Bearer ${key}`);
     const response = await withHeader(headers.get("authorization") ?? "");
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("precedes body checks on every path and method", async () => {
+  it("happens before any check of the body, on every path and method", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/balance"]) {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
@@ -120,8 +120,8 @@ describe("authentication with an invalid key", () => {
   });
 });
 
-describe("authentication with a key of the other region", () => {
-  it("returns 403 region_mismatch for a regional key, issued or not", async () => {
+describe("authentication with a key of another region", () => {
+  it("returns 403 region_mismatch for a regional key, even if it was never issued", async () => {
     const { bindings, ...counted } = countedBindings();
     const response = await withHeader(`Bearer ${await minted("us", "regional")}`, bindings);
     expect(response.headers.has("openai-organization")).toBe(false);
@@ -144,7 +144,7 @@ describe("authentication with a key of the other region", () => {
 });
 
 describe("the authentication of a key", () => {
-  it("needs no storage to reject a key with any changed character", async () => {
+  it("reads no storage to reject a key with any changed character", async () => {
     const counted = countedBindings();
     for (let at = 0; at < key.length; at++) {
       const other = ALPHABET.charAt((ALPHABET.indexOf(key.charAt(at)) + 1) % ALPHABET.length);
@@ -155,7 +155,7 @@ describe("the authentication of a key", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("needs no storage to reject an active key under another scope or region", async () => {
+  it("reads no storage to reject an active key with the prefix of another scope or region", async () => {
     const counted = countedBindings();
     const value = key.slice("svc_sk_eu_live_".length);
     for (const prefix of PREFIXES.slice(1)) {
@@ -165,7 +165,7 @@ describe("the authentication of a key", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("covers key object and wallet on first use, then only the wallet", async () => {
+  it("calls the key's object and the wallet for the first request, then only the wallet", async () => {
     const counted = countedBindings();
     // Another's first, which reads the prices: an isolate does that now and then.
     await withHeader(`Bearer ${(await openAccount()).key}`, counted.bindings);

@@ -87,7 +87,7 @@ async function verdict(response: Response): Promise<readonly [number, string | n
   return [response.status, error.code ?? error.type];
 }
 
-it("serves exactly the table of paths below /v1, each in one place", () => {
+it("the app serves exactly the paths of the route table below /v1, each with one kind of access", () => {
   const routes = app.routes.filter(
     ({ method, path }) => method !== "ALL" && path.startsWith("/v1/"),
   );
@@ -97,7 +97,7 @@ it("serves exactly the table of paths below /v1, each in one place", () => {
   expect(reaches.size).toBe(new Set(ROUTES.map(({ path }) => path)).size);
 });
 
-it("allows every role every endpoint, except those in this table", () => {
+it("every role may call every endpoint, except those in the table of roles", () => {
   const fewer = ROUTES.filter(({ who }) => who.roles !== EVERYONE || who.others !== undefined);
   const said = fewer.map(({ method, path, who }) => {
     return `${method} ${path}: ${who.others === undefined ? who.roles.join() : `others' ${who.others.join()}`}`;
@@ -179,7 +179,7 @@ it("allows every role every endpoint, except those in this table", () => {
   ]);
 });
 
-describe("the table of roles", () => {
+describe("an endpoint in the table of roles", () => {
   it.each(byName(ROWS))("allows exactly the listed roles: %s", async (_, row) => {
     const [, , may, status] = row;
     for (const role of EVERYONE) {
@@ -194,7 +194,7 @@ describe("the table of roles", () => {
 
 describe("access to someone else's resource", () => {
   it.each(byName(ROWS.filter(namesTarget)))(
-    "returns the same as for a missing one: %s",
+    "returns the same response as for a missing resource: %s",
     async (_, row) => {
       const { owner } = members;
       const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
@@ -214,7 +214,7 @@ describe("access to someone else's resource", () => {
   );
 
   it.each(byName(OWN_ONLY))(
-    "differs for a member only where the table allows it: %s",
+    "fails for a member except where the table allows it: %s",
     async (_, row) => {
       const [, , may, status] = row;
       for (const role of EVERYONE) {
@@ -231,7 +231,7 @@ describe("access to someone else's resource", () => {
 });
 
 describe("a request without an active key", () => {
-  it("gets the same 401 on every path", async () => {
+  it("returns the same 401 on every path", async () => {
     const answers = new Set<string>();
     for (const row of ROWS) {
       for (const id of [await ownId(row, members.owner), unknownId(row)]) {
@@ -241,7 +241,7 @@ describe("a request without an active key", () => {
     expect([...answers]).toEqual([expect.stringContaining('"status":401')]);
   });
 
-  it("gets the same 401 on operators' paths as customers of any role", async () => {
+  it("returns the same 401 on operators' paths to customers of any role", async () => {
     const answers = new Set<string>();
     for (const { method, path } of OPERATOR_ENDPOINTS) {
       const { orgId, memberId, keyId } = members.owner;
@@ -256,7 +256,7 @@ describe("a request without an active key", () => {
   });
 });
 
-it("changes nothing after a rejection, here or elsewhere", async () => {
+it("a rejected request changes nothing in this or another organization", async () => {
   const { owner } = members;
   const refused: (readonly [Row, string | undefined, string])[] = [];
   for (const row of ROWS) {
@@ -278,7 +278,7 @@ it("changes nothing after a rejection, here or elsewhere", async () => {
   expect(await Promise.all([owner, stranger].map(everythingOf))).toEqual(before);
 });
 
-it("shows another organization's owner only its own in every list", async () => {
+it("every list shows an owner only the owner's own organization", async () => {
   const { owner } = members;
   const ours = [owner.orgId, owner.keyId, await endUserOf(owner), await generationOf(owner)];
   const paths = ["/v1/keys", "/v1/users?limit=100", "/v1/usage?group_by=user", "/v1/alerts"];
@@ -291,7 +291,7 @@ it("shows another organization's owner only its own in every list", async () => 
   }
 });
 
-it("lets a suspended organization read everything and write nothing", async () => {
+it("a suspended organization can read everything and change nothing", async () => {
   const account = await openAccount();
   const calls: (readonly [Row, string])[] = [];
   for (const row of ROWS) calls.push([row, await ownId(row, account)]);

@@ -55,7 +55,7 @@ describe("GET /v1/balance", () => {
     expect(await balanceOf(key)).toBe(4000 - cost);
   });
 
-  it("shows open holds without deducting them", async () => {
+  it("shows the total of open holds, and subtracts it only from the available amount", async () => {
     const { key } = await openAccount({ credits: 1_000_000 });
     const open = await chat(key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();

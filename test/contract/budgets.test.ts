@@ -29,7 +29,7 @@ const usageOf = (body: Record<string, unknown>): { id: string; usage: number }[]
   (body["budgets"] as { id: string; usage: number }[]).map(({ id, usage }) => ({ id, usage }));
 
 describe("an organization's budgets", () => {
-  it("reject the request that doesn't fit, name the budget, and reset after the window", async () => {
+  it("reject a request that doesn't fit, name the budget in the error, and reset after their window", async () => {
     const body = await bodyOf(await settings([{ limit_requests: 2, window: "5m" }]));
     expect(body["budgets"]).toMatchObject([
       { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
@@ -52,7 +52,7 @@ describe("an organization's budgets", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("appear with the key's own budget in GET /v1/key, with the lowest in effective_budget", async () => {
+  it("appear in GET /v1/key next to the key's budget, with the lowest as effective_budget", async () => {
     await settings([{ limit_dollars: 3, window: "day", alert_at: 0.5 }]);
     const { key } = await createKey(account.key, {
       budgets: [{ limit_dollars: 1, window: "60m", models: ["sandbox/*"] }],
@@ -73,7 +73,7 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("keep ID and count when a limit changes, and start new entries with the period's usage", async () => {
+  it("keep their ID and usage when another budget is added, and a new budget starts with usage 0", async () => {
     expect((await chat(account.key)).status).toBe(200);
     const [before] = usageOf(await bodyOf(await settings([{ limit_dollars: 2, window: "day" }])));
     expect(before?.usage).toBeGreaterThan(0);
@@ -104,13 +104,13 @@ describe("an organization's budgets", () => {
       ],
       "budgets",
     ],
-  ])("return 400 with the field if invalid: %j", async (budgets, param) => {
+  ])("return 400 with the invalid field: %j", async (budgets, param) => {
     expect(await errorOf(await settings(budgets), 400)).toMatchObject({ param });
   });
 });
 
 describe("a budget of another owner", () => {
-  it("counts all keys of a member together", async () => {
+  it("counts the spend of all keys of a member together", async () => {
     const { key: other } = await createKey(account.key, {});
     expect((await chat(account.key)).status).toBe(200);
     const member = `/v1/members/${account.memberId}`;
@@ -131,7 +131,7 @@ describe("a budget of another owner", () => {
     expect((await chat(other)).status).toBe(200);
   });
 
-  it("rejects an end user with 429 like its quotas, and ends when the end user is deleted", async () => {
+  it("rejects the end user's requests with 429, and disappears when the end user is deleted", async () => {
     const made = await send("/v1/users", {
       method: "POST",
       key: account.key,
@@ -148,7 +148,7 @@ describe("a budget of another owner", () => {
     expect((await chat(account.key, { user: "ann" })).status).toBe(200);
   });
 
-  it("hides the organization's budget from a session", async () => {
+  it("stays hidden from a session if it belongs to the organization", async () => {
     await settings([{ limit_dollars: 0, window: "1m" }]);
     const { token } = await mint(account.key, {
       budgets: [{ limit_requests: 1, window: "total" }],

@@ -85,7 +85,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
     ["user", { user: "a\u0000" }],
     ["user", { user: "a\u2028b" }],
     ["user", { user: ".." }],
-  ])("returns 400 with the invalid %s", async (param, wrong) => {
+  ])("returns 400 with the param %s", async (param, wrong) => {
     const before = await balanceOf(key);
     const error = await errorOf(await chat(key, wrong), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
@@ -115,7 +115,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
     ["modalities", ["text", "audio"]],
     ["prediction", { type: "content", content: "x" }],
     ["store", true],
-  ])("returns 400 for %s, which has no price", async (param, value) => {
+  ])("returns 400 for %s, which is not supported", async (param, value) => {
     const error = await errorOf(await chat(key, { [param]: value }), 400);
     expect(error.type).toBe("invalid_request_error");
     expect(error.param?.startsWith(param)).toBe(true);
@@ -131,7 +131,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
 });
 
 describe("insufficient credits at POST /v1/chat/completions", () => {
-  it("allow two concurrent requests without a cap, as the first holds half of the available credits", async () => {
+  it("suffice for two concurrent requests without a cap, because the first holds only half", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
@@ -141,7 +141,7 @@ describe("insufficient credits at POST /v1/chat/completions", () => {
     await open.body?.cancel();
   });
 
-  it("return 402 with integer balance and required amount, and x-should-retry: false", async () => {
+  it("return 402 with balance and required amount as integers, and x-should-retry: false", async () => {
     const { key: poor } = await openAccount({ credits: 99 });
     const response = await chat(poor);
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -164,7 +164,7 @@ describe("insufficient credits at POST /v1/chat/completions", () => {
     expect((await chat(short.key)).status).toBe(402);
   });
 
-  it("return 402 with a retry soon if only open holds are in the way", async () => {
+  it("return 402 with a short retry-after if only open holds are in the way", async () => {
     const { key: busy } = await openAccount({ credits: 300 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true, max_tokens: 500 });
     const response = await chat(busy);
@@ -187,7 +187,7 @@ describe("an unknown model at POST /v1/chat/completions", () => {
     "sandbox/embed",
     "embeddings/cheapest",
     "SMART",
-  ])("returns 404 for %s", async (model) => {
+  ])("returns 404 for the model %s", async (model) => {
     const error = await errorOf(await chat(key, { model }), 404);
     expect(error).toMatchObject({
       type: "invalid_request_error",
@@ -198,7 +198,7 @@ describe("an unknown model at POST /v1/chat/completions", () => {
 });
 
 describe("limits at POST /v1/chat/completions", () => {
-  it("return 429 for the key's minute with the header's retry_after, 1 to 60", async () => {
+  it("return 429 for the key's requests per minute, with the same retry time in header and body", async () => {
     const limited = await openAccount({ rpmLimit: 1 });
     expect((await chat(limited.key)).status).toBe(200);
     const response = await chat(limited.key);
@@ -217,7 +217,7 @@ describe("limits at POST /v1/chat/completions", () => {
     ["daily", { dailyQuotaMicro: micros(0), monthlyQuotaMicro: null }],
     ["monthly", { dailyQuotaMicro: null, monthlyQuotaMicro: micros(10) }],
   ])(
-    "return 429 for an end user's %s quota with its code and without a retry",
+    "return 429 for an end user's %s quota, with its error code and without a retry",
     async (period, quota) => {
       const account = await openAccount();
       await env.WALLET.getByName(account.orgId).putEndUser("customer", quota);

@@ -41,7 +41,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(first?.id).not.toBe(second?.id);
   });
 
-  it("sends the role once, first, and the finish reason once, last, with an empty delta", async () => {
+  it("sends the role once in the first chunk, and the finish reason once in the last, with an empty delta", async () => {
     const chunks = await stream();
     const deltas = chunks.map((one) => one.choices[0]?.delta);
     expect(deltas[0]).toMatchObject({ role: "assistant", content: "" });
@@ -66,14 +66,14 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("adds a last usage chunk without choices with include_usage, and null before it", async () => {
+  it("ends with a usage chunk without choices if include_usage is set; usage is null in all earlier chunks", async () => {
     const chunks = await stream(WITH_USAGE);
     expect(chunks.at(-1)?.choices).toEqual([]);
     expect(chunks.at(-1)?.usage).toBeTypeOf("object");
     expect(chunks.slice(0, -1).every((one) => one.usage === null)).toBe(true);
   });
 
-  it("reports usage.cost_micro equal to the usage's price and to the change in balance", async () => {
+  it("reports usage.cost_micro, which equals the usage times the price and the change in balance", async () => {
     const before = await balanceOf(key);
     const chunks = await stream(WITH_USAGE);
     const usage = chunks.at(-1)?.usage;
@@ -91,7 +91,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(before - between).toBe(Number(json.headers.get("x-cost-micro")));
   });
 
-  it("delivers the first bytes before the last are generated", async () => {
+  it("delivers the first bytes before the model has generated the last", async () => {
     const response = await start({ model: "sandbox/stall" });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const { value } = (await reader?.read()) ?? {};
@@ -99,7 +99,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     await reader?.cancel();
   });
 
-  it("sends a comment, not data, during a silence", async () => {
+  it("sends a comment instead of data while the model is silent", async () => {
     const encoder = new TextEncoder();
     const silence = Promise.withResolvers<void>();
     const events = [{ content: "a" }, { content: "b", finish: "stop" }].map(
@@ -143,7 +143,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     }
   });
 
-  it("supports a cap, stop, logprobs and a JSON schema like the JSON response", async () => {
+  it("supports max_tokens, stop, logprobs and a JSON schema like the JSON response", async () => {
     const messages = [{ role: "user", content: "one two three four five" }];
     const cut = await stream({ messages, max_tokens: 2 });
     expect(finishes(cut)[0]?.finish_reason).toBe("length");
@@ -158,12 +158,12 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(json).toEqual({ a: expect.any(Number) });
   });
 
-  it("restores characters that the network split", async () => {
+  it("restores characters that were split between network packets", async () => {
     const chunks = await stream({ model: "sandbox/split-utf8" });
     expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
   });
 
-  it("does not mix with 49 concurrent streams", async () => {
+  it("contains no text of 49 concurrent streams", async () => {
     const texts = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {
         const messages = [{ role: "user", content: `stream number ${i}` }];
@@ -174,7 +174,7 @@ describe("a stream of POST /v1/chat/completions", () => {
   });
 
   it.each(["sandbox/error-mid", "sandbox/cut"])(
-    "ends %s with an error event, without [DONE] or charge",
+    "ends %s with an error event, without [DONE] and without a charge",
     async (model) => {
       const before = await balanceOf(key);
       const events = await eventsOf(await start({ model, ...WITH_USAGE }));
@@ -203,12 +203,12 @@ describe("a rejected stream of POST /v1/chat/completions", () => {
     ["sandbox/echo-key-401", 502, "upstream_error", null],
     ["sandbox/status-429", 503, "api_error", "upstream_overloaded"],
     ["no/such", 404, "invalid_request_error", "model_not_found"],
-  ])("gets a JSON error for %s: %i", async (model, status, type, code) => {
+  ])("returns a JSON error for %s: %i", async (model, status, type, code) => {
     const error = await errorOf(await start({ model }), status);
     expect(error).toMatchObject({ type, code });
   });
 
-  it("gets a JSON 402 if the balance is insufficient", async () => {
+  it("returns a JSON 402 if the balance is insufficient", async () => {
     const { key: poor } = await openAccount({ credits: 10 });
     const error = await errorOf(await chat(poor, { stream: true }), 402);
     expect(error).toMatchObject({ type: "insufficient_balance", balance_micro: 10 });

@@ -45,7 +45,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(given).toEqual({ city: expect.any(String), days: expect.any(Number) });
   });
 
-  it("calls no tool for none, and accepts auto and required", async () => {
+  it("calls no tool for tool_choice none, and accepts auto and required", async () => {
     const [none] = (await complete({ tool_choice: "none" })).choices;
     expect(none).toMatchObject({ finish_reason: "stop", message: { content: ask[0]?.content } });
     expect(none?.message).not.toHaveProperty("tool_calls");
@@ -55,7 +55,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(required).toMatchObject({ finish_reason: "tool_calls" });
   });
 
-  it("calls a tool without parameters with {}", async () => {
+  it("calls a tool without parameters with the arguments {}", async () => {
     const [choice] = (await complete({ tools: [CLOCK], tool_choice: "required" })).choices;
     expect(choice?.message.tool_calls?.[0]?.function.arguments).toBe("{}");
     const given = deltasOf(await stream({ tools: [CLOCK], tool_choice: "required" }))
@@ -64,7 +64,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(given).toBe("{}");
   });
 
-  it("makes two parallel calls, or one when parallel calls are off", async () => {
+  it("makes two parallel calls, or one if parallel_tool_calls is false", async () => {
     const twice = { messages: [{ role: "user", content: "get_weather, get_weather" }] };
     const calls = async (parallel_tool_calls: boolean) => {
       const [choice] = (await complete({ ...twice, parallel_tool_calls })).choices;
@@ -90,7 +90,7 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(text).toBe(answer.choices[0]?.message.content);
   });
 
-  it("streams index always, ID, type and name once, and arguments that join to JSON", async () => {
+  it("streams the index in each piece, ID, type and name once, and arguments that join to valid JSON", async () => {
     const chunks = await stream({ tool_choice: named });
     const [first, ...rest] = deltasOf(chunks);
     expect(first).toEqual({
@@ -117,12 +117,12 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(deltas.filter((delta) => delta.id !== undefined)).toHaveLength(2);
   });
 
-  it("cuts arguments at the cap with finish_reason length", async () => {
+  it("cuts arguments at the output cap with finish_reason length", async () => {
     const [choice] = (await complete({ tool_choice: named, max_tokens: 1 })).choices;
     expect(choice?.finish_reason).toBe("length");
   });
 
-  it("holds for the size of a 1 MB schema with a cycle of $ref", async () => {
+  it("holds credits for the full size of a 1 MB tool schema with circular $ref", async () => {
     const filler = Object.fromEntries(
       Array.from({ length: 9_999 }, (_, i) => [`field_${i}`, { $ref: "#/$defs/node" }]),
     );
@@ -154,7 +154,7 @@ describe("an invalid tool at POST /v1/chat/completions", () => {
     ["tool_choice", { tool_choice: { type: "function", function: { name: "no_such" } } }],
     ["messages[0].tool_call_id", { messages: [{ role: "tool", content: "x" }] }],
     ["parallel_tool_calls", { parallel_tool_calls: "yes" }],
-  ])("returns 400 with the invalid %s", async (param, wrong) => {
+  ])("returns 400 with the param %s", async (param, wrong) => {
     const response = await chat(key, { tools: [WEATHER], messages: ask, ...wrong });
     const error = await errorOf(response, 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });

@@ -23,8 +23,8 @@ async function sent(fields: Record<string, unknown>): Promise<Record<string, unk
   return { ...calls[0]?.body };
 }
 
-describe("the request to the upstream", () => {
-  it("contains the upstream's model name, the messages, and always an explicit cap", async () => {
+describe("the request that the gateway sends to the provider", () => {
+  it("contains the provider's model name, the messages, and always an explicit cap", async () => {
     const body = await sent({});
     expect(body).toEqual({ model: "up-chat", messages: HELLO, max_tokens: 4096 });
   });
@@ -33,7 +33,7 @@ describe("the request to the upstream", () => {
     [{ max_tokens: 5, max_completion_tokens: 9 }, 5],
     [{ max_tokens: 9, max_completion_tokens: 5 }, 5],
     [{ max_tokens: 1e15 }, 4096],
-  ])("contains %j as one cap of %i", async (caps, cap) => {
+  ])("contains one max_tokens for the client's %j: %i", async (caps, cap) => {
     const body = await sent(caps);
     expect(body).toMatchObject({ max_tokens: cap });
     expect(body).not.toHaveProperty("max_completion_tokens");
@@ -46,7 +46,7 @@ describe("the request to the upstream", () => {
     ["/v1/chat/completions", { messages: HELLO, seed: 1, logprobs: false, user: "u" }, null],
     ["/v1/responses", { input: "Hi", text: { verbosity: "low" } }, "text.verbosity"],
   ])(
-    "leads to x-dropped with %s %j: the fields that the route omits",
+    "lacks the fields that the response lists in x-dropped: %s %j",
     async (path, fields, dropped) => {
       const isStream = "stream" in fields;
       const { bindings } = mockUpstream(() =>
@@ -67,7 +67,7 @@ describe("the request to the upstream", () => {
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(500);
   });
 
-  it("contains fields without cost unchanged", async () => {
+  it("contains fields that don't affect the cost unchanged", async () => {
     const fields = {
       temperature: 0,
       top_p: 0.5,
@@ -85,7 +85,7 @@ describe("the request to the upstream", () => {
     expect(await sent(fields)).toMatchObject(fields);
   });
 
-  it("omits unknown fields, nulls, the end user and other hosts", async () => {
+  it("contains no unknown fields, no nulls, no end user and no URLs from the client", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const dropped = {
       api_base: "https://evil.test",
@@ -118,7 +118,7 @@ describe("the request to the upstream", () => {
     ]);
   });
 
-  it("omits optional fields that are null", async () => {
+  it("contains no optional field that is null", async () => {
     const image = { type: "image_url", image_url: { url: "https://a.test/b.png", detail: null } };
     const assistant = { role: "assistant", content: null, tool_calls: null, name: null };
     const body = await sent({ messages: [{ role: "user", content: [image] }, assistant] });
@@ -128,13 +128,13 @@ describe("the request to the upstream", () => {
     ]);
   });
 
-  it("requests usage for every stream, whether the client wants it or not", async () => {
+  it("asks for usage in every stream, even if the client doesn't", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamStream([]));
     await (await chat(key, { model: "mock/chat", stream: true }, { bindings })).text();
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("goes out for existing models only", async () => {
+  it("goes out only if the model exists", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);
@@ -143,8 +143,8 @@ describe("the request to the upstream", () => {
   });
 });
 
-describe("an error of the upstream", () => {
-  it("keeps the context overflow text that clients match", async () => {
+describe("an error of the provider", () => {
+  it("keeps its text about a too long context, which clients match", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);
@@ -153,7 +153,7 @@ describe("an error of the upstream", () => {
   });
 
   it.each([301, 302, 307])(
-    "becomes a 502 without a second request if it is a %i",
+    "results in a 502 without a second request if the status is %i",
     async (status) => {
       const headers = { location: "https://evil.test/" };
       const { calls, bindings } = mockUpstream(() => new Response(null, { status, headers }));
@@ -164,7 +164,7 @@ describe("an error of the upstream", () => {
     },
   );
 
-  it("becomes a 502 for an oversized JSON response, read only up to the bound", async () => {
+  it("results in a 502 if the JSON response is too large, without reading all of it", async () => {
     let megabytes = 0;
     const body = (): ReadableStream<Uint8Array> =>
       new ReadableStream({

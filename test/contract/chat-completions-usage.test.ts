@@ -21,8 +21,8 @@ const usageOf = (output: number) => ({
   total_tokens: 10 + output,
 });
 
-describe("usage that an upstream reports", () => {
-  it("costs our catalog's price with our ID and model, whatever name the upstream returns", async () => {
+describe("usage that a provider reports", () => {
+  it("determines the charge at our price for the requested model, whatever model name the provider returns", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const before = await balanceOf(key);
     const response = await chat(key, { model: "mock/chat" }, { bindings });
@@ -41,7 +41,7 @@ describe("usage that an upstream reports", () => {
     [10, 10, 8],
     [1_000, 0, 150],
   ])(
-    "costs, for %i and %i tokens at 0.15 and 0.60 $/M, %i micro-credits, rounded up once",
+    "results, for %i and %i tokens at 0.15 and 0.60 $/M, in a charge of %i micro-credits, rounded up once",
     async (...cost) => {
       const [prompt_tokens, completion_tokens, micros] = cost;
       const total_tokens = prompt_tokens + completion_tokens;
@@ -72,7 +72,7 @@ describe("usage that an upstream reports", () => {
     expect(cost).toBeLessThan(100);
   });
 
-  it("never lowers the price below zero with more cached tokens than prompt tokens", async () => {
+  it("never makes a charge negative if it has more cached tokens than prompt tokens", async () => {
     const prompt_tokens_details = { cached_tokens: 1000 };
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const { bindings } = mockUpstream(() =>

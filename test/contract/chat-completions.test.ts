@@ -37,13 +37,13 @@ describe("POST /v1/chat/completions", () => {
   });
 
   it.each(["smart", "fast", "cheap"])(
-    "returns the concrete model for the alias %s",
+    "returns the model's actual name for the alias %s",
     async (alias) => {
       expect((await complete({ model: alias })).model).toBe("sandbox/echo");
     },
   );
 
-  it("returns in x-cost-micro the usage's price, equal to the change in balance", async () => {
+  it("returns the usage's price in x-cost-micro, which equals the change in balance", async () => {
     const before = await balanceOf(key);
     const response = await chat(key, saying(LONG));
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -60,7 +60,7 @@ describe("POST /v1/chat/completions", () => {
     ["max_completion_tokens", { max_completion_tokens: 16 }],
     ["both, the smaller first", { max_tokens: 16, max_completion_tokens: 64 }],
     ["both, the smaller second", { max_tokens: 64, max_completion_tokens: 16 }],
-  ])("stops for %s at 16 tokens with finish_reason length", async (_, cap) => {
+  ])("stops at 16 tokens with finish_reason length for %s", async (_, cap) => {
     const answer = await complete({ ...saying(LONG), ...cap });
     expect(answer.choices[0]?.finish_reason).toBe("length");
     expect(answer.usage.completion_tokens).toBe(16);
@@ -74,7 +74,7 @@ describe("POST /v1/chat/completions", () => {
     await completionOf(response);
   });
 
-  it("grants 4096 tokens by default without a cap, or as many as the balance covers", async () => {
+  it("allows 4096 output tokens if no cap is set, or fewer if the balance doesn't cover them", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const response = await chat(poor, saying(LONG));
     const granted = Number(response.headers.get("x-granted-max-tokens"));
@@ -83,7 +83,7 @@ describe("POST /v1/chat/completions", () => {
     await completionOf(response);
   });
 
-  it("returns n indexed choices and charges each", async () => {
+  it("returns n numbered choices and charges each", async () => {
     const one = await complete(saying("count me"));
     const before = await balanceOf(key);
     const response = await chat(key, { ...saying("count me"), n: 3 });
@@ -97,7 +97,7 @@ describe("POST /v1/chat/completions", () => {
   it.each([
     ["a string", " three"],
     ["an array of 4", ["x", " three", "y", "z"]],
-  ])("ends the text before a stop given as %s", async (_, stop) => {
+  ])("ends the text before a stop sequence given as %s", async (_, stop) => {
     const answer = await complete({ ...saying("one two three four"), stop });
     expect(answer.choices[0]).toMatchObject({
       finish_reason: "stop",
@@ -212,12 +212,12 @@ describe("POST /v1/chat/completions", () => {
     }
   });
 
-  it("returns multi-byte text intact", async () => {
+  it("returns multi-byte characters intact", async () => {
     const sent = "Grüße 世界 🌍 e\u0301 \u0000\u0007 \u2028 done";
     expect((await complete(saying(sent))).choices[0]?.message.content).toBe(sent);
   });
 
-  it("returns to 50 concurrent requests their own output and ID", async () => {
+  it("returns to each of 50 concurrent requests its own output and ID", async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => complete(saying(`number ${i}`))),
     );

@@ -16,7 +16,7 @@ const ask = (fields: object, bindings?: Env): Promise<Response> =>
   });
 
 describe("POST /v1/completions", () => {
-  it("returns OpenAI's text completion, charged as a chat of one message", async () => {
+  it("returns OpenAI's text completion, and charges it like a chat with one message", async () => {
     const before = await balanceOf(key);
     const response = await ask({ max_tokens: 100 });
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -33,7 +33,7 @@ describe("POST /v1/completions", () => {
     expect(await balanceOf(key)).toBe(before - cost);
   });
 
-  it("calls the upstream's chat, with a default cap of 16 tokens and without the user", async () => {
+  it("calls the provider's chat API with a default cap of 16 tokens and without the user field", async () => {
     const upstream = mockUpstream(() => upstreamCompletion());
     const fields = { model: "mock/chat", prompt: ["one"], stop: ["x"], user: "u", suffix: null };
     expect((await ask(fields, upstream.bindings)).status).toBe(200);
@@ -46,7 +46,7 @@ describe("POST /v1/completions", () => {
     expect(upstream.calls[0]?.body).not.toHaveProperty("prompt");
   });
 
-  it("streams texts with their choice, finish reasons, usage and cost, and [DONE]", async () => {
+  it("streams each text with its choice's index, finish reasons, usage, cost and [DONE]", async () => {
     const options = {
       max_tokens: 100,
       n: 2,
@@ -96,7 +96,7 @@ describe("POST /v1/completions with several prompts", () => {
     expect(await (await send(receipt, { key })).json()).toMatchObject({ cost_micro: cost });
   });
 
-  it("calls the upstream once per prompt, and returns 402 if the balance covers only some", async () => {
+  it("calls the provider once per prompt, and returns 402 if the balance doesn't cover all of them", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     expect((await ask({ model: "mock/chat", prompt: PROMPTS }, bindings)).status).toBe(200);
     expect(calls.map(({ body }) => body["messages"])).toEqual(
@@ -113,7 +113,7 @@ describe("POST /v1/completions with several prompts", () => {
     ["the request's fault", 400, 400, true],
     ["the provider's fault", 500, 502, false],
   ])(
-    "charges the failure of one prompt according to its cause: %s",
+    "charges a failed prompt only if the request caused the failure: %s",
     async (_, upstream, status, isCharged) => {
       const { bindings } = mockUpstream(({ body }) =>
         JSON.stringify(body).includes("words")

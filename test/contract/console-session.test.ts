@@ -34,7 +34,7 @@ const chatOf = (fields: object = {}): object => {
 };
 
 describe("POST /console/api/login", () => {
-  it("returns the user and a cookie hidden from scripts and other sites", async () => {
+  it("returns the user, and a cookie that scripts and other sites can't read", async () => {
     const response = await tryLogin(account.key);
     expect(response.status).toBe(200);
     expect(response.headers.get("set-cookie")).toMatch(
@@ -66,7 +66,7 @@ describe("POST /console/api/login", () => {
     expect([again.status, await again.json()]).toEqual([200, seen]);
   });
 
-  it.each(ROLES)("shows a key of role %s exactly what its role may see", async (role) => {
+  it.each(ROLES)("shows a key of the role %s exactly the data of its role", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     expect(await (await page("/session", cookie)).json()).toMatchObject({ role, kind: "key" });
@@ -79,7 +79,7 @@ describe("POST /console/api/login", () => {
     expect((await page("/admin/v1/orgs", cookie)).status).toBe(403);
   });
 
-  it("reports a limited key's limits, and returns 403 key_is_limited for management", async () => {
+  it("reports the limits of a limited key, and returns 403 key_is_limited for management", async () => {
     const body = { name: "limited", budget_dollars: 1 };
     const made = await send("/v1/keys", { key: account.key, body });
     const { key } = await made.json<{ key: string }>();
@@ -92,7 +92,7 @@ describe("POST /console/api/login", () => {
     });
   });
 
-  it("trims spaces around a pasted key", async () => {
+  it("ignores spaces around a pasted key", async () => {
     expect((await tryLogin(` \n\t${account.key}\u00a0\n`)).status).toBe(200);
   });
 
@@ -127,13 +127,13 @@ describe("POST /console/api/login", () => {
     }
   });
 
-  it("rejects a forged key with 401 without an object call or query", async () => {
+  it("rejects a forged key with 401 without reading storage", async () => {
     const counted = countedBindings();
     expect((await tryLogin("svc_sk_eu_live_forged", {}, counted.bindings)).status).toBe(401);
     expect([counted.objects, counted.statements]).toEqual([0, 0]);
   });
 
-  it("returns 400 for a key of another home region, with that region's console", async () => {
+  it("returns 400 for a key of another region, with the address of that region's console", async () => {
     for (const scope of ["regional", "global"] as const) {
       const { key } = await mintKey({ home: "us", scope, secrets: keySecrets() });
       const error = await errorOf(await tryLogin(key), 400);
@@ -150,7 +150,7 @@ describe("POST /console/api/login", () => {
     expect((await page("/login", undefined, { body: "{}", headers })).status).toBe(415);
   });
 
-  it("returns 429 to an address after 20 failures, also for a valid key, but not to others", async () => {
+  it("returns 429 to an address after 20 failures, even for a valid key, but not to other addresses", async () => {
     const headers = { "cf-connecting-ip": crypto.randomUUID() };
     for (let n = 0; n < 20; n++) expect((await tryLogin("no", headers)).status).toBe(401);
     const refused = await tryLogin(account.key, headers);
@@ -159,7 +159,7 @@ describe("POST /console/api/login", () => {
     expect((await tryLogin(account.key)).status).toBe(200);
   });
 
-  it("returns 429 beyond 20 sessions per minute and key", async () => {
+  it("returns 429 after 20 logins per minute and key", async () => {
     const { key } = await openAccount();
     for (let n = 0; n < 20; n++) expect((await tryLogin(key)).status).toBe(200);
     expect((await tryLogin(key)).status).toBe(429);
@@ -169,7 +169,7 @@ describe("POST /console/api/login", () => {
 });
 
 describe("a console session", () => {
-  it("ends after 12 hours, and leaves no data", async () => {
+  it("ends after 12 hours, and its cookie is deleted", async () => {
     const cookie = await login(account.key);
     shiftClock(12 * HOURS_MS - 60_000);
     expect((await page("/session", cookie)).status).toBe(200);
@@ -179,7 +179,7 @@ describe("a console session", () => {
     expect((await errorOf(response, 401)).type).toBe("no_console_session");
   });
 
-  it("ends with its logout, and with the next login in its browser", async () => {
+  it("ends at the logout, and at the next login in the same browser", async () => {
     const cookie = await login(account.key);
     const out = await page("/logout", cookie, { method: "POST" });
     expect([out.status, out.headers.get("set-cookie")]).toEqual([
@@ -208,13 +208,13 @@ describe("a console session", () => {
     expect((await page("/v1/chat/completions", owners, { body })).status).toBe(401);
   });
 
-  it("ends for an operator whose token is replaced", async () => {
+  it("ends if the operator's token is replaced", async () => {
     const cookie = await login(ADMIN_TOKEN);
     const bindings = bindingsWith({ ADMIN_TOKEN: "b".repeat(32) });
     expect((await page("/admin/v1/health", cookie, { bindings })).status).toBe(401);
   });
 
-  it("ignores unknown, forged and second cookies, and calls no object for a forged one", async () => {
+  it("rejects unknown, forged and duplicate cookies, without an object call for a forged one", async () => {
     const cookie = await login(account.key);
     const flipped = cookie.slice(0, -1) + (cookie.endsWith("0") ? "1" : "0");
     const counted = countedBindings();
@@ -233,7 +233,7 @@ describe("a console session", () => {
     expect((await page("/session", `a=b; ${cookie}; c=d`)).status).toBe(200);
   });
 
-  it("opens neither /v1 nor /admin/v1", async () => {
+  it("gives no access to /v1 and /admin/v1", async () => {
     const key = await login(account.key);
     const operator = await login(ADMIN_TOKEN);
     expect((await send("/v1/balance", { headers: fromPage(key) })).status).toBe(401);
@@ -245,7 +245,7 @@ describe("a console session", () => {
     ).toBe(401);
   });
 
-  it("rejects another site's page and one without an origin with 403", async () => {
+  it("rejects requests from another site or without an origin with 403", async () => {
     const cookie = await login(account.key);
     const create = (headers: Record<string, string>): Promise<Response> =>
       send("/console/api/v1/keys", { body: { name: "forged" }, headers: { cookie, ...headers } });
@@ -281,7 +281,7 @@ describe("a console session", () => {
 });
 
 describe("ANY /console/api/v1/*", () => {
-  it("responds byte for byte as /v1 does to the key", async () => {
+  it("returns the same bytes as /v1 returns for the key", async () => {
     const cookie = await login(account.key);
     for (const path of [
       "/models",
@@ -312,7 +312,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await page("/v1/users/a%2Fb", cookie, { method: "DELETE" })).status).toBe(200);
   });
 
-  it("counts reads in a console limit of 300 per minute, not in the key's", async () => {
+  it("counts reads against a console limit of 300 per minute instead of the key's limit", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const cookie = await login(key);
     for (let n = 0; n < 300; n++) {
@@ -329,7 +329,7 @@ describe("ANY /console/api/v1/*", () => {
     expect((await page("/v1/models", cookie)).status).toBe(200);
   });
 
-  it("counts the playground in the key's minute and balance, and streams its output", async () => {
+  it("counts playground requests against the key's limit and balance, and streams their output", async () => {
     const { key } = await openAccount({ rpmLimit: 4 });
     const cookie = await login(key);
     const path = "/v1/chat/completions";
@@ -365,7 +365,7 @@ describe("ANY /console/api/v1/*", () => {
     }
   });
 
-  it("stores no key text: the session has its hash, and the cookie not even that", async () => {
+  it("stores only a hash of the key in the session, and no part of the key in the cookie", async () => {
     const { key } = account;
     const cookie = await login(key);
     const digest = await crypto.subtle.digest(

@@ -37,7 +37,7 @@ describe("console sessions of one key", () => {
     expect((await page("/session", cookies[0])).status).toBe(200);
   });
 
-  it("end at the oldest one beyond 20", async () => {
+  it("end from the oldest one on if there are more than 20", async () => {
     const { key } = await openAccount();
     const cookies: string[] = [];
     for (let n = 0; n < 22; n++) {
@@ -49,7 +49,7 @@ describe("console sessions of one key", () => {
     expect(statuses).toEqual([401, 401, ...Array.from({ length: 20 }, () => 200)]);
   });
 
-  it("end with a rotation that ends sessions, even while the old secret is active", async () => {
+  it("end with a key rotation that ends sessions, even while the old secret is still active", async () => {
     const { key, keyId } = await openAccount();
     const [cookie, other] = [await login(key), await login(account.key)];
     const rotate = (body: object): Promise<Response> =>

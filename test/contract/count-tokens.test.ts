@@ -61,7 +61,7 @@ async function count(key: string, text: string): Promise<number> {
 }
 
 /** Where no host counts: a client that counts too little compacts too late, one that counts too much too early. */
-it("counts within 15 % of a tokenizer, for prose in many languages and for code", async () => {
+it("POST /v1/messages/count_tokens is within 15 % of a tokenizer, for code and for prose in many languages", async () => {
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
   for (const [name, text] of Object.entries({ ...TEXTS, ...RIGHTS })) {
@@ -74,7 +74,7 @@ it("counts within 15 % of a tokenizer, for prose in many languages and for code"
   }
 });
 
-it("returns 50 concurrent counts at no cost", async () => {
+it("POST /v1/messages/count_tokens answers 50 concurrent requests free of charge", async () => {
   const { key } = await openAccount();
   const before = await balanceOf(key);
   const counts = await Promise.all(Array.from({ length: 50 }, () => count(key, prose)));

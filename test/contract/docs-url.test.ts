@@ -3,7 +3,7 @@ import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
 
 const DOCS_URL = "https://docs.example/docs";
 
-it("includes a docs_url in every error if DOCS_URL is set", async () => {
+it("every error contains a docs_url if DOCS_URL is set", async () => {
   const bindings = bindingsWith({ DOCS_URL });
   const { key } = await openAccount();
   const unknown = await send("/v1/models/none", { key, bindings });
@@ -22,11 +22,11 @@ it("includes a docs_url in every error if DOCS_URL is set", async () => {
   );
 });
 
-it("omits docs_url from errors without DOCS_URL", async () => {
+it("errors contain no docs_url without DOCS_URL", async () => {
   expect(await errorOf(await send("/v1/models"), 401)).not.toHaveProperty("docs_url");
 });
 
-it("rejects an invalid DOCS_URL at startup", async () => {
+it("the Worker rejects an invalid DOCS_URL at startup", async () => {
   const bindings = bindingsWith({ DOCS_URL: "docs/" });
   expect((await errorOf(await send("/v1/models", { bindings }), 503)).code).toBe("misconfigured");
 });

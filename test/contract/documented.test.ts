@@ -13,7 +13,7 @@ const OF_PEOPLE =
 const documented = OPERATIONS.map(({ name }) => name);
 const { paths } = DOCUMENT;
 
-it("lists exactly the operations below /v1, /admin/v1 and of people in the OpenAPI document", () => {
+it("the OpenAPI document lists exactly the operations below /v1, /admin/v1 and of people", () => {
   const routes = app.routes.filter(({ method }) => method !== "ALL");
   const names = routes
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`)
@@ -31,7 +31,7 @@ const NO_EXAMPLE = new Set([
 ]);
 
 it.each(documented)(
-  "documents %s with summary, roles, errors and a recorded response",
+  "the OpenAPI document describes %s with summary, roles, errors and a recorded response",
   async (name) => {
     const [method = "", path = ""] = name.split(" ");
     const operation = JSON.stringify(paths[path]?.[method.toLowerCase()]);
@@ -103,26 +103,32 @@ const WRONG: Readonly<Record<string, readonly [string, number, unknown, Record<s
     ],
   };
 
-it.each(Object.entries(WRONG))("rejects a response with %s", async (_what, wrong) => {
-  const [name, status, body, headers] = wrong;
-  const [method = "", path = ""] = name.split(" ");
-  const request = new Request(`https://eu.test${path}`, { method });
-  await expect(asDocumented(request, Response.json(body, { status, headers }))).rejects.toThrow(
-    /document/,
-  );
-});
+it.each(Object.entries(WRONG))(
+  "the check against the OpenAPI document rejects a response with %s",
+  async (_what, wrong) => {
+    const [name, status, body, headers] = wrong;
+    const [method = "", path = ""] = name.split(" ");
+    const request = new Request(`https://eu.test${path}`, { method });
+    await expect(asDocumented(request, Response.json(body, { status, headers }))).rejects.toThrow(
+      /document/,
+    );
+  },
+);
 
 it.each([
   ["text/event-stream", 'data: {"id":1}\n\n'],
   ["text/event-stream; charset=utf-8", 'data: {"error":{"message":"no"}}\n\n'],
-])("breaks the stream of %s at an undocumented event", async (type, text) => {
-  const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
-  const headers = { ...headersOf(CHAT), "content-type": type };
-  const passed = await asDocumented(request, new Response(text, { headers }));
-  await expect(passed.text()).rejects.toThrow("not as the OpenAPI document says");
-});
+])(
+  "the check against the OpenAPI document breaks a stream of %s at an undocumented event",
+  async (type, text) => {
+    const request = new Request("https://eu.test/v1/chat/completions", { method: "POST" });
+    const headers = { ...headersOf(CHAT), "content-type": type };
+    const passed = await asDocumented(request, new Response(text, { headers }));
+    await expect(passed.text()).rejects.toThrow("not as the OpenAPI document says");
+  },
+);
 
-it("rejects a response of another content type", async () => {
+it("the check against the OpenAPI document rejects a response of another content type", async () => {
   const request = new Request("https://eu.test/v1/balance");
   const answer = new Response("1", { headers: { ...EVERY, "content-type": "text/plain" } });
   await expect(asDocumented(request, answer)).rejects.toThrow("text/plain");

@@ -50,12 +50,12 @@ async function embedded(input: unknown): Promise<{ data: unknown[]; usage: unkno
   return response.json();
 }
 
-it("sends lists of token IDs as their texts, complete and in order", async () => {
+it("POST /v1/embeddings sends lists of token IDs to the provider as their texts, complete and in order", async () => {
   const { status, input } = await sentFor(TEXTS.map((text) => encoding.encode(text)));
   expect([status, input]).toEqual([200, TEXTS]);
 });
 
-it("returns in the sandbox the vectors of the tokens' texts, one per list", async () => {
+it("the sandbox returns for token IDs the vectors of their texts, one per list", async () => {
   const { data, usage } = await embedded(TEXTS);
   expect(data).toHaveLength(TEXTS.length);
   const ids = TEXTS.map((text) => encoding.encode(text));
@@ -63,14 +63,14 @@ it("returns in the sandbox the vectors of the tokens' texts, one per list", asyn
   expect((await embedded(ids[0])).data).toEqual(data.slice(0, 1));
 });
 
-it("treats one list of token IDs as one text", async () => {
+it("POST /v1/embeddings treats a single list of token IDs as one text", async () => {
   expect(await sentFor(encoding.encode("One text."))).toMatchObject({
     status: 200,
     input: "One text.",
   });
 });
 
-it("accepts a text that ends within a character", async () => {
+it("POST /v1/embeddings accepts tokens that end in the middle of a character", async () => {
   const ids = encoding.encode("漢");
   expect(ids.length).toBeGreaterThan(1);
   expect(await sentFor([ids.slice(0, 1)])).toMatchObject({ status: 200, input: ["\ufffd"] });
@@ -79,15 +79,18 @@ it("accepts a text that ends within a character", async () => {
 it.each([
   [[1, 2, 100_256], "input[2]"],
   [[[1], [2, 9_999_999]], "input[1][1]"],
-])("rejects an invalid token ID with 400, and holds nothing: %j", async (input, param) => {
-  const before = await balanceOf(key);
-  const { status, response, input: sent } = await sentFor(input);
-  expect([status, sent]).toEqual([400, undefined]);
-  expect(await errorOf(response, 400)).toMatchObject({ param });
-  expect(await balanceOf(key)).toBe(before);
-});
+])(
+  "POST /v1/embeddings returns 400 for an invalid token ID, and holds nothing: %j",
+  async (input, param) => {
+    const before = await balanceOf(key);
+    const { status, response, input: sent } = await sentFor(input);
+    expect([status, sent]).toEqual([400, undefined]);
+    expect(await errorOf(response, 400)).toMatchObject({ param });
+    expect(await balanceOf(key)).toBe(before);
+  },
+);
 
-it("rejects tokens that decode to more than 8 MiB with 400", async () => {
+it("POST /v1/embeddings returns 400 for tokens that decode to more than 8 MiB", async () => {
   const spaces = encoding.encode(" ".repeat(80));
   expect(spaces).toHaveLength(1);
   const long = Array.from({ length: 2000 }, () => Array.from({ length: 60 }, () => spaces[0]));
@@ -96,7 +99,7 @@ it("rejects tokens that decode to more than 8 MiB with 400", async () => {
   expect(await errorOf(response, 400)).toMatchObject({ param: "input" });
 });
 
-it("returns 503 while the token table can't be read, and caches it once read", async () => {
+it("POST /v1/embeddings returns 503 if the token table can't be read, and caches it once read", async () => {
   const real = (env as { ASSETS?: Fetcher }).ASSETS;
   const broken = {
     fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),
@@ -112,7 +115,7 @@ it("returns 503 while the token table can't be read, and caches it once read", a
   expect(broken.fetch).toHaveBeenCalledTimes(1);
 });
 
-it("rejects ids without static assets where the host's own tokens would differ", async () => {
+it("POST /v1/embeddings returns 400 for token IDs if the Worker has no static assets with the token table", async () => {
   const { bindings } = mockUpstream(() => vectors(1));
   delete (bindings as { ASSETS?: unknown }).ASSETS;
   const body = { model: "mock/embed", input: [[1]] };

@@ -26,7 +26,7 @@ function decoded(base64: string): number[] {
 }
 
 describe("POST /v1/embeddings", () => {
-  it("returns OpenAI's list for one text, with numbers by default", async () => {
+  it("returns OpenAI's list with numbers for a single text", async () => {
     const answer = await floatsOf();
     expect(answer.data).toHaveLength(1);
     expect(answer.model).toBe("sandbox/embed");
@@ -34,11 +34,11 @@ describe("POST /v1/embeddings", () => {
     expect(Math.hypot(...(answer.data[0]?.embedding ?? []))).toBeCloseTo(1, 5);
   });
 
-  it("returns the concrete model for the alias embeddings/cheapest", async () => {
+  it("returns the model's actual name for the alias embeddings/cheapest", async () => {
     expect((await floatsOf({ model: "embeddings/cheapest" })).model).toBe("sandbox/embed");
   });
 
-  it("encodes the same vector as little-endian float32 in base64", async () => {
+  it("returns the same vector in base64 as little-endian float32", async () => {
     const plain = await floatsOf({ encoding_format: "float" });
     const response = await embed(key, { encoding_format: "base64" });
     const packed = base64Embeddings.parse(await response.json());
@@ -46,7 +46,7 @@ describe("POST /v1/embeddings", () => {
     expect(floats).toEqual(plain.data[0]?.embedding.map((value) => Math.fround(value)));
   });
 
-  it("returns the requested dimensions", async () => {
+  it("returns vectors with the requested number of dimensions", async () => {
     for (const dimensions of [1, 8, 512]) {
       expect((await floatsOf({ dimensions })).data[0]?.embedding).toHaveLength(dimensions);
     }
@@ -78,7 +78,7 @@ describe("POST /v1/embeddings", () => {
     expect((await floatsOf(fields)).data).toHaveLength(1);
   });
 
-  it("rounds up to one micro-credit at 0.02 $/M, and forwards only embedding fields", async () => {
+  it("rounds a charge at 0.02 $/M up to one micro-credit, and forwards only embedding fields", async () => {
     const { calls, bindings } = mockUpstream(() =>
       Response.json({
         object: "list",

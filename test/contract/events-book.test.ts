@@ -37,7 +37,7 @@ async function operator(method: string, path: string, body?: object): Promise<un
 }
 
 describe("the event log", () => {
-  it("records an organization, its owner and first key", async () => {
+  it("records a new organization, its owner and its first key", async () => {
     expect((await log()).map(({ type }) => type).toSorted()).toEqual([
       "balance.credited",
       "key.created",
@@ -50,7 +50,7 @@ describe("the event log", () => {
     expect(await told("key.created")).toMatchObject([{ actor: OPERATOR, subject: account.keyId }]);
   });
 
-  it("records a created or changed key, but no unchanged value", async () => {
+  it("records a created or changed key, but no value that stayed the same", async () => {
     const actor = { kind: "key", id: account.keyId };
     const body = { name: "one", budget_dollars: 5 };
     const made = await send("/v1/keys", { key: account.key, body });
@@ -73,7 +73,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("records a repeated POST /v1/keys with its Idempotency-Key once", async () => {
+  it("records POST /v1/keys once if it is repeated with its Idempotency-Key", async () => {
     const headers = { "idempotency-key": "again" };
     const body = { name: "once" };
     expect((await send("/v1/keys", { key: account.key, body, headers })).status).toBe(201);
@@ -106,7 +106,7 @@ describe("the event log", () => {
     expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
   });
 
-  it("records an owner's rename and an operator's limit of an organization", async () => {
+  it("records an organization's rename by its owner and a new limit by an operator", async () => {
     const path = `/v1/orgs/${account.orgId}`;
     const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
     expect(renamed.status).toBe(200);
@@ -131,7 +131,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("names the operator of ADMIN_TOKENS", async () => {
+  it("names the operator by the name in ADMIN_TOKENS", async () => {
     const token = "ada-".padEnd(40, "0123456789abcdef");
     const bindings = { ...env, ADMIN_TOKENS: `ada:${token}` };
     const body = { amount_micro: 1, reference: "ada's" };
@@ -186,7 +186,7 @@ async function faulty(fails: (sql: string) => "before" | "after" | null): Promis
   });
 }
 
-describe("transfer of events from database to wallet", () => {
+describe("the transfer of events from the database to the wallet", () => {
   const ID = `evt_${"7".repeat(24)}`;
   const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
   beforeEach(async () => {
@@ -209,7 +209,7 @@ describe("transfer of events from database to wallet", () => {
       (sql: string) => (sql.startsWith("DELETE") ? "before" : null),
     ],
     ["the delete's response is lost", (sql: string) => (sql.startsWith("DELETE") ? "after" : null)],
-  ] as const)("stores an event exactly once though %s", async (_, fails) => {
+  ] as const)("stores an event exactly once if %s", async (_, fails) => {
     const stub = env.WALLET.getByName(account.orgId);
     await faulty(fails);
     await stub.takeEvents();
@@ -221,14 +221,14 @@ describe("transfer of events from database to wallet", () => {
     expect(await waiting()).toBe(0);
   });
 
-  it("stores events once for concurrent callers, and after an eviction", async () => {
+  it("stores events once for concurrent callers and after an eviction", async () => {
     const stub = env.WALLET.getByName(account.orgId);
     await Promise.all(Array.from({ length: 20 }, () => stub.takeEvents()));
     await evictDurableObject(stub);
     expect([await count(), await waiting()]).toEqual([1, 0]);
   });
 
-  it("reaches an unused wallet by the hourly sweep", async () => {
+  it("reaches a wallet that nobody uses by the hourly sweep", async () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
@@ -260,7 +260,7 @@ describe("transfer of events from database to wallet", () => {
   });
 });
 
-it("stores 65 oversized and 3,000 malformed events, each shortened", async () => {
+it("the wallet stores 65 oversized and 3,000 malformed events, each shortened", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const long = "\u0001".repeat(3000);
   const tooLong = [

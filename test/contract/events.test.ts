@@ -40,7 +40,7 @@ async function changed(method: string, path: string, body: object): Promise<void
 }
 
 describe("GET /v1/events", () => {
-  it("returns one event for a credit's reference, with its operator", async () => {
+  it("returns one event per credit reference, with the operator who added it", async () => {
     await addCredits(account.orgId, 5, "twice");
     await addCredits(account.orgId, 5, "twice");
     const told = await ofType("balance.credited");
@@ -52,7 +52,7 @@ describe("GET /v1/events", () => {
     });
   });
 
-  it("returns changed settings with their old values, and nothing for unchanged ones", async () => {
+  it("returns changed settings with their old values, and nothing for unchanged settings", async () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
     await changed("PATCH", path, { default_alert_threshold: 0.5 });
@@ -65,7 +65,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns one event for repeated revocations of a key", async () => {
+  it("returns one event if a key is revoked repeatedly", async () => {
     const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
     const { id } = await made.json<{ id: string }>();
     for (let time = 0; time < 3; time++) {
@@ -104,7 +104,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns an event for a charge that uses up a quota exactly", async () => {
+  it("returns an event if a charge uses up a quota exactly", async () => {
     await changed("POST", "/v1/users", { external_id: "v", monthly_quota_dollars: 0.0001 });
     await pay(env.WALLET.getByName(account.orgId), 100, "v");
     expect(await ofType("end_user.quota_reached")).toMatchObject([
@@ -112,7 +112,7 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns an event for a balance below its threshold", async () => {
+  it("returns an event if the balance falls below its threshold", async () => {
     const path = `/v1/orgs/${account.orgId}/settings`;
     await changed("PATCH", path, { low_balance_threshold_dollars: 2000 });
     expect(await ofType("balance.low")).toMatchObject([
@@ -120,13 +120,13 @@ describe("GET /v1/events", () => {
     ]);
   });
 
-  it("returns no event for a request that reaches no limit", async () => {
+  it("returns no event if a request reaches no limit", async () => {
     const { length } = (await page("?limit=100")).events;
     expect((await chat(account.key)).status).toBe(200);
     expect((await page("?limit=100")).events).toHaveLength(length);
   });
 
-  it("returns every event once in pages, newest first, by type and time, also after an eviction", async () => {
+  it("returns every event once in pages, newest first, by type and time, even after an eviction", async () => {
     for (let i = 0; i < 25; i++) {
       // oxlint-disable-next-line no-await-in-loop -- in this order
       await addCredits(account.orgId, 1, `n${i}`);
@@ -152,12 +152,12 @@ describe("GET /v1/events", () => {
     expect(since.length + before.length).toBe(26);
   });
 
-  it("returns the same to operators", async () => {
+  it("returns the same events to operators", async () => {
     const theirs = await admin("GET", `/orgs/${account.orgId}/events?limit=100`);
     expect(await theirs.json()).toEqual(await page("?limit=100"));
   });
 
-  it("returns the newest events within the bound, and the number dropped", async () => {
+  it("returns the newest events up to the maximum number, and the number of dropped events", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const [first] = (await ofType("balance.credited")).slice(-1);
     // As if 99,999 more had come: the bound counts places in the log.
@@ -180,12 +180,12 @@ describe("a rejected GET /v1/events", () => {
     ["?limit=101", "limit"],
     ["?after=evt_1", "after"],
     [`?after=evt_${"0".repeat(24)}`, "after"],
-  ])("returns 400 for %s with the parameter", async (query, param) => {
+  ])("returns 400 with the parameter for the query %s", async (query, param) => {
     const response = await read(query);
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 
-  it("returns 403 for a member", async () => {
+  it("returns 403 to a member", async () => {
     const response = await read("", await keyWithRole(account.orgId, "member"));
     expect((await errorOf(response, 403)).code).toBe("role_required");
   });

@@ -18,7 +18,7 @@ async function fileOf(account: Account, query: string): Promise<string> {
 }
 
 describe("GET /v1/exports/focus", () => {
-  it("returns charges, credits and corrections that add up to the balance", async () => {
+  it("returns charges, credits and corrections whose sum is the balance", async () => {
     setClock(NOON);
     const account = await openAccount({ credits: 5_000_000 });
     const keys = { method: "PATCH", key: account.key, body: { tag_keys: ["team"] } };
@@ -68,7 +68,7 @@ describe("GET /v1/exports/focus", () => {
     ["month=2026", "month"],
     ["day=2026-02-30", "day"],
     ["day=2026-02-01&month=2026-02", "day"],
-  ])("returns 400 for %j", async (query, param) => {
+  ])("returns 400 for the query %j", async (query, param) => {
     const { key } = await openAccount();
     const response = await send(`/v1/exports/focus?${query}`, { key });
     expect((await errorOf(response, 400)).param).toBe(param);

@@ -34,35 +34,38 @@ async function asked(answer: () => Response | Promise<Response>, fields: object 
   return { response, series: counted(await metrics()) };
 }
 
-describe("a failed attempt at a provider", () => {
+describe("a failed call of a provider", () => {
   it.each([
     [401, "disabled", ["disabled"]],
     [404, "disabled", ["disabled"]],
     [400, "refused", ["refused"]],
     [429, "overloaded", ["overloaded"]],
     [500, "retry", ["retry", "retry"]],
-  ] as const)("counts and logs a %i as %s", async (status, reason, attempts) => {
-    const { response, series } = await asked(() =>
-      upstreamError(status, { message: `no: ${UPSTREAM_SECRET}`, code: "their_word" }),
-    );
-    expect(told()).toEqual(
-      attempts.map((kind, i) => ({
-        event: "attempt_failed",
-        request_id: response.headers.get("x-request-id"),
-        provider: "mock",
-        upstream_id: "up-chat",
-        attempt: i + 1,
-        kind,
-        status: String(status),
-        reason,
-      })),
-    );
-    const labels = `provider="mock",status="${status}",reason="${reason}"`;
-    expect(series).toEqual([`turnpike_attempts_failed_total{${labels}} ${attempts.length}`]);
-    expect(JSON.stringify(lines)).not.toMatch(/their_word|canary|no: /);
-  });
+  ] as const)(
+    "appears in the metrics and the log for the status %i as %s",
+    async (status, reason, attempts) => {
+      const { response, series } = await asked(() =>
+        upstreamError(status, { message: `no: ${UPSTREAM_SECRET}`, code: "their_word" }),
+      );
+      expect(told()).toEqual(
+        attempts.map((kind, i) => ({
+          event: "attempt_failed",
+          request_id: response.headers.get("x-request-id"),
+          provider: "mock",
+          upstream_id: "up-chat",
+          attempt: i + 1,
+          kind,
+          status: String(status),
+          reason,
+        })),
+      );
+      const labels = `provider="mock",status="${status}",reason="${reason}"`;
+      expect(series).toEqual([`turnpike_attempts_failed_total{${labels}} ${attempts.length}`]);
+      expect(JSON.stringify(lines)).not.toMatch(/their_word|canary|no: /);
+    },
+  );
 
-  it("counts and logs a missing response, without a status", async () => {
+  it("appears in the metrics and the log without a status if the provider doesn't respond", async () => {
     const { series } = await asked(() => Promise.reject(new Error("refused")));
     expect(told()).toMatchObject([
       { kind: "retry", status: "none", reason: "connection", attempt: 1 },
@@ -73,7 +76,7 @@ describe("a failed attempt at a provider", () => {
     ]);
   });
 
-  it("counts and logs a stream that reports an error", async () => {
+  it("appears in the metrics and the log if the stream reports an error", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const { response, series } = await asked(
       () => brokenStream([chunkOf({ content: "Hi" }, null), error]),
@@ -86,7 +89,7 @@ describe("a failed attempt at a provider", () => {
     ]);
   });
 
-  it("counts and logs a stream that breaks off", async () => {
+  it("appears in the metrics and the log if the stream breaks off", async () => {
     await asked(() => brokenStream([chunkOf({ content: "Hi" }, null)]), { stream: true });
     expect(told()).toMatchObject([{ provider: "mock", status: "none", reason: "broken_off" }]);
   });

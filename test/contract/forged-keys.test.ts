@@ -17,7 +17,7 @@ const MAKERS: readonly (() => string)[] = [
   () => randomBase62(55),
 ];
 
-it(`rejects ${FORGED} forged keys with 401, without an object call or query`, async () => {
+it(`the gateway rejects ${FORGED} forged keys with 401, without an object call or query`, async () => {
   const silence = vi.spyOn(console, "log").mockImplementation(() => undefined);
   const before = await listDurableObjectIds(env.KEY_REGISTER);
   const counted = countedBindings();

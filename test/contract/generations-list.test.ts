@@ -94,7 +94,7 @@ describe("GET /v1/generations", () => {
     expect(await ids(`?to=${before}`)).toEqual([]);
   });
 
-  it("lists open and failed requests too, without invented fields", async () => {
+  it("lists open and failed requests too, with null for values that don't exist", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const [open, gone] = [holdOf(100, { keyId: other.keyId }), holdOf(50, { keyId: other.keyId })];
@@ -124,7 +124,7 @@ describe("GET /v1/generations", () => {
     expect((await page("?status=voided", other.key)).generations).toHaveLength(1);
   });
 
-  it("returns a member only its own keys' requests, also a revoked key's", async () => {
+  it("returns to a member only the requests of the member's keys, including revoked keys", async () => {
     const theirs = await paid(account.key, "shared");
     const own = await paid(member.key, "shared");
     const ids = async (query: string): Promise<string[]> =>
@@ -159,7 +159,7 @@ describe("GET /v1/generations", () => {
     }
   });
 
-  it("reads at most 10,000 of 100,000 rows per page, and returns all matches", async () => {
+  it("reads at most 10,000 of 100,000 rows per page, and returns all matches over all pages", async () => {
     const other = await openAccount();
     await paid(other.key, "rare");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -229,7 +229,7 @@ function readRows(sql: SqlStorage): number {
 }
 
 describe("GET /v1/holds", () => {
-  it("lists open holds in pages, oldest first, and for a member only its own keys'", async () => {
+  it("lists open holds in pages, oldest first, and to a member only those of the member's keys", async () => {
     const other = await openAccount();
     const theirs = await addMember(other.orgId, "member");
     const wallet = env.WALLET.getByName(other.orgId);
@@ -265,7 +265,7 @@ describe("GET /v1/holds", () => {
 });
 
 describe("GET /v1/usage with two groups", () => {
-  it("returns each day's rows with cached tokens, before and after a checkpoint, in pages", async () => {
+  it("returns each day's groups with cached tokens, in pages, for days before and after a checkpoint", async () => {
     const other = await openAccount();
     const wallet = env.WALLET.getByName(other.orgId);
     const use = async (ms: number, user: string): Promise<void> => {

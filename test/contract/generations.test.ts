@@ -29,7 +29,7 @@ async function found(named: string, key = account.key): Promise<Record<string, u
 }
 
 describe("GET /v1/generations/{id}", () => {
-  it("returns the whole record of a completion, without its content", async () => {
+  it("returns all fields of a completion's record, without prompt or output", async () => {
     const response = await chat(account.key, { user: "Zoë", max_tokens: 1 });
     const { usage, model } = await completionOf(response.clone());
     const generation = await found(requestId(response));
@@ -97,7 +97,7 @@ describe("GET /v1/generations/{id}", () => {
     );
   });
 
-  it("omits the price date and list for an older release's record", async () => {
+  it("returns null as price date and price list for a record of an older release", async () => {
     const wallet = stubOf(account.orgId);
     const hold = holdOf(10, { keyId: account.keyId });
     valueOf(await wallet.hold(hold));
@@ -111,14 +111,14 @@ describe("GET /v1/generations/{id}", () => {
     });
   });
 
-  it("returns the same by the completion's ID and by the request's", async () => {
+  it("returns the same record by the completion's ID and by the request's ID", async () => {
     const response = await chat(account.key);
     const completion = await completionOf(response.clone());
     expect(completion.id).toMatch(/^chatcmpl-/);
     expect(await found(completion.id)).toEqual(await found(requestId(response)));
   });
 
-  it("returns a stream's record with its last event, and embeddings without output", async () => {
+  it("returns a stream's record right after its last event, and an embeddings record without output tokens", async () => {
     const stream = await chat(account.key, { stream: true });
     await stream.text();
     expect(await found(requestId(stream))).toMatchObject({
@@ -133,7 +133,7 @@ describe("GET /v1/generations/{id}", () => {
     });
   });
 
-  it("returns `held` for an open request and `voided` for a failed one", async () => {
+  it("returns the status `held` for an open request and `voided` for a failed one", async () => {
     const open = await chat(account.key, { model: "sandbox/stall", stream: true });
     const reader = open.body?.getReader();
     await reader?.read();
@@ -148,13 +148,13 @@ describe("GET /v1/generations/{id}", () => {
   });
 
   it.each(["owner", "admin", "billing"] as const)(
-    "returns the record of any key to a %s",
+    "returns the record of any key's request to the role %s",
     async (role) => {
       expect((await found(id, await keyWithRole(account.orgId, role)))["id"]).toBe(id);
     },
   );
 
-  it("returns a member its own keys' records, by any of them, also revoked ones", async () => {
+  it("returns to a member the records of all the member's keys, including revoked ones", async () => {
     const member = await addMember(account.orgId, "member");
     const [one, two] = [await addKey(account.orgId, member), await addKey(account.orgId, member)];
     const own = requestId(await chat(one.key));
@@ -175,18 +175,18 @@ describe("GET /v1/generations/{id} without a record", () => {
     missing = await errorOf(await read(newId()), 404);
   });
 
-  it("returns a member the same 404 for another's record as for a missing one", async () => {
+  it("returns to a member the same 404 for another member's record as for a missing one", async () => {
     expect(await refused(id, member.key)).toEqual(missing);
     expect(await refused(newId(), member.key)).toEqual(missing);
     const other = await addKey(account.orgId, await addMember(account.orgId, "member"));
     expect(await refused(requestId(await chat(other.key)), member.key)).toEqual(missing);
   });
 
-  it("returns 404 to another organization's owner too", async () => {
+  it("returns 404 to another organization's owner", async () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
-  it("returns 404 for unpaid requests", async () => {
+  it("returns 404 for the ID of an unpaid request", async () => {
     expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );
@@ -203,11 +203,11 @@ describe("GET /v1/generations/{id} without a record", () => {
     "req_0VbbtnxZGhU4ZPPzjn5l243'",
     `req_${"0".repeat(2000)}`,
     "key_0VbbtnxZGhU4ZPPzjn5l243b",
-  ])("returns 404 for %s", async (named) => {
+  ])("returns 404 for the ID %s", async (named) => {
     expect(await refused(named)).toEqual(missing);
   });
 
-  it("returns 404 after retention, while usage and balance stay byte for byte", async () => {
+  it("returns 404 after the retention time, while usage and balance stay exactly the same", async () => {
     const own = await openAccount();
     const start = Date.UTC(2035, 4, 30, 12);
     setClock(start);
@@ -247,7 +247,7 @@ describe("a rejected GET /v1/generations/{id}", () => {
     expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
   });
 
-  it("returns 503, not 404, for a member while the database can't return the key's owner", async () => {
+  it("returns 503 instead of 404 to a member while the database can't return the key's owner", async () => {
     const member = await keyWithRole(account.orgId, "member");
     await send("/v1/balance", { key: member });
     const bindings = bindingsWith({ DB: { prepare: prepareAllButKeys } });
@@ -257,15 +257,18 @@ describe("a rejected GET /v1/generations/{id}", () => {
     expect((await read(id, account.key, { bindings })).status).toBe(200);
   });
 
-  it("returns 503, not 404, while the wallet is unavailable", async () => {
+  it("returns 503 instead of 404 while the wallet is unavailable", async () => {
     const bindings = walletsWith(() => ({ request: busy }));
     const response = await read(id, account.key, { bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
-    const response = await read(id, account.key, { method });
-    expect(response.headers.get("allow")).toBe("GET, HEAD");
-    await errorOf(response, 405);
-  });
+  it.each(["POST", "PUT", "PATCH", "DELETE"])(
+    "returns 405 with an allow header for %s",
+    async (method) => {
+      const response = await read(id, account.key, { method });
+      expect(response.headers.get("allow")).toBe("GET, HEAD");
+      await errorOf(response, 405);
+    },
+  );
 });

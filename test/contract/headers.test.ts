@@ -92,7 +92,7 @@ async function ask(name: string, headers: Record<string, string> = {}): Promise<
 }
 
 describe("every response", () => {
-  it.each(NAMES)("contains a new request ID of ours: %s", async (name) => {
+  it.each(NAMES)("contains a new request ID from the gateway: %s", async (name) => {
     const theirs = { "x-request-id": "req_theirs" };
     const [one, two] = [await ask(name, theirs), await ask(name, theirs)];
     const ids = [one, two].map((response) => response.headers.get("x-request-id") ?? "");
@@ -121,7 +121,7 @@ describe("every response", () => {
 
 describe("a response to an authenticated request", () => {
   it.each(NAMES.filter((name) => KINDS[name]?.who !== undefined))(
-    "names the organization and the key's minute: %s",
+    "contains headers with the organization and the key's requests per minute: %s",
     async (name) => {
       const { headers } = await ask(name);
       const owner = KINDS[name]?.who === "poor" ? poor : account;
@@ -132,7 +132,7 @@ describe("a response to an authenticated request", () => {
     },
   );
 
-  it("counts the minute down by one per request, whatever its outcome", async () => {
+  it("reports one request less per minute after each request, whatever its outcome", async () => {
     const { key } = await openAccount({ rpmLimit: 5 });
     const left: (string | null)[] = [];
     const paths = ["/v1/models", "/v1/none", "/v1/models/none", CHAT, "/v1/balance"];
@@ -145,7 +145,7 @@ describe("a response to an authenticated request", () => {
   });
 
   it.each(NAMES.filter((name) => KINDS[name]?.who === undefined))(
-    "omits organization and minute without authentication: %s",
+    "contains no organization or limit if the request isn't authenticated: %s",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.has("openai-organization")).toBe(false);
@@ -157,7 +157,7 @@ describe("a response to an authenticated request", () => {
 describe("cross-origin access", () => {
   const ORIGIN = { origin: "https://app.test" };
 
-  it.each(NAMES)("allows any origin under /v1 only, without credentials: %s", async (name) => {
+  it.each(NAMES)("works from any origin under /v1 only, without credentials: %s", async (name) => {
     const { headers } = await ask(name, ORIGIN);
     const isOurs = KINDS[name]?.path.startsWith("/v1") === true;
     expect(headers.get("access-control-allow-origin")).toBe(isOurs ? "*" : null);
@@ -170,7 +170,7 @@ describe("cross-origin access", () => {
   it.each([
     [CHAT, "x-ratelimit-remaining-tokens"],
     ["/v1/messages", "anthropic-ratelimit-requests-remaining"],
-  ])("exposes all our headers of %s, including %s", async (path, told) => {
+  ])("can read all response headers of %s, including %s", async (path, told) => {
     const maker = await openAccount();
     const made = await send("/v1/keys", {
       key: maker.key,
@@ -188,7 +188,7 @@ describe("cross-origin access", () => {
     expect(ours.filter((name) => !exposed.includes(name))).toEqual([]);
   });
 
-  it("allows every requested header in a preflight without a key", async () => {
+  it("gets every requested header in a preflight without a key", async () => {
     const asked =
       "authorization, content-type, x-stainless-lang, x-stainless-retry-count, x-stainless-helper-method";
     for (const path of [CHAT, "/v1/models/sandbox/echo", "/v1/keys", "/v1/none"]) {
@@ -208,13 +208,13 @@ describe("cross-origin access", () => {
     }
   });
 
-  it("allows nothing in a preflight for operators' paths", async () => {
+  it("fails in a preflight for operators' paths", async () => {
     const response = await send("/admin/v1/orgs", { method: "OPTIONS", headers: ORIGIN });
     expect(response.status).toBe(401);
     expect(response.headers.has("access-control-allow-methods")).toBe(false);
   });
 
-  it("includes a misconfigured region's error", async () => {
+  it("can read the error of a misconfigured region", async () => {
     const bindings = bindingsWith({ ADMIN_TOKEN: "" });
     const response = await send("/v1/models", { headers: ORIGIN, bindings });
     expect(response.status).toBe(503);

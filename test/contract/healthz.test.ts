@@ -11,7 +11,7 @@ describe("GET /healthz", () => {
     expect(body["version"]).not.toBe("");
   });
 
-  it("returns its own region", async () => {
+  it("returns the region of the called Worker", async () => {
     const response = await send("/healthz", {
       bindings: bindingsWith({ REGION: "us", PEERS: "[]" }),
     });
@@ -23,7 +23,7 @@ describe("GET /healthz", () => {
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
-  it("returns 405 with allow for other methods", async () => {
+  it("returns 405 with an allow header for other methods", async () => {
     for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
       const response = await send("/healthz", { method });
       expect([method, response.headers.get("allow")]).toEqual([method, "GET, HEAD"]);

@@ -181,7 +181,7 @@ const tokensIn = (calls: readonly UpstreamCall[]): number =>
   calls.reduce((sum, call) => sum + billed(call), 0);
 
 describe("a balance of $0.04 at a provider that bills a token per four bytes", () => {
-  it("covers every requested token, whatever field carries the text", async () => {
+  it("pays for every requested token, whichever field has the text", async () => {
     const { key } = await openAccount({ credits: CREDITS });
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
@@ -208,12 +208,15 @@ describe("a balance of $0.04 at a provider that bills a token per four bytes", (
     expect(await balanceOf(key)).toBe(CREDITS - charged);
   });
 
-  it.each(CARRIERS)("covers $name, or the request is not sent", async ({ body, path }) => {
-    const { key } = await openAccount({ credits: CREDITS });
-    const { calls } = mockUpstream(answerTo);
-    await asked(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
-    expect(tokensIn(calls)).toBeLessThan(1000);
-  });
+  it.each(CARRIERS)(
+    "pays for a request with $name; otherwise the request is not sent",
+    async ({ body, path }) => {
+      const { key } = await openAccount({ credits: CREDITS });
+      const { calls } = mockUpstream(answerTo);
+      await asked(key, upstreamBindings(BINDINGS), path, body("word ".repeat(80_000)));
+      expect(tokensIn(calls)).toBeLessThan(1000);
+    },
+  );
 });
 
 const thinking = (budget_tokens: number) => ({
@@ -223,7 +226,7 @@ const thinking = (budget_tokens: number) => ({
 });
 
 describe("a thinking budget", () => {
-  it("stays below the cap that a low balance allows, or returns 402", async () => {
+  it("stays below the cap that a low balance allows; otherwise the request returns 402", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
     const { key } = await openAccount({ credits: 30_000 }); // of 4,096 tokens of output at most 3,000

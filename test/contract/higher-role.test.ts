@@ -69,7 +69,7 @@ async function recordOf(id: string): Promise<KeyBody | undefined> {
 describe.each(["admin", "billing", "member"] as const)(
   "an owner's permission, for a %s",
   (role) => {
-    it.each(["key", "console"])("can't be gained by its own %s", async (how) => {
+    it.each(["key", "console"])("can't be gained by the member's own %s", async (how) => {
       const { key } = callers[role];
       const ask = how === "key" ? byKey(key) : await byConsole(key);
       const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
@@ -95,7 +95,7 @@ describe.each(["admin", "billing", "member"] as const)(
       expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
     });
 
-    it("can't be gained by a key, session or console that its own key creates", async () => {
+    it("can't be gained by a key, session or console login that the member's key creates", async () => {
       const made = await createKey(callers[role].key);
       const session = await send("/v1/sessions", { key: made.key, body: {} });
       const { token } = await session.json<{ token: string }>();
@@ -107,7 +107,7 @@ describe.each(["admin", "billing", "member"] as const)(
   },
 );
 
-it("keeps the holder of an owner's limited key limited, by secrets, sessions and consoles", async () => {
+it("a limited key of an owner can't get rid of its limits by new secrets, sessions or console logins", async () => {
   const { key, id } = await createKey(owner.key, {
     ...TERMS,
     name: "held by another",
@@ -130,7 +130,7 @@ it("keeps the holder of an owner's limited key limited, by secrets, sessions and
   }
 });
 
-it("never returns another member's secret to any role", async () => {
+it("the API never returns another member's secret to any role", async () => {
   const colleague = await addMember(owner.orgId, "member");
   for (const { key } of [owner, ...Object.values(callers)]) {
     const asked = byKey(key)("POST", `/v1/keys/${colleague.keyId}/rotate`, { overlap_seconds: 60 });
@@ -142,7 +142,7 @@ it("never returns another member's secret to any role", async () => {
   expect((await own).status).toBe(201);
 });
 
-it("lets an admin lift limits of keys up to its role, tighten any, and logs it", async () => {
+it("an admin can lift limits of keys up to the admin's role and tighten any key, and both are logged", async () => {
   const { admin, member } = callers;
   const lent = await (
     await postKey(member.key, { name: "lent", budget_dollars: 1 })

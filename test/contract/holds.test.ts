@@ -48,7 +48,7 @@ async function balanceOf(orgId: string): Promise<readonly [number, number]> {
 }
 
 describe("a hold that the balance pays", () => {
-  it("needs no model, so policies don't apply to it", async () => {
+  it("uses no model, so policies on models don't apply to it", async () => {
     const { key } = await payer({ policy: { allowed_models: [], allowed_providers: [] } });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
@@ -56,7 +56,7 @@ describe("a hold that the balance pays", () => {
     expect((await chat(key)).status).toBe(403);
   });
 
-  it("reserves the amount, and its merchant charges part of it once", async () => {
+  it("reserves the amount, of which its merchant can charge a part once", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     expect(hold).toMatchObject({ status: "held", amount_dollars: 0.4, captured_dollars: null });
@@ -99,7 +99,7 @@ describe("a hold that the balance pays", () => {
     });
   });
 
-  it("ends by its merchant's release, and never charges above its amount", async () => {
+  it("ends when its merchant releases it, and can't be charged above its amount", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.4, merchant: name });
     const more = await act(hold, "capture", secret, { amount_dollars: 0.400001 });
@@ -110,7 +110,7 @@ describe("a hold that the balance pays", () => {
     expect((await act(hold, "capture", secret)).status).toBe(409);
   });
 
-  it("can be smaller than requested, down to at_least", async () => {
+  it("can get a lower amount, but not below at_least, if the balance is too low", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
     await placed(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };
@@ -119,7 +119,7 @@ describe("a hold that the balance pays", () => {
     expect(await placed(key, { ...body, at_least: 0.1 })).toMatchObject({ amount_dollars: 0.3 });
   });
 
-  it("ends only by its merchant, and gets a longer time only by its key", async () => {
+  it("can be ended only by its merchant and extended only by its key", async () => {
     const [{ key }, { name, secret }] = [await payer(), await makeMerchant()];
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name, expires_in: 60 });
     const { secret: other } = await makeMerchant();
@@ -137,7 +137,7 @@ describe("a hold that the balance pays", () => {
     expect((await send(`/v1/holds/${hold.id}`, { key: other })).status).toBe(404);
   });
 
-  it("returns the first hold to a retry with its Idempotency-Key", async () => {
+  it("returns again for a retry with the same Idempotency-Key", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.1, merchant: name };
     const named = { "idempotency-key": "one" };
@@ -150,7 +150,7 @@ describe("a hold that the balance pays", () => {
     expect((await errorOf(another, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("requires the key's and session's permission, and an existing merchant", async () => {
+  it("fails without the permission of the key and session, or without an existing merchant", async () => {
     const { name } = await makeMerchant();
     const { key: plain } = await openAccount();
     const body = { amount_dollars: 0.1, merchant: name };
@@ -168,7 +168,7 @@ describe("a hold that the balance pays", () => {
     expect((await errorOf(nobody, 400)).param).toBe("merchant");
   });
 
-  it("appears among open holds, but to a limited key only if it is its own", async () => {
+  it("appears in GET /v1/holds for a key with limits and for the owner", async () => {
     const { orgId, key } = await payer({ budget_dollars: 1 });
     const { name } = await makeMerchant();
     const hold = await placed(key, { amount_dollars: 0.1, merchant: name });
@@ -183,7 +183,7 @@ describe("a hold that the balance pays", () => {
 });
 
 describe("a hold with pays: quota", () => {
-  it("counts in the key's budget with model calls, and leaves the balance unchanged", async () => {
+  it("counts against the key's budget like model calls, and leaves the balance unchanged", async () => {
     const { orgId, key } = await payer({ budget_dollars: 0.5 });
     const hold = await placed(key, { amount_dollars: 0.3, pays: "quota" });
     expect(await balanceOf(orgId)).toEqual([1_000_000, 0]);
@@ -202,7 +202,7 @@ describe("a hold with pays: quota", () => {
     expect((await chat(key)).status).toBe(200);
   });
 
-  it("requires no balance, also for POST /v1/charges", async () => {
+  it("needs no balance, and neither does POST /v1/charges", async () => {
     const account = await openAccount({ credits: 0 });
     const { key } = await createKey(account.key, { may_hold: true });
     const body = { amount_dollars: 2.5, pays: "quota", description: "an hour of a GPU" };

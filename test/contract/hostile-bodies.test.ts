@@ -74,17 +74,17 @@ describe("a POST request with a hostile body", () => {
     }
   });
 
-  it("returns 200 without the fault", async () => {
+  it("returns 200 once the body is valid", async () => {
     expect((await post(GOOD)).status).toBe(200);
     expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
   });
 
-  it("returns 200 at 64 levels", async () => {
+  it("returns 200 for JSON nested 64 levels deep", async () => {
     expect((await post(nested(63))).status).toBe(200);
   });
 
-  it("uses one request of the minute and no credits", async () => {
+  it("uses up one request of the rate limit and no credits", async () => {
     const before = await balanceOf(key);
     const first = await post("{");
     const second = await post("{");
@@ -93,7 +93,7 @@ describe("a POST request with a hostile body", () => {
   });
 });
 
-describe("a POST request with names of JavaScript's own properties", () => {
+describe("a POST request with names of JavaScript's built-in properties", () => {
   it.each([
     '"__proto__":{"polluted":1,"stream":true}',
     '"constructor":{"prototype":{"polluted":1}}',
@@ -110,7 +110,7 @@ describe("a POST request with names of JavaScript's own properties", () => {
     expect((await chat(key)).headers.get("content-type")).toBe("application/json");
   });
 
-  it("takes no missing field from __proto__", async () => {
+  it("doesn't read a missing field from __proto__", async () => {
     const body =
       '{"__proto__":{"model":"sandbox/echo"},"messages":[{"role":"user","content":"a"}]}';
     expect((await errorOf(await post(body), 400)).param).toBe("model");
@@ -132,13 +132,13 @@ describe("a POST request with a slow body", () => {
 });
 
 describe("a POST request with a large body", () => {
-  it("returns 413 for a declared length over 20 MiB, without reading it", async () => {
+  it("returns 413 for a declared length over 20 MiB, without reading the body", async () => {
     const headers = { "content-length": String(BODY_BYTES_MAX + 1) };
     const error = await errorOf(await post("{}", headers), 413);
     expect(error.message).toContain(String(BODY_BYTES_MAX));
   });
 
-  it("returns 413 beyond 20 MiB if undeclared, and reads no further", async () => {
+  it("returns 413 beyond 20 MiB of undeclared length, and stops reading", async () => {
     let megabytes = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -160,7 +160,7 @@ describe("a POST request with a large body", () => {
     ["POST", "/admin/v1/orgs"],
     ["PATCH", "/admin/v1/orgs/ORG"],
   ])(
-    "returns 413 beyond 1 MiB at %s %s, declared or not, but accepts 1 MiB",
+    "accepts 1 MiB but returns 413 beyond it at %s %s, with or without a declared length",
     async (method, path) => {
       const sent = (body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
         send(path.replace("ORG", orgId), {
@@ -194,18 +194,18 @@ describe("the content type of a POST request", () => {
     "application/jsonx",
     "application/ld+json",
     "application/json, text/plain",
-  ])("causes a 415: %s", async (type) => {
+  ])("returns 415 if it is %s", async (type) => {
     const error = await errorOf(await post(GOOD, { "content-type": type }), 415);
     expect(error.type).toBe("invalid_request_error");
   });
 
-  it("causes a 415 if missing", async () => {
+  it("returns 415 if it is missing", async () => {
     const response = await post(new TextEncoder().encode(GOOD), { "content-type": "" });
     expect((await errorOf(response, 415)).message).toContain("application/json");
   });
 
   it.each(["gzip", "br", "deflate", "zstd", "gzip, identity"])(
-    "causes a 415 with Content-Encoding %s",
+    "returns 415 with the Content-Encoding %s",
     async (encoding) => {
       const error = await errorOf(await post(GOOD, { "content-encoding": encoding }), 415);
       expect(error.message).toContain("Content-Encoding");
@@ -217,7 +217,7 @@ describe("the content type of a POST request", () => {
     "APPLICATION/JSON",
     "application/json; charset=utf-8",
     'application/json;charset="UTF-8"',
-  ])("passes: %s", async (type) => {
+  ])("can be %s", async (type) => {
     expect((await post(GOOD, { "content-type": type })).status).toBe(200);
   });
 });

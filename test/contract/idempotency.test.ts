@@ -50,8 +50,8 @@ async function final(response: Response, status: number) {
   return errorOf(response, status);
 }
 
-describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask) => {
-  it("returns the first request's generation, which ran and was charged once", async () => {
+describe.each(PAID)("a repeated Idempotency-Key on %s", (_what, ask) => {
+  it("returns 409 idempotency_replay with the ID of the first request, which ran and was charged once", async () => {
     const { key } = account;
     const options = fresh();
     const before = await balanceOf(key);
@@ -72,7 +72,7 @@ describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask
     expect(await balanceOf(key)).toBe(after);
   });
 
-  it("precedes a 402 or 429 of the organization, but not a suspension's 403", async () => {
+  it("returns 409 even if the balance or limit is used up, but 403 if the organization is suspended", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     await addCredits(orgId, 200);
     const options = fresh();
@@ -95,7 +95,7 @@ describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask
 });
 
 describe("a concurrent request with the same Idempotency-Key", () => {
-  it("returns 409 with retry-after while the first streams, then a replay", async () => {
+  it("returns 409 with retry-after while the first request streams, then 409 idempotency_replay", async () => {
     const { key } = account;
     const options = fresh();
     const fields = { model: "sandbox/slow-stream" };
@@ -114,8 +114,8 @@ describe("a concurrent request with the same Idempotency-Key", () => {
   });
 });
 
-describe.each(PAID)("Idempotency-Key on %s: 422", (_what, ask, other) => {
-  it("rejects another body", async () => {
+describe.each(PAID)("an Idempotency-Key with another body on %s", (_what, ask, other) => {
+  it("returns 422", async () => {
     const { key } = account;
     const options = fresh();
     await (await ask(key, {}, options)).text();
@@ -127,8 +127,8 @@ describe.each(PAID)("Idempotency-Key on %s: 422", (_what, ask, other) => {
   });
 });
 
-describe("Idempotency-Key: 422", () => {
-  it("rejects a body with other white space, since its bytes are compared", async () => {
+describe("an Idempotency-Key with another request", () => {
+  it("returns 422 for different white space, because the bytes of the bodies are compared", async () => {
     const { key } = account;
     const options = fresh();
     const body = { model: "sandbox/echo", messages: HELLO };
@@ -139,7 +139,7 @@ describe("Idempotency-Key: 422", () => {
     expect((await final(refused, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("rejects another path", async () => {
+  it("returns 422 for another path", async () => {
     const { key } = account;
     const options = fresh();
     await completionOf(await chat(key, {}, options));
@@ -150,7 +150,7 @@ describe("Idempotency-Key: 422", () => {
 
 describe("an Idempotency-Key", () => {
   it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/status-503", "sandbox/cut"])(
-    "becomes free after %s failed without a charge, for any body",
+    "can be used again, with any body, after %s failed without a charge",
     async (model) => {
       const { key } = await openAccount();
       const options = fresh();
@@ -163,7 +163,7 @@ describe("an Idempotency-Key", () => {
     },
   );
 
-  it("becomes free after errors without a hold: 400, 401, 402, 404, 415", async () => {
+  it("can be used again after errors that hold nothing: 400, 401, 402, 404, 415", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     const options = fresh();
     const text = { headers: { ...options.headers, "content-type": "text/plain" } };
@@ -179,7 +179,7 @@ describe("an Idempotency-Key", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("does not block another API key, another Idempotency-Key, or none", async () => {
+  it("doesn't affect requests with another API key, another Idempotency-Key or none", async () => {
     const other = await openAccount();
     const second = await addKey(account.orgId, account.memberId);
     const options = fresh();
@@ -195,7 +195,7 @@ describe("an Idempotency-Key", () => {
     expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
   });
 
-  it("becomes free 24 hours after the first was admitted, not a second earlier", async () => {
+  it("can be used again 24 hours after the first request was admitted, not a second earlier", async () => {
     const { key } = await openAccount();
     const options = fresh();
     const asked = Date.now();
@@ -207,7 +207,7 @@ describe("an Idempotency-Key", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("costs two wallet calls and no D1 query, as without one", async () => {
+  it("adds no calls to a request: two wallet calls and no D1 query", async () => {
     const { key } = account;
     const counted = countedBindings();
     const { bindings } = counted;
@@ -226,7 +226,7 @@ describe("the value of an Idempotency-Key", () => {
     ["a space within", "a b"],
     ["256 characters", "k".repeat(256)],
     ["a tab", "a\tb"],
-  ])("causes a 400: %s", async (_what, value) => {
+  ])("returns 400 if it is %s", async (_what, value) => {
     const { key } = account;
     for (const ask of [chat, embed]) {
       const response = await ask(key, {}, { headers: { "Idempotency-Key": value } });
@@ -234,14 +234,14 @@ describe("the value of an Idempotency-Key", () => {
     }
   });
 
-  it("may have 255 visible characters of any kind, and works once", async () => {
+  it("can be 255 visible characters of any kind, and is accepted once", async () => {
     const value = "!~,\"':/=".padEnd(255, "~");
     const headers = { "Idempotency-Key": value };
     expect((await chat(account.key, {}, { headers })).status).toBe(200);
     expect((await chat(account.key, {}, { headers })).status).toBe(409);
   });
 
-  it("gets checked after the API key", async () => {
+  it("doesn't matter if the API key is invalid", async () => {
     const refused = await chat("svc_sk_eu_live_x", {}, { headers: { "Idempotency-Key": "" } });
     expect(refused.status).toBe(401);
   });

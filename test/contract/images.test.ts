@@ -76,8 +76,8 @@ const openAi = (images: number, usage?: object) => ({
 });
 const MEDIUM = { model: SUNBURST, size: "1024x1024", quality: "medium" };
 
-describe("POST /v1/images/generations: 200", () => {
-  it("returns pictures in OpenAI's format with their cost", async () => {
+describe("POST /v1/images/generations", () => {
+  it("returns 200 with images in OpenAI's format and their cost", async () => {
     const answer = await made({ n: 2 });
     expect(answer).toMatchObject({
       created: expect.any(Number) as number,
@@ -90,7 +90,7 @@ describe("POST /v1/images/generations: 200", () => {
     expect(answer.cost).toBe(2 * IMAGE_MICRO + answer.usage.input_tokens);
   });
 
-  it("streams previews, then the picture with its usage", async () => {
+  it("streams previews, then the image with its usage", async () => {
     const { text, cost, headers } = await charged(() => draw({ stream: true, partial_images: 1 }));
     expect(headers.get("content-type")).toContain("text/event-stream");
     const events = text.split("\n\n").filter((event) => event !== "");
@@ -105,7 +105,7 @@ describe("POST /v1/images/generations: 200", () => {
     expect(last).toMatchObject({ type: "image_generation.completed", usage: { cost_micro: cost } });
   });
 
-  it("writes a receipt with the held and charged images", async () => {
+  it("writes a receipt with the number of held and charged images", async () => {
     const { headers, cost } = await charged(() => draw());
     const id = headers.get("x-request-id") ?? "";
     const receipt = await (await send(`/v1/generations/${id}`, { key })).json();
@@ -140,7 +140,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     ]);
   });
 
-  it("charges a response without usage as held", async () => {
+  it("charges the held amount if OpenAI reports no usage", async () => {
     const answer = await made(MEDIUM, answering(openAi(1)).bindings);
     const { input_tokens: input, output_tokens: output, cost_micro: cost } = answer.usage;
     expect(output).toBe(HELD_TOKENS);
@@ -164,7 +164,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     );
   });
 
-  it("shows of a preview its picture, place and format only", async () => {
+  it("returns only image, index and format of a preview", async () => {
     const seen = { type: "image_generation.partial_image", b64_json: PICTURE };
     const more = { request_id: "theirs", usage: { input_tokens: 1 }, host: "x", size: "1024x1024" };
     const done = { type: "image_generation.completed", b64_json: PICTURE };
@@ -185,7 +185,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     ]);
   });
 
-  it("waits minutes for the first event of a stream", async () => {
+  it("waits several minutes for the first event of a stream", async () => {
     const done = { type: "image_generation.completed", b64_json: PICTURE };
     const headers = { "content-type": "text/event-stream" };
     const parts = [`data: ${JSON.stringify(done)}\n\n`];
@@ -196,7 +196,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
     expect(text).toContain(`"b64_json":"${PICTURE}"`);
   });
 
-  it("turns an event that breaks off into an error, and charges nothing", async () => {
+  it("ends a stream with an error and no charge if it breaks off within an event", async () => {
     const { bindings } = answering(
       'data: {"type":"image_generation.completed","b64_json":"iVBO',
       "text/event-stream",
@@ -240,7 +240,7 @@ const gemini = (usageMetadata?: object, candidate: object = {}) => ({
 describe("POST /v1/images/generations at Google and xAI", () => {
   const BANANA = { model: "google/gemini-nano-banana-2.1", size: "1536x1024" };
 
-  it("charges text and thoughts of Gemini apart from images", async () => {
+  it("charges Gemini's text and thinking tokens separately from images", async () => {
     const { calls, bindings } = answering(
       gemini({
         promptTokenCount: 10,
@@ -257,7 +257,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     });
   });
 
-  it("charges Gemini without usage as held", async () => {
+  it("charges the held amount if Gemini reports no usage", async () => {
     const { cost } = await made(BANANA, answering(gemini()).bindings);
     expect(cost).toBeGreaterThan(16_384 * (30 + 7.5));
   });
@@ -304,7 +304,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     expect(cost).toBe(15);
   });
 
-  it("charges the images of xAI, at most as many as asked for", async () => {
+  it("charges the images that xAI returns, at most the requested number", async () => {
     const { calls, bindings } = answering({ data: [1, 2, 3].map(() => ({ b64_json: PICTURE })) });
     const { cost } = await made({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
     expect(cost).toBe(80_000);
@@ -312,7 +312,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
   });
 });
 
-describe("POST /v1/images/generations: refusals", () => {
+describe("a rejected POST /v1/images/generations", () => {
   it.each([
     ["prompt", { prompt: "" }],
     ["n", { n: 11 }],
@@ -328,14 +328,14 @@ describe("POST /v1/images/generations: refusals", () => {
     ["frame_count", { frame_count: 2 }],
     ["partial_images", { partial_images: 1 }],
     ["user", { user: "x".repeat(257) }],
-  ])("returns 400 for a wrong %s: %j", async (param, wrong) => {
+  ])("returns 400 with the param for an invalid %s: %j", async (param, wrong) => {
     const { calls, bindings } = answering({});
     const error = await errorOf(await draw(wrong, bindings), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
     expect(calls).toHaveLength(0);
   });
 
-  it("returns 402 if the balance is below the hold", async () => {
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
     const { key: poor } = await openAccount({ credits: IMAGE_MICRO });
     const body = { model: "sandbox/image", prompt: "a", n: 2 };
     const response = await send("/v1/images/generations", { key: poor, method: "POST", body });

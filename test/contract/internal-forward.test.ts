@@ -16,7 +16,7 @@ describe("an invalid forwarded request", () => {
     ["a body that is not base64", { body: "%%%" }],
     ["a body with GET", { method: "GET" }],
     ["a path on another host", { path: "//[", query: "" }],
-  ])("returns a final rejection instead of a 500: %s", async (_, change) => {
+  ])("returns an error instead of a 500, without a retry: %s", async (_, change) => {
     const message = { ...CALL, ...change, caller_key_hash: account.hash };
     expect(await sayAsPeer("forward", message)).toEqual({
       status: 200,

@@ -30,7 +30,7 @@ function padded(bytes: number): string {
 }
 
 describe("POST /internal/v1/lookup", () => {
-  it("returns an active global key's record without counting a request", async () => {
+  it("returns an active global key without counting a request", async () => {
     const messages = await Promise.all([1, 2, 3].map(() => signed({ body })));
     const answers = await Promise.all(messages.map((message) => deliver(message)));
     for (const answer of answers) {
@@ -49,7 +49,7 @@ describe("POST /internal/v1/lookup", () => {
     expect(await toldOf("0".repeat(64))).toEqual(INVALID);
   });
 
-  it("accepts a replay while its signature is valid", async () => {
+  it("accepts a repeated message while its signature is valid", async () => {
     const message = await signed({ body });
     expect(await outcome(await deliver(message), account)).toBe("found");
     expect(await outcome(await deliver(message), account)).toBe("found");
@@ -59,7 +59,7 @@ describe("POST /internal/v1/lookup", () => {
   it.each([
     [-29, Math.ceil],
     [29, Math.floor],
-  ])("accepts a message signed %i s from now", async (seconds, rounded) => {
+  ])("accepts a message whose signature time is off by %i s", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
     expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
   });
@@ -95,7 +95,7 @@ describe("POST /internal/v1/lookup", () => {
 
 describe("a rejected POST /internal/v1/lookup", () => {
   it.each([[{}], [{ key_hash: "x" }], [{ key_hash: 1 }], [{ key_hash: "A".repeat(64) }]])(
-    "returns 400 with the param for key_hash %j",
+    "returns 400 with the param for the key_hash %j",
     async (fields) => {
       const message = await signed({ body: JSON.stringify({ v: 1, ...fields }) });
       const error = await errorOf(await deliver(message), 400);
@@ -105,7 +105,7 @@ describe("a rejected POST /internal/v1/lookup", () => {
 });
 
 describe("a failed POST /internal/v1/lookup", () => {
-  it("returns 503, not invalid_api_key, if the key object does not respond", async () => {
+  it("returns 503 instead of invalid_api_key if the key's object does not respond", async () => {
     const broken = { getByName: () => ({ identify: () => Promise.reject(new Error("lost")) }) };
     const response = await deliver(await signed({ body }), bindingsWith({ KEY_REGISTER: broken }));
     expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });

@@ -45,7 +45,7 @@ async function standing(): Promise<{ credits: number; held: number }> {
 }
 
 describe("POST /internal/v1/outcomes", () => {
-  it("settles and releases in order of the items, and stores the sender's region", async () => {
+  it("charges and releases holds in the order of the items, and stores the sender's region", async () => {
     const [paid, freed] = [await held(), await held()];
     const items = [settle(paid, 42), release(freed)];
     expect(await sayAsPeer("outcomes", { items })).toEqual({
@@ -107,7 +107,7 @@ describe("POST /internal/v1/outcomes", () => {
     expect(await standing()).toEqual({ credits: CREDITS - 5, held: 0 });
   });
 
-  it("rejects an unknown organization, and stores nothing for it", async () => {
+  it("rejects the items of an unknown organization, and stores nothing for it", async () => {
     const orgId = crypto.randomUUID();
     const items = [
       settle(mintId("req_", Date.now()), 5, orgId),
@@ -129,13 +129,13 @@ describe("POST /internal/v1/outcomes", () => {
     expect(tables).toEqual([]);
   });
 
-  it("makes no object for an invalid organization id", async () => {
+  it("creates no object for an invalid organization ID", async () => {
     const before = await listDurableObjectIds(env.WALLET);
     await sayAsPeer("outcomes", { items: [release(mintId("req_", Date.now()), "../etc/passwd")] });
     expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);
   });
 
-  it("does not reject items for a lost wallet or an unavailable database", async () => {
+  it("reports items as failed instead of rejected if the wallet or database is unavailable", async () => {
     const lost = crypto.randomUUID();
     await env.DB.prepare(
       "INSERT INTO organizations (id, name, slug, region, created_at) VALUES (?, 'Lost', ?, 'eu', 1)",
@@ -188,7 +188,7 @@ describe("an invalid POST /internal/v1/outcomes", () => {
     ["no items", {}],
     ["items that are not a list", { items: {} }],
     ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
-  ])("returns 400: %s", async (_name, message) => {
+  ])("returns 400 for %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("outcomes", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });

@@ -15,7 +15,7 @@ async function deadSince(keyHash: string): Promise<number> {
 }
 
 describe("POST /internal/v1/revocations", () => {
-  it("revokes each key in this region, also one that was never used here", async () => {
+  it("revokes each key in this region, even if the key was never used here", async () => {
     const hashes = [hash(), hash()];
     const items = hashes.map((key_hash, i) => ({ key_hash, revoked_at: 1000 + i }));
     expect(await sayAsPeer("revocations", { items })).toEqual({
@@ -31,7 +31,7 @@ describe("POST /internal/v1/revocations", () => {
     }
   });
 
-  it("applies duplicates in any order, and keeps the earliest time", async () => {
+  it("accepts duplicates in any order, and keeps the earliest time", async () => {
     const [one, two, three] = [hash(), hash(), hash()];
     const told = [
       [three, 3],
@@ -69,7 +69,7 @@ describe("POST /internal/v1/revocations", () => {
     expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length + 1);
   });
 
-  it("returns failed for a key object that fails, so that the peer retries", async () => {
+  it("returns failed for a key whose object fails, so that the other region retries", async () => {
     const key_hash = hash();
     const broken = { revoke: () => Promise.reject(new Error("no storage")) };
     const bindings = bindingsWith({ KEY_REGISTER: { getByName: () => broken } });
@@ -83,7 +83,7 @@ describe("an invalid POST /internal/v1/revocations", () => {
   it.each([
     ["no items", {}],
     ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
-  ])("returns 400: %s", async (_name, message) => {
+  ])("returns 400 for %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("revocations", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });

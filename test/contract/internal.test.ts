@@ -42,7 +42,7 @@ async function delivered(message: SignedMessage, bindings?: Env): Promise<unknow
 
 describe("/internal/v1", () => {
   it.each([...OPERATIONS, "", "nothing"])(
-    "returns the 404 of an unknown path for an unsigned %s",
+    "returns for an unsigned %s the same 404 as for an unknown path",
     async (name) => {
       const path = `/internal/v1/${name}`;
       const body = { v: 1, key_hash: account.hash };
@@ -63,7 +63,7 @@ describe("/internal/v1", () => {
   });
 
   it.each(["nothing", "lookup/x", "constructor", "__proto__"])(
-    "returns 404 for %s also to a peer",
+    "returns 404 to another region for the unknown operation %s",
     async (name) => {
       const path = `/internal/v1/${name}`;
       const response = await deliver(await lookup({ path }));
@@ -71,15 +71,18 @@ describe("/internal/v1", () => {
     },
   );
 
-  it.each(["GET", "PUT", "DELETE"])("returns 404 to a peer also for %s", async (method) => {
-    const body = method === "GET" ? "" : lookupOf(account.hash);
-    const answers = [LOOKUP, "/internal/v1/nowhere"].map(async (path) =>
-      seen(await deliver(await lookup({ path, method, body })), path),
-    );
-    const [one, other] = await Promise.all(answers);
-    expect(one).toMatchObject({ status: 404 });
-    expect(one).toEqual(other);
-  });
+  it.each(["GET", "PUT", "DELETE"])(
+    "returns 404 to another region for the method %s",
+    async (method) => {
+      const body = method === "GET" ? "" : lookupOf(account.hash);
+      const answers = [LOOKUP, "/internal/v1/nowhere"].map(async (path) =>
+        seen(await deliver(await lookup({ path, method, body })), path),
+      );
+      const [one, other] = await Promise.all(answers);
+      expect(one).toMatchObject({ status: 404 });
+      expect(one).toEqual(other);
+    },
+  );
 
   it("rejects a body that was changed after signing", async () => {
     const message = await lookup();
@@ -92,7 +95,7 @@ describe("/internal/v1", () => {
     expect(await delivered({ ...message, headers: withItsDigest, body: forged })).toBe("unknown");
   });
 
-  it("rejects another path, query, method or authority than was signed", async () => {
+  it("rejects a message sent to another path, query, method or authority than was signed", async () => {
     const message = await lookup();
     const others = await Promise.all([
       lookup({ path: "/internal/v1/outcomes" }),
@@ -113,12 +116,12 @@ describe("/internal/v1", () => {
   it.each([
     [-31, Math.floor],
     [31, Math.ceil],
-  ])("rejects a message signed %i s from now", async (seconds, rounded) => {
+  ])("rejects a message whose signature time is off by %i s", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
     expect(await delivered(await lookup({ signedAt }))).toBe("unknown");
   });
 
-  it("rejects a message to the other region, also with this region's own secrets", async () => {
+  it("rejects a message signed for the other region, even with this region's secrets", async () => {
     const ours = { sender: "eu", secret: env.PEER_OUT_US } as const;
     const toUs = await lookup({ ...ours, url: `https://us.test${LOOKUP}` });
     expect(await delivered({ ...toUs, url: `https://eu.test${LOOKUP}` })).toBe("unknown");
@@ -126,7 +129,7 @@ describe("/internal/v1", () => {
     expect(await delivered(await lookup({ ...ours, sender: "us" }))).toBe("unknown");
   });
 
-  it("rejects an unknown or missing secret or keyid", async () => {
+  it("rejects an unknown or missing secret or key ID", async () => {
     expect(await delivered(await lookup({ secret: "x".repeat(32) }))).toBe("unknown");
     expect(await delivered(await lookup({ keyId: "us:AAAAAAAAAAAA" }))).toBe("unknown");
     expect(await delivered(await lookup({ keyId: "" }))).toBe("unknown");
@@ -134,7 +137,7 @@ describe("/internal/v1", () => {
   });
 
   it.each(["", "x", "turnpike=:QQ==:", `turnpike=:${"A".repeat(86)}==:`, "turnpike=:!!!:"])(
-    "rejects the signature '%s' without an exception",
+    "rejects the invalid signature '%s' without an exception",
     async (signature) => {
       const message = await lookup();
       const headers = { ...message.headers, signature };
@@ -154,7 +157,7 @@ describe("/internal/v1", () => {
     '{"v":1,"v":1}',
     '\ufeff{"v":1}',
     `{"v":1,"deep":${"[".repeat(100)}${"]".repeat(100)}}`,
-  ])("rejects a signed body that is not a message: %s", async (body) => {
+  ])("rejects a signed body that is not a valid message: %s", async (body) => {
     expect(await delivered(await lookup({ body }))).toBe("unknown");
   });
 
@@ -171,11 +174,11 @@ describe("/internal/v1", () => {
   });
 });
 
-describe("a key hash in a peer's message", () => {
+describe("a key hash in a message from another region", () => {
   const CALL = { method: "GET", path: "/v1/balance", query: "", headers: {}, body: null };
 
   it.each(["", "ab", "A".repeat(64), "0".repeat(63), "0".repeat(65), "x".repeat(200), 7])(
-    "needs no object call in authorize and forward if invalid: %j",
+    "returns an error without an object call if it is invalid: %j",
     async (hash) => {
       const counted = countedBindings();
       const answers = await Promise.all([
@@ -188,7 +191,7 @@ describe("a key hash in a peer's message", () => {
     },
   );
 
-  it("passes if valid", async () => {
+  it("identifies the key if it is valid", async () => {
     const { hash } = account;
     expect(await sayAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
       body: { ok: true },
@@ -198,7 +201,7 @@ describe("a key hash in a peer's message", () => {
     });
   });
 
-  it("creates no hold for a key that is revoked after its lookup", async () => {
+  it("gets no hold if the key is revoked after its lookup", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
@@ -209,7 +212,7 @@ describe("a key hash in a peer's message", () => {
     expect(valueOf(await wallet.balance())).toMatchObject({ openHolds: 0 });
   });
 
-  it("costs only a wallet call for a recently seen key, and one lookup after its revocation", async () => {
+  it("needs only a wallet call if the key was used recently, and one lookup after its revocation", async () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     const counted = countedBindings();

@@ -10,7 +10,7 @@ afterEach(() => {
   setClock(null);
 });
 
-it("sends a continued stored conversation to the provider exactly like one sent in full", async () => {
+it("a conversation continued from stored responses reaches the provider exactly like one sent in full", async () => {
   const property = fc.asyncProperty(
     fc.array(step, { minLength: 2, maxLength: effort(8, 16) }),
     async (steps) => {

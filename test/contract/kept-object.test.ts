@@ -24,7 +24,7 @@ const ANYBODY = { memberId: null, keyId: null, sessionId: null };
 const SECRET = "canary-of-a-conversation";
 
 describe("the object for stored responses", () => {
-  it("lets a next turn wait for a write in progress", async () => {
+  it("makes a continuation wait while the previous response is being stored", async () => {
     const own = await keeping();
     const { bindings, kept } = slowBindings();
     const first = await answered(await say(own.key, {}, bindings));
@@ -33,7 +33,7 @@ describe("the object for stored responses", () => {
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
-  it("does not wait for an older ID that can't arrive", async () => {
+  it("doesn't wait for an old ID, whose response can't arrive anymore", async () => {
     const own = await keeping();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
@@ -45,7 +45,7 @@ describe("the object for stored responses", () => {
   it.each([
     ["bytes", `["${"x".repeat(11_000_000)}"]`, "body_too_large"],
     ["values", JSON.stringify(Array.from({ length: 600_000 }, () => 0)), "invalid_request"],
-  ])("rejects a conversation of more %s than a body may have", async (_, text, kind) => {
+  ])("rejects a conversation with more %s than a request body may have", async (_, text, kind) => {
     const own = await keeping();
     const ids = [mintId("resp_", Date.now()), mintId("resp_", Date.now())] as const;
     const by = { memberId: own.memberId, keyId: own.keyId, sessionId: null };
@@ -77,7 +77,7 @@ describe("the object for stored responses", () => {
     }
   });
 
-  it("deletes expired responses by an alarm, and the encryption key with the last one", async () => {
+  it("deletes expired responses by an alarm, and deletes the encryption key with the last response", async () => {
     const own = await keeping(2);
     const { id } = await answered(await say(own.key));
     await vi.waitFor(async () => expect((await keptRows(own))["parts"]).toHaveLength(2));
@@ -93,7 +93,7 @@ describe("the object for stored responses", () => {
   it.each([
     ["number", "KEPT_ANSWERS_MAX", "2"],
     ["bytes", "KEPT_BYTES_MAX", "3000"],
-  ] as const)("deletes the oldest of too many by %s", async (_, name, most) => {
+  ] as const)("deletes the oldest responses beyond the maximum %s", async (_, name, most) => {
     bounds[name] = most;
     const own = await keeping();
     const ids: string[] = [];
@@ -110,7 +110,7 @@ describe("the object for stored responses", () => {
     await errorOf(await read(ids[0] ?? "", own.key), 404);
   });
 
-  it("re-encrypts within an hour after KEY_SECRETS is replaced, so that the old one can go", async () => {
+  it("encrypts its responses with a new KEY_SECRETS within an hour, so that the old secret can be removed", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(1));

@@ -29,7 +29,7 @@ const forget = (id: string, key: string): Promise<Response> =>
 const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
 
 describe("an organization that stores responses", () => {
-  it("continues one by previous_response_id immediately, and returns it", async () => {
+  it("can continue a response by previous_response_id immediately, and read it", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key, { instructions: "Never again." }));
     expect(first).toMatchObject({ store: true, previous_response_id: null });
@@ -39,7 +39,7 @@ describe("an organization that stores responses", () => {
     expect(await (await read(second.id, own.key)).json()).toEqual(second);
   });
 
-  it("lists input items page by page, each with an ID that can be referenced", async () => {
+  it("can list a response's input items page by page, each with an ID for later references", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key));
     const second = await answered(await say(own.key, after(first.id)));
@@ -72,7 +72,7 @@ describe("an organization that stores responses", () => {
     expect(wrong.param).toBe("after");
   });
 
-  it("deletes one permanently, and rejects its continuations", async () => {
+  it("can delete a response permanently, so that it can't be continued", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key));
     const second = await answered(await say(own.key, after(first.id)));
@@ -103,7 +103,7 @@ describe("an organization that stores responses", () => {
     await errorOf(await read(first.id, own.key), 404);
   });
 
-  it("does not store failed responses or those with store: false, and reports that", async () => {
+  it("gets store: false for failed responses and for requests with store: false, which aren't stored", async () => {
     const own = await keeping();
     const { id, store } = await answered(await say(own.key, { store: false }));
     expect(store).toBe(false);
@@ -116,13 +116,13 @@ describe("an organization that stores responses", () => {
     await errorOf(await read(failed.id, poor.key), 404);
   });
 
-  it("returns 400 for a stored response as a stream", async () => {
+  it("gets 400 when it reads a stored response as a stream", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
   });
 
-  it("stores nothing upstream, and passes on reasoning that the client did not request", async () => {
+  it("stores nothing at the provider, and its continuations include reasoning that the client did not request", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const own = await keeping();
     const first = await answered(await say(own.key, { model: "mock/own" }, bindings));
@@ -142,7 +142,7 @@ describe("an organization that stores responses", () => {
 });
 
 describe("an organization that does not store responses", () => {
-  it("explains that nothing is stored, and how to change that", async () => {
+  it("gets store: false and an error that names the setting which stores responses", async () => {
     const { key } = await openAccount();
     const { id, store, output } = await answered(await say(key, { store: true }));
     expect(store).toBe(false);
@@ -166,7 +166,7 @@ describe("an organization that does not store responses", () => {
     await errorOf(await read(id, key), 404);
   });
 
-  it("makes no calls besides the two to the wallet", async () => {
+  it("needs only the two calls to the wallet for a request", async () => {
     const own = await openAccount();
     const counted = countedBindings();
     await answered(await say(own.key, {}, counted.bindings));
@@ -192,7 +192,7 @@ const may = async (key: string, id = ""): Promise<readonly number[]> => [
 ];
 
 describe("access to stored responses", () => {
-  it("excludes other organizations, members, limited keys and sessions", async () => {
+  it("fails for other organizations, other members, limited keys and sessions", async () => {
     const own = await keeping();
     const stranger = await keeping();
     const member = await addMember(own.orgId, "member");
@@ -238,7 +238,7 @@ describe("access to stored responses", () => {
 });
 
 describe("the setting keep_responses_hours", () => {
-  it("lets owners and admins change it; others may read it and send it back", async () => {
+  it("can be changed by owners and admins; others may read it and send it back unchanged", async () => {
     const own = await keeping(12);
     const [senior, clerk] = await Promise.all([
       addMember(own.orgId, "admin"),
@@ -255,12 +255,15 @@ describe("the setting keep_responses_hours", () => {
     expect(events[0]?.data).toEqual({ changes: { keepResponsesHours: { from: 12, to: 13 } } });
   });
 
-  it.each([-1, 721, 1.5, "24", null])("returns 400 with the field for %j", async (hours) => {
-    const own = await openAccount({ credits: 0 });
-    expect((await errorOf(await keepFor(own, hours), 400)).param).toBe("keep_responses_hours");
-  });
+  it.each([-1, 721, 1.5, "24", null])(
+    "returns 400 with the field for the value %j",
+    async (hours) => {
+      const own = await openAccount({ credits: 0 });
+      expect((await errorOf(await keepFor(own, hours), 400)).param).toBe("keep_responses_hours");
+    },
+  );
 
-  it("deletes everything at 0, also pending writes, and restores nothing when raised", async () => {
+  it("deletes all responses and pending writes at 0, and restores nothing when raised again", async () => {
     const own = await keeping();
     const { id } = await answered(await say(own.key));
     const slow = slowBindings();
@@ -276,7 +279,7 @@ describe("the setting keep_responses_hours", () => {
     expect((await keptRows(own))["parts"]).toEqual([]);
   });
 
-  it("deletes older responses when lowered, and applies to later ones when raised", async () => {
+  it("deletes older responses when lowered; raising it affects only later responses", async () => {
     const own = await keeping(2);
     const { id } = await answered(await say(own.key));
     await keepFor(own, 720);

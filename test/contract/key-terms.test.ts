@@ -40,8 +40,8 @@ async function ownKey(key: string): Promise<Record<string, unknown>> {
   return response.json<Record<string, unknown>>();
 }
 
-describe("POST /v1/keys with terms", () => {
-  it("returns 201 with all terms, as in both key lists", async () => {
+describe("POST /v1/keys with limits", () => {
+  it("returns 201 with all limits, as they appear in both lists of keys", async () => {
     const { key, ...made } = await createKey(account.key, TERMS);
     expect(made).toMatchObject({ ...TERMS, spent_dollars: 0 });
     expect((await keysOf(account.key)).find((one) => one.id === made.id)).toEqual(made);
@@ -50,7 +50,7 @@ describe("POST /v1/keys with terms", () => {
     expect((await chat(key, { user: undefined })).status).toBe(200);
   });
 
-  it("returns 201 without terms, whether they are omitted or null", async () => {
+  it("returns 201 without limits if they are omitted or null", async () => {
     for (const fields of [{}, NONE]) {
       const made = await createKey(account.key, fields);
       expect(Object.keys(made)).not.toContain("budget_dollars");
@@ -91,7 +91,7 @@ describe("POST /v1/keys with terms", () => {
 });
 
 describe("PATCH /v1/keys/{id}", () => {
-  it("sets the given terms and keeps the others; null removes a limit", async () => {
+  it("sets the given limits and leaves the others unchanged; null removes a limit", async () => {
     const made = await createKey(account.key, TERMS);
     const changed = await patch(account.key, made.id, { budget_dollars: 4, name: "renamed" });
     expect(await changed.json()).toMatchObject({ ...TERMS, budget_dollars: 4, name: "renamed" });
@@ -109,7 +109,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect([response.status, await response.json()]).toEqual([200, read]);
   });
 
-  it("lets members and billing only tighten their own keys", async () => {
+  it("lets members and billing members only tighten their own keys", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key, { ...TERMS, budget_dollars: 2, rpm_limit: 10 });
     for (const tighter of [
@@ -150,7 +150,7 @@ describe("PATCH /v1/keys/{id}", () => {
     expect((await patch(admins.key, own.id, { budget_dollars: 9 })).status).toBe(200);
   });
 
-  it("applies one of two concurrent changes, in the database and the key object", async () => {
+  it("applies the same one of several concurrent changes in the database and the key's object", async () => {
     const made = await createKey(account.key, TERMS);
     const answers = await Promise.all(
       [1, 2, 3, 4, 5].map((budget_dollars) => patch(account.key, made.id, { budget_dollars })),
@@ -175,7 +175,7 @@ describe("PATCH /v1/keys/{id}", () => {
 });
 
 describe("GET /v1/key", () => {
-  it("returns the calling key's record and the rest of each limit", async () => {
+  it("returns the calling key and the remaining amount of each limit", async () => {
     const made = await createKey(account.key, {
       budget_dollars: 1,
       tpm_limit: 5000,
@@ -193,7 +193,7 @@ describe("GET /v1/key", () => {
     expect(budget?.["resets_at"]).toBeNull();
   });
 
-  it("shows only requests for a key without limits", async () => {
+  it("returns only the requests per minute for a key without limits", async () => {
     const { limits } = await ownKey(account.key);
     expect(limits).toMatchObject({ requests: { limit: 1000 }, tokens: null, budget: null });
   });
@@ -201,7 +201,7 @@ describe("GET /v1/key", () => {
 
 describe("a key with limits", () => {
   it.each(Object.entries(TERMS).filter(([name]) => name !== "budget_period"))(
-    "pays and reads with %s, but returns 403 key_is_limited where it could lift it",
+    "can pay and read with %s, but gets 403 key_is_limited where it could lift the limit",
     async (field, value) => {
       const made = await createKey(account.key, { [field]: value });
       expect((await chat(made.key)).status).toBe(200);
@@ -233,7 +233,7 @@ describe("a key with limits", () => {
     },
   );
 
-  it("returns 401 everywhere after it expires, and works again after a later expiry is set", async () => {
+  it("gets 401 everywhere after it expires, and works again if a later expiry is set", async () => {
     const made = await createKey(account.key, {
       expires_at: new Date(Date.now() + DAY_MS).toISOString(),
     });
@@ -253,7 +253,7 @@ describe("a key with limits", () => {
 });
 
 describe("a key's tokens per minute", () => {
-  it("admit a prompt by its estimate, and count its actual usage", async () => {
+  it("admit a prompt by its estimated tokens, and count its actual tokens", async () => {
     const made = await createKey(account.key, { tpm_limit: 20_000 });
     const prose = "The gateway counts what a prompt is likely to take. ".repeat(430); // 22,360 bytes
     const answer = await chat(made.key, { messages: [{ role: "user", content: prose }] });

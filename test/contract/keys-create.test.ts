@@ -62,7 +62,7 @@ describe("POST /v1/keys", () => {
     }
   });
 
-  it("uses 60 requests a minute and the own region by default or for null", async () => {
+  it("creates a key for 60 requests per minute and this region by default or for null", async () => {
     for (const fields of [{}, { rpm_limit: null, scope: null }]) {
       const made = await (await postKey(account.key, { name: "x", ...fields })).json();
       expect(made).toMatchObject({ rpm_limit: 60, scope: "regional" });
@@ -74,7 +74,7 @@ describe("POST /v1/keys", () => {
     expect(await createKey(account.key, { name })).toMatchObject({ name });
   });
 
-  it("creates keys for the caller's member, so that no rights are gained", async () => {
+  it("creates keys only for the caller's own member, so that nobody gains rights", async () => {
     const member = await addMember(account, "member");
     const made = await createKey(member.key, { member_id: account.memberId });
     expect((await keysOf(made.key)).map((one) => one.id)).toEqual([made.id, member.keyId]);
@@ -172,7 +172,7 @@ describe("authentication of POST /v1/keys", () => {
           .run(),
     ],
   ])(
-    "returns 401 if the caller's %s while its body arrived, and creates nothing",
+    "returns 401 and creates nothing if the caller's %s while the body arrived",
     async (_, end) => {
       const caller = await addMember(account, "admin");
       const body = heldBody({ name: "late" });
@@ -192,8 +192,8 @@ describe("authentication of POST /v1/keys", () => {
   );
 });
 
-describe("POST /v1/keys while suspended", () => {
-  it("returns 403 organization_suspended and creates nothing, and works again afterwards", async () => {
+describe("POST /v1/keys of a suspended organization", () => {
+  it("returns 403 organization_suspended and creates nothing, and works again after the suspension", async () => {
     await suspend(account);
     const error = await errorOf(await postKey(account.key, { name: "x" }), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
@@ -205,7 +205,7 @@ describe("POST /v1/keys while suspended", () => {
 });
 
 describe("POST /v1/keys at the maximum number of keys", () => {
-  it("returns 409 at 1,000 active keys, also concurrently, until one is revoked", async () => {
+  it("returns 409 at 1,000 active keys, even for concurrent calls, until a key is revoked", async () => {
     await fillKeys(account, 997);
     await fillKeys(account, 50, { revokedAt: 2 });
     const answers = await Promise.all(

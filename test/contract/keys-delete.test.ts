@@ -27,7 +27,7 @@ async function listedAsRevoked(): Promise<boolean | undefined> {
 }
 
 describe("DELETE /v1/keys/{id}", () => {
-  it("returns the revoked record, the same on a repeat and in the list", async () => {
+  it("returns the revoked key, the same on a repeated call and in the list", async () => {
     const { key, ...record } = victim;
     const wanted = { ...record, revoked: true };
     for (let round = 0; round < 3; round++) {
@@ -38,7 +38,7 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await statusOf(key)).toBe(401);
   });
 
-  it("makes the next request with the key a 401 on every path, at no cost", async () => {
+  it("makes the next request with the key return 401 on every path, free of charge", async () => {
     expect((await chat(victim.key)).status).toBe(200);
     const before = await balanceOf(account.key);
     expect((await deleteKey(account.key, victim.id)).status).toBe(200);
@@ -53,7 +53,7 @@ describe("DELETE /v1/keys/{id}", () => {
     expect(await balanceOf(account.key)).toBe(before);
   });
 
-  it("revokes a key that was never used, also a global one at home", async () => {
+  it("revokes a key that was never used, including a global one in its home region", async () => {
     const global = await createKey(account.key, { scope: "global" });
     for (const one of [victim, global]) {
       expect((await deleteKey(account.key, one.id)).status).toBe(200);
@@ -61,7 +61,7 @@ describe("DELETE /v1/keys/{id}", () => {
     }
   });
 
-  it("revokes once for 20 concurrent calls", async () => {
+  it("revokes the key once for 20 concurrent calls", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => deleteKey(account.key, victim.id)),
     );
@@ -105,13 +105,13 @@ describe("DELETE /v1/keys/{id}", () => {
 });
 
 describe("DELETE /v1/keys/{id} by a revoked key", () => {
-  it("returns 401, and keeps the named key active", async () => {
+  it("returns 401, and the other key stays active", async () => {
     await deleteKey(account.key, victim.id);
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
     expect(await statusOf(account.key)).toBe(200);
   });
 
-  it("returns 401 if only the database has the caller's revocation", async () => {
+  it("returns 401 even if only the database knows of the caller's revocation", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
     await errorOf(await deleteKey(victim.key, account.keyId), 401);
@@ -119,8 +119,8 @@ describe("DELETE /v1/keys/{id} by a revoked key", () => {
   });
 });
 
-describe("DELETE /v1/keys/{id} while suspended", () => {
-  it("returns 403 organization_suspended, and the key works again afterwards", async () => {
+describe("DELETE /v1/keys/{id} of a suspended organization", () => {
+  it("returns 403 organization_suspended, and the key works again after the suspension", async () => {
     await suspend(account);
     const error = await errorOf(await deleteKey(account.key, victim.id), 403);
     expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
@@ -131,7 +131,7 @@ describe("DELETE /v1/keys/{id} while suspended", () => {
 });
 
 describe("DELETE /v1/keys/{id} for a key without access", () => {
-  it("returns one 404 body for unknown keys, other organizations' and other members'", async () => {
+  it("returns the same 404 for unknown keys, other organizations' keys and other members' keys", async () => {
     const stranger = await openAccount();
     const member = await addMember(account, "member");
     const unknown = ["key_000000000000000000000000", "x", "%00", "a%2Fb", "'%20OR%201=1", "%25"];
@@ -164,7 +164,7 @@ describe("DELETE /v1/keys/{id} for a key without access", () => {
 });
 
 describe("/v1/keys/{id} with another method", () => {
-  it("returns 405 with allow", async () => {
+  it("returns 405 with an allow header", async () => {
     for (const method of ["GET", "POST", "PUT"]) {
       const response = await send(`/v1/keys/${victim.id}`, { method, key: account.key });
       expect(response.headers.get("allow")).toBe("PATCH, DELETE");
@@ -178,7 +178,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
     ["retryable", { retryable: true }, "storage_unavailable"],
     ["overloaded", { overloaded: true }, "overloaded"],
   ])(
-    "returns 503 when the key object is %s, lists no revocation, and completes on a retry",
+    "returns 503 if the key's object is %s, doesn't list the key as revoked, and completes on a retry",
     async (_, marks, code) => {
       const bindings = failingBindings({ revoke: marks });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -193,7 +193,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
   );
 
   it.each([/FROM keys LEFT JOIN key_terms/, /JOIN members/])(
-    "changes nothing when the database can't be read (%s) and the key was never used",
+    "changes nothing if the database can't be read (%s) and the key was never used",
     async (statement) => {
       const bindings = failingBindings({ statement });
       const response = await deleteKey(account.key, victim.id, { bindings });
@@ -203,7 +203,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
     },
   );
 
-  it("changes nothing when the database can't be read and the key is another member's", async () => {
+  it("changes nothing if the database can't be read and the key is another member's", async () => {
     const member = await addMember(account, "member");
     expect(await statusOf(member.key)).toBe(200);
     const bindings = failingBindings({ statement: /./ });
@@ -241,7 +241,7 @@ describe("DELETE /v1/keys/{id} while the database is unavailable", () => {
     await bookIsTold();
   });
 
-  it("returns the whole record if only the write fails, and updates the database later", async () => {
+  it("returns all fields of the key if only the write fails, and updates the database later", async () => {
     const bindings = failingBindings({ statement: /^UPDATE keys SET revoked_at/ });
     const response = await deleteKey(account.key, victim.id, { bindings });
     const { key: _, ...record } = victim;

@@ -69,7 +69,7 @@ function losing(when: "before" | "after"): Env {
 }
 
 describe("POST /v1/keys with an Idempotency-Key", () => {
-  it("creates one working key, and stores neither it nor the Idempotency-Key readably", async () => {
+  it("creates one working key, and stores key and Idempotency-Key only as hashes", async () => {
     const { key, id } = await made(await create());
     expect((await send("/v1/models", { key })).status).toBe(200);
     const { results } = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE key_id = ?")
@@ -86,7 +86,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     ]);
   });
 
-  it("creates another key for another API key, another Idempotency-Key, or none", async () => {
+  it("creates another key for another API key, another Idempotency-Key or none", async () => {
     const other = await made(await create());
     await made(await create({}, { key: other.key }));
     await made(await create({}, { headers: { [HEADER]: "order-8" } }));
@@ -95,7 +95,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     expect(await keyIds()).toHaveLength(5);
   });
 
-  it("creates another key after 24 hours, not a second earlier, and replaces the old row", async () => {
+  it("creates another key after 24 hours, not a second earlier, and replaces the stored Idempotency-Key", async () => {
     const asked = Date.now();
     await made(await create());
     const answered = Date.now();
@@ -107,7 +107,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     expect(await rows.bind(account.keyId).first("n")).toBe(1);
   });
 
-  it("becomes free after an error that created no key", async () => {
+  it("can be repeated with the same Idempotency-Key after an error that created no key", async () => {
     expect((await create({ rpm_limit: 0 })).status).toBe(400);
     await fillUp();
     expect((await errorOf(await create(), 409)).code).toBe("too_many_keys");
@@ -117,7 +117,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
     await made(await create());
   });
 
-  it("completes after a lost database response without treating its own key as a repeat", async () => {
+  it("returns the created key if the database's response is lost, and 409 to the next call", async () => {
     const { key, id } = await made(await create({}, { bindings: losing("after") }));
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect(await keyIds()).toEqual([id]);
@@ -126,7 +126,7 @@ describe("POST /v1/keys with an Idempotency-Key", () => {
 });
 
 describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
-  it("returns 409 with the created key, also after its revocation", async () => {
+  it("returns 409 with the ID of the created key, even after its revocation", async () => {
     const { id } = await made(await create());
     for (const round of ["live", "revoked"]) {
       const again = await create();
@@ -157,7 +157,7 @@ describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
     expect(await keyIds()).toHaveLength(1);
   });
 
-  it("returns 409 also at the organization's key limit", async () => {
+  it("returns 409 even at the organization's maximum number of keys", async () => {
     const { id } = await made(await create());
     await fillUp();
     expect((await errorOf(await create(), 409)).key_id).toBe(id);
@@ -165,7 +165,7 @@ describe("a repeated POST /v1/keys with its Idempotency-Key", () => {
 });
 
 describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
-  it("returns 422 for another body, also at the key limit", async () => {
+  it("returns 422 for another body, even at the maximum number of keys", async () => {
     await made(await create());
     for (const fields of [{ name: "other" }, { scope: "global" }]) {
       const refused = await create(fields);
@@ -183,14 +183,14 @@ describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
     expect(await keyIds()).toEqual([]);
   });
 
-  it("returns 503 while the database fails, creates nothing and frees the Idempotency-Key", async () => {
+  it("returns 503 while the database fails, creates nothing and keeps the Idempotency-Key unused", async () => {
     const refused = await create({}, { bindings: losing("before") });
     expect((await errorOf(refused, 503)).code).toBe("storage_unavailable");
     expect(await keyIds()).toEqual([]);
     await made(await create());
   });
 
-  it("returns 401 to a caller revoked meanwhile, without the earlier key", async () => {
+  it("returns 401 without the earlier key's ID if the caller is revoked during the request", async () => {
     const { id } = await made(await create());
     await env.DB.prepare("UPDATE keys SET revoked_at = 1 WHERE id = ?").bind(account.keyId).run();
     const row = await env.DB.prepare("SELECT * FROM idempotency_keys WHERE made_key_id = ?")
@@ -212,7 +212,7 @@ describe("a rejected POST /v1/keys with an Idempotency-Key", () => {
   });
 });
 
-it("deletes Idempotency-Keys that are 24 hours old, not younger ones, in the hourly sweep", async () => {
+it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, but no younger ones", async () => {
   const now = Date.now();
   const insert = env.DB.prepare("INSERT INTO idempotency_keys VALUES (?, ?, 'b', 'm', ?)");
   await env.DB.batch([

@@ -39,7 +39,7 @@ async function rotated(...given: Parameters<typeof rotate>): Promise<Rotated> {
 }
 
 describe("POST /v1/keys/{id}/rotate", () => {
-  it("returns 201 with a new secret; both work until the overlap ends, then the new one only", async () => {
+  it("returns 201 with a new secret; the old one works until the overlap ends", async () => {
     const { key: first, ...made } = await createKey(account.key);
     expect(await statusOf(first)).toBe(200);
     const before = Date.now();
@@ -59,7 +59,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect([await statusOf(first), await statusOf(key)]).toEqual([401, 200]);
   });
 
-  it("rejects all other secrets with 401 at once for overlap 0, also when a key rotates itself", async () => {
+  it("rejects all other secrets with 401 immediately for overlap 0, even when a key rotates itself", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(first, id, { overlap: 60 });
     const third = await rotated(second.key, id);
@@ -125,7 +125,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(rows.results.length).toBeLessThanOrEqual(3);
   });
 
-  it("shortens older overlaps by a later shorter one, but never extends them", async () => {
+  it("shortens earlier overlaps to a later shorter one, but never extends them", async () => {
     const { key: first, id } = await createKey(account.key);
     const second = await rotated(account.key, id, { overlap: 60 });
     const third = await rotated(account.key, id, { overlap: 7200 });
@@ -134,7 +134,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([401, 200, 200]);
   });
 
-  it("counts both secrets of an overlap in one minute and one budget", async () => {
+  it("counts both secrets of an overlap against one rate limit and one budget", async () => {
     const { key: first, id } = await createKey(account.key, { rpm_limit: 3, budget_dollars: 1 });
     const { key } = await rotated(account.key, id, { overlap: 60 });
     const seen = [];
@@ -145,7 +145,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([200, 200, 200, 429]);
   });
 
-  it("lets a key with limits rotate itself with its limits, but no other key", async () => {
+  it("lets a key with limits rotate itself and keeps its limits, but no other key", async () => {
     const { key: first, id } = await createKey(account.key, { budget_dollars: 0.5 });
     const other = await createKey(account.key);
     const { key } = await rotated(first, id);
@@ -158,7 +158,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     }
   });
 
-  it("returns 404 for a revoked key, and DELETE revokes all secrets", async () => {
+  it("returns 404 for a revoked key, and DELETE revokes all its secrets", async () => {
     const { key: first, id } = await createKey(account.key);
     const { key } = await rotated(first, id, { overlap: 600 });
     expect((await deleteKey(account.key, id)).status).toBe(200);
@@ -166,7 +166,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await rotate(account.key, id)).status).toBe(404);
   });
 
-  it("leaves no active secret when it races with a DELETE", async () => {
+  it("leaves no active secret if it runs at the same time as a DELETE", async () => {
     for (let round = 0; round < 8; round++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { key: first, id } = await createKey(account.key);
@@ -185,7 +185,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     }
   });
 
-  it("returns 409 at the sixth active secret, but allows one that ends the others", async () => {
+  it("returns 409 for a sixth active secret, unless the rotation ends the others", async () => {
     const { id } = await createKey(account.key);
     for (let n = 0; n < 4; n++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -223,7 +223,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await errorOf(response, 400)).param).toBe("Idempotency-Key");
   });
 
-  it("lets a member rotate its own key, and returns 404 for another member's", async () => {
+  it("lets a member rotate the member's own key, and returns 404 for another member's key", async () => {
     const member = await addMember(account, "member");
     const own = await createKey(member.key);
     await rotated(member.key, own.id);
@@ -231,7 +231,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
   });
 });
 
-it("creates no key for a secret that expires while the request runs", async () => {
+it("POST /v1/keys creates no key if the caller's secret expires while the request runs", async () => {
   const { key: first, id } = await createKey(account.key);
   expect(await statusOf(first)).toBe(200);
   const body = new TransformStream<Uint8Array, Uint8Array>();
@@ -245,7 +245,7 @@ it("creates no key for a secret that expires while the request runs", async () =
   expect((await keysOf(account.key)).map(({ name }) => name)).not.toContain("late");
 });
 
-it("never exceeds the budget with both secrets during 20 maximum-cost requests", async () => {
+it("a key with two active secrets never exceeds its budget during concurrent requests with both", async () => {
   await addCredits(account.orgId, 100_000_000);
   const { key: first, id } = await createKey(account.key, { budget_dollars: 0.01 });
   const asked = Array.from({ length: 60 }, () => chat(first, { max_tokens: 400 }));

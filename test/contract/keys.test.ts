@@ -79,7 +79,7 @@ const RECORD =
   "id member_id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("GET /v1/keys", () => {
-  it("returns the record of every key, without its secret", async () => {
+  it("returns every key without its secret", async () => {
     const made = await createKey(account.key, { name: "second", scope: "global", rpm_limit: 7 });
     const [second, first] = await keysOf(account.key);
     expect(second).toEqual({
@@ -98,7 +98,7 @@ describe("GET /v1/keys", () => {
     expect(Object.keys(first ?? {})).toEqual(RECORD);
   });
 
-  it("returns keys newest first, also revoked ones", async () => {
+  it("returns keys newest first, including revoked ones", async () => {
     const ids: string[] = [];
     for (const offsetMs of [1000, 3000, 2000]) {
       shiftClock(offsetMs);
@@ -112,7 +112,7 @@ describe("GET /v1/keys", () => {
     expect(listed.map((one) => one.revoked)).toEqual([false, true, false, false]);
   });
 
-  it("returns all 999 active keys and 100 of 600 revoked, and the rest in pages, in order", async () => {
+  it("returns 999 active and 100 of 600 revoked keys, and the rest in pages, in order", async () => {
     await fillKeys(account, 900, { createdAt: 5 });
     await fillKeys(account, 600, { createdAt: 5, revokedAt: 6 });
     await fillKeys(account, 98, { createdAt: 4 });
@@ -134,7 +134,7 @@ describe("GET /v1/keys", () => {
     expect(whole.keys).toEqual(revoked.slice(0, 100));
   });
 
-  it("reads at most 500 rows with 5,000 revoked keys, also for a member's own", async () => {
+  it("reads at most 500 rows if there are 5,000 revoked keys, also for a member's own keys", async () => {
     await fillKeys(account, 5000, { createdAt: 5, revokedAt: 6 });
     const reads: number[] = [];
     const prepare = (sql: string): D1PreparedStatement => countingReads(env.DB.prepare(sql), reads);
@@ -183,7 +183,7 @@ describe("GET /v1/keys", () => {
     expect(most).toBe(8);
   });
 
-  it("returns a member only its own keys, and other roles all of the organization's", async () => {
+  it("returns to a member only the member's keys, and to other roles all of the organization's keys", async () => {
     await openAccount();
     const member = await addMember(account, "member");
     const all = new Set([account.keyId, member.keyId]);
@@ -196,7 +196,7 @@ describe("GET /v1/keys", () => {
     expect((await keysOf(member.key)).map((one) => one.id)).toEqual([own.id, member.keyId]);
   });
 
-  it("applies a role from the next request on", async () => {
+  it("applies a changed role to the next request", async () => {
     const member = await addMember(account, "admin");
     expect(await keysOf(member.key)).toHaveLength(2);
     await env.DB.prepare("UPDATE members SET role = 'member' WHERE id = ?")
@@ -210,7 +210,7 @@ describe("GET /v1/keys", () => {
     expect(await keysOf(account.key)).toHaveLength(1);
   });
 
-  it("returns last_used_at at most a minute late, never backwards, with one write per minute", async () => {
+  it("returns last_used_at at most a minute late, never earlier than before, with one write per minute", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();
@@ -248,7 +248,7 @@ describe("GET /v1/keys", () => {
 
 describe("authentication of /v1/keys", () => {
   it.each(["rk-eu-0123456789abcdef", "rk-us-0123456789abcdef"])(
-    "returns 401 for an older key format: %s",
+    "returns 401 for a key in an older format: %s",
     async (key) => {
       for (const method of ["GET", "POST"]) {
         const error = await errorOf(await send("/v1/keys", { method, key }), 401);
@@ -259,7 +259,7 @@ describe("authentication of /v1/keys", () => {
 });
 
 describe("/v1/keys with another method", () => {
-  it("returns 405 with allow", async () => {
+  it("returns 405 with an allow header", async () => {
     for (const method of ["PUT", "PATCH", "DELETE"]) {
       const response = await send("/v1/keys", { method, key: account.key });
       expect(response.headers.get("allow")).toBe("GET, POST, HEAD");
@@ -274,7 +274,7 @@ describe("/v1/keys during a failure", () => {
     ["GET", /JOIN members/],
     ["POST", /^INSERT INTO keys/],
     ["POST", /JOIN members/],
-  ] as const)("returns 503 for %s when the database rejects %s", async (method, statement) => {
+  ] as const)("returns 503 for %s if the database rejects %s", async (method, statement) => {
     await keysOf(account.key);
     const bindings = failingBindings({ statement });
     const body = method === "POST" ? { name: "x" } : undefined;

@@ -55,7 +55,7 @@ it.each([
   ["PATCH", organization, { name: "Late" }],
   ["POST", () => "/v1/keys", { name: "late" }],
 ])(
-  "rejects %s with 401 if its body arrives after its key is revoked, and changes nothing",
+  "a request to %s is rejected with 401 and changes nothing if its body arrives after the key is revoked",
   async (...late) => {
     const [method, path, fields] = late;
     await send("/v1/users", { key: account.key, body: { external_id: "there" } });

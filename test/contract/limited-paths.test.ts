@@ -96,7 +96,7 @@ describe("every path that could lift a limit", () => {
     expect(await kept(account)).toEqual(before);
   });
 
-  it("appears in this test", () => {
+  it("appears in this test's list", () => {
     const open = ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );
@@ -115,7 +115,7 @@ describe("every path that could lift a limit", () => {
   });
 });
 
-it("rejects a session wider than its key with 400, and keeps the key's terms in a rotation", async () => {
+it("POST /v1/sessions rejects a session with wider limits than its key, and a rotation keeps the key's limits", async () => {
   const account = await openAccount();
   const expires = new Date(Date.now() + 600_000).toISOString();
   const limited = await createKey(account.key, {

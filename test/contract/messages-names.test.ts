@@ -59,9 +59,9 @@ const WAYS = [true, false].flatMap((isNative) =>
   [true, false].map((stream) => ({ isNative, stream })),
 );
 
-describe("a name that doesn't fit in a header, at an Anthropic model and another", () => {
+describe("a name that doesn't fit in a header, for an Anthropic model and another model", () => {
   it.each(Object.entries(NAMED))(
-    "causes no error but a short x-dropped header: %s",
+    "causes no error, and appears in the x-dropped header in a short form: %s",
     async (_, fields) => {
       for (const { isNative, stream } of WAYS) {
         const mock = isNative ? mockAnthropic : mockUpstream;
@@ -86,7 +86,7 @@ describe("a tool name of 65 to 128 characters", () => {
   const tools = names.map((name) => ({ ...FUNCTION, name }));
   const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
 
-  it("reaches Anthropic unchanged, also next to names with the same beginning", async () => {
+  it("reaches Anthropic unchanged, even next to names with the same beginning", async () => {
     const { calls, bindings } = mockAnthropic(() => answered(true, false));
     await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);
@@ -132,7 +132,7 @@ describe("a tool name of 65 to 128 characters", () => {
     },
   );
 
-  it("passes count_tokens, and returns 400 with its param at 129 characters", async () => {
+  it("works at count_tokens, and returns 400 with its param at 129 characters", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

@@ -160,7 +160,7 @@ const END: Json[] = [
 ];
 
 describe("POST /v1/messages at Anthropic", () => {
-  it("forwards the client's blocks, cache marks and betas, with our model, cap and class", async () => {
+  it("forwards the client's content blocks, cache_control and betas, with our model name, output cap and service tier", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
@@ -193,7 +193,7 @@ describe("POST /v1/messages at Anthropic", () => {
     });
   });
 
-  it("returns the message unchanged but for our ID and model, and charges it exactly", async () => {
+  it("returns the message unchanged except for our ID and model, and charges it exactly", async () => {
     const { bindings } = mockAnthropic(answer);
     const before = await balanceOf(key);
     const response = await messages(key, { model: "mock/claude" }, { bindings });
@@ -221,7 +221,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("passes stream events on, and sends the last after the charge", async () => {
+  it("forwards stream events, and sends the last one after the charge", async () => {
     const { calls, bindings } = mockAnthropic(() => streamed(START, ...BLOCKS, ...END));
     const before = await balanceOf(key);
     const { message, started } = await foldedOf(
@@ -240,7 +240,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("fails over to the next route, converted, if overloaded before the first block", async () => {
+  it("fails over to the next route and converts the request if Anthropic is overloaded before the first block", async () => {
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic")
         ? streamed(START, {
@@ -259,7 +259,7 @@ describe("POST /v1/messages at Anthropic", () => {
     ]);
   });
 
-  it("ends a failure after the first block with an error event, and charges its output", async () => {
+  it("ends a stream that fails after the first block with an error event, and charges its output", async () => {
     const broken = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     const { bindings } = mockAnthropic(() => interrupted(broken, START, ...BLOCKS));
     const response = await messages(key, { model: "mock/claude", stream: true }, { bindings });
@@ -285,7 +285,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST - 50);
   });
 
-  it("calls only Anthropic for its exclusive features, also with another route", async () => {
+  it("calls only Anthropic for features that only Anthropic has, even if there is another route", async () => {
     const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
     const said = [{ role: "user", content: [{ type: "document", source: pdf }] }];
     const { calls, bindings } = mockAnthropic(({ url }) =>
@@ -297,7 +297,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
 
-  it("keeps the text of an upstream 400, which clients match", async () => {
+  it("returns the text of Anthropic's 400 errors, which clients match", async () => {
     const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const { bindings } = mockAnthropic(() =>
       Response.json(
@@ -309,7 +309,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
-  it("charges a one-hour cache write twice the input, also in a stream, and holds for it", async () => {
+  it("charges and holds a one-hour cache write at twice the input price, also in a stream", async () => {
     const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
     const usage = { ...USAGE, cache_creation: split };
     const { bindings } = mockAnthropic(({ body }) =>
@@ -340,7 +340,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(dear).toBeGreaterThan(Number(cheap));
   });
 
-  it("counts tokens by the provider's counter, or an estimate if that fails", async () => {
+  it("counts tokens with Anthropic's API, or by an estimate if that fails", async () => {
     const { calls, bindings } = mockAnthropic(() => Response.json({ input_tokens: 1234 }));
     const body = {
       model: "mock/claude",
@@ -355,7 +355,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(await counted(await send(path, { key, body, bindings: broken }))).toBeGreaterThan(0);
   });
 
-  it("sends pings while the upstream is silent", async () => {
+  it("sends pings while Anthropic sends nothing", async () => {
     const pinged = Promise.withResolvers<void>();
     const { bindings } = mockAnthropic(() => silentUntil(pinged.promise));
     const options = { bindings: { ...bindings, KEEP_ALIVE_MS: "10" } };
@@ -368,7 +368,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(folded(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  it("reports in x-dropped the tuning fields that the model rejects", async () => {
+  it("reports in x-dropped the sampling parameters that the model rejects", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
     const one = await messages(key, tuned, { bindings });

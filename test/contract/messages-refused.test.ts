@@ -12,7 +12,7 @@ beforeAll(async () => {
 const chatTool = (name: string): Json => ({ type: "function", function: { name } });
 
 describe("POST /v1/messages with an error", () => {
-  it("returns Anthropic's format, with our code and numbers in details", async () => {
+  it("returns Anthropic's error format, with our code and numbers in details", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const broke = await messages(poor);
     expect(broke.headers.get("x-should-retry")).toBe("false");
@@ -79,7 +79,7 @@ describe("POST /v1/messages with an error", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("rejects a thread in the form that SDKs expect, whatever else is invalid", async () => {
+  it("rejects the field thread with the error that SDKs expect, even if other fields are invalid", async () => {
     const fields = { thread: { type: "create" }, max_tokens: "many" };
     const path = "/v1/messages/count_tokens";
     const body = { model: "sandbox/echo", messages: [], ...fields };
@@ -151,7 +151,7 @@ describe("POST /v1/messages with an error", () => {
       "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
     ],
   ])(
-    "reports a too long context in the form that makes clients shorten it: %s",
+    "reports a too long context in the words that make clients shorten it: %s",
     async (told, said) => {
       const { bindings } = mockUpstream(() =>
         Response.json({ error: { message: told } }, { status: 400 }),
@@ -165,13 +165,13 @@ describe("POST /v1/messages with an error", () => {
     },
   );
 
-  it("returns no body for HEAD / without a key, which clients use as a check", async () => {
+  it("returns no body for HEAD / without a key, which clients send as a connection check", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");
   });
 
-  it("returns 413 for an upstream's body limit, and 400 for a prompt that is too long", async () => {
+  it("returns 413 if the provider finds the body too large, and 400 if the prompt is too long", async () => {
     const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: told.shift() } }, { status: 413 }),
@@ -187,7 +187,7 @@ describe("POST /v1/messages with an error", () => {
     });
   });
 
-  it("returns 502 for an upstream's 401", async () => {
+  it("returns 502 if the provider returns 401", async () => {
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: "bad key" } }, { status: 401 }),
     );

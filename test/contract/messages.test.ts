@@ -24,7 +24,7 @@ const tokens = ({ headers }: Response): (string | null)[] =>
   ["limit", "remaining", "reset"].map((of) => headers.get(`anthropic-ratelimit-tokens-${of}`));
 
 describe("POST /v1/messages", () => {
-  it("returns a whole message with the request's ID, and charges its usage", async () => {
+  it("returns a complete message with the request's ID, and charges its usage", async () => {
     const before = await balanceOf(key);
     const response = await messages(key, { system: "Be brief." });
     const message = await messageOf(response);
@@ -71,7 +71,7 @@ describe("POST /v1/messages", () => {
     expect(before - (await balanceOf(key))).toBe(cost_micro);
   });
 
-  it("accepts ?beta=true and both versions", async () => {
+  it("accepts ?beta=true and both API versions", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     await messageOf(await send("/v1/messages?beta=true", { key, body }));
     for (const version of ["2023-06-01", "2026-10-21", ""]) {
@@ -86,7 +86,7 @@ describe("POST /v1/messages", () => {
     });
   });
 
-  it("accepts x-api-key, alone or with the same Bearer key, but not two different keys", async () => {
+  it("accepts x-api-key, with or without the same Bearer key, but not two different keys", async () => {
     const { key: other } = await openAccount();
     for (const response of [
       await asked({ "x-api-key": key }),
@@ -112,7 +112,7 @@ describe("POST /v1/messages", () => {
     expect((await send("/v1/balance", { headers: { "x-api-key": key } })).status).toBe(200);
   });
 
-  it("returns the key's minute in Anthropic's headers", async () => {
+  it("returns the key's requests per minute in Anthropic's headers", async () => {
     const response = await messages(key);
     await response.text();
     const header = (name: string): string =>
@@ -122,7 +122,7 @@ describe("POST /v1/messages", () => {
     expect(header("reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
 
-  it("returns the key's remaining tokens, in a response and in a 429", async () => {
+  it("returns the key's remaining tokens per minute, in a response and in a 429", async () => {
     const { key: limited } = await createKey(key, { tpm_limit: 1500 });
     const reset = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     const answer = await messages(limited, { messages: words(500), max_tokens: 600 });
@@ -134,7 +134,7 @@ describe("POST /v1/messages", () => {
     expect(tokens(await messages(key))).toEqual([null, null, null]);
   });
 
-  it("meters the end user of x-end-user, but not of metadata.user_id", async () => {
+  it("counts usage for the end user in x-end-user, but not for metadata.user_id", async () => {
     const id = `e-${crypto.randomUUID()}`;
     const metadata = { user_id: `t-${crypto.randomUUID()}` };
     await messageOf(await messages(key, { metadata }));
@@ -143,7 +143,7 @@ describe("POST /v1/messages", () => {
     expect((await send(`/v1/users/${id}`, { key })).status).toBe(200);
   });
 
-  it("converts calls, results and reasoning to and from OpenAI's format", async () => {
+  it("converts tool calls, tool results and reasoning to and from OpenAI's format", async () => {
     const call = {
       id: "call_1",
       type: "function",
@@ -189,7 +189,7 @@ describe("POST /v1/messages", () => {
     ]);
   });
 
-  it("drops and reports fields that other protocols lack, at any depth", async () => {
+  it("drops and reports fields that other protocols lack, even nested ones", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const cache_control = { type: "ephemeral" };
     const fields = {
@@ -233,7 +233,7 @@ describe("POST /v1/messages", () => {
 });
 
 describe("a conversation from another endpoint", () => {
-  it("continues from chat completions to messages, and back", async () => {
+  it("can move from chat completions to messages and back", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const message = await messageOf(await messages(key, { model: "mock/chat" }, { bindings }));
     const [block] = message["content"] as Json[];
@@ -246,7 +246,7 @@ describe("a conversation from another endpoint", () => {
 });
 
 describe("POST /v1/messages/count_tokens", () => {
-  it("counts without a cap, never 0, slightly above the billed tokens, at no cost", async () => {
+  it("counts without an output cap, free of charge, slightly above the billed tokens and never 0", async () => {
     const before = await balanceOf(key);
     const { input_tokens: few } = await (await count({})).json<{ input_tokens: number }>();
     const prose = "The quick brown fox jumps over the lazy dog. ".repeat(40);
@@ -266,7 +266,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(withTools).toBeGreaterThan(few);
   });
 
-  it("returns Anthropic's errors for an unknown model, no messages, no key and another method", async () => {
+  it("returns Anthropic's errors for an unknown model, missing messages, a missing key and another method", async () => {
     expect(await refusalOf(await count({ model: "nobody" }))).toMatchObject({ status: 404 });
     expect(await refusalOf(await count({ messages: undefined }))).toMatchObject({
       status: 400,
@@ -314,7 +314,7 @@ describe("GET /v1/models for Anthropic clients", () => {
       undefined,
     ],
     ["a version with our Bearer", () => VERSION, undefined],
-  ])("uses the format that admitted the client: %s", async (_, headers, object) => {
+  ])("uses the API format of the accepted key: %s", async (_, headers, object) => {
     const given = headers();
     const response = await send("/v1/models", {
       ...("authorization" in given ? {} : { key }),
@@ -359,7 +359,7 @@ describe("GET /v1/models for Anthropic clients", () => {
     expect(await refusalOf(await send(path, { headers: VERSION }))).toMatchObject({ status: 401 });
   });
 
-  it("explains a doubled /v1 to its client", async () => {
+  it("explains a doubled /v1 in the path", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     const refused = await refusalOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });

@@ -107,7 +107,7 @@ describe("a misconfigured deployment", () => {
     }
   });
 
-  it("calls no object and no table", async () => {
+  it("calls no object and reads no table", async () => {
     const counted = countedBindings();
     const bindings = { ...counted.bindings, ADMIN_TOKEN: "" };
     await errorOf(await send("/v1/models", { key, bindings }), 503);
@@ -115,7 +115,7 @@ describe("a misconfigured deployment", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("works with the same bindings without the fault", async () => {
+  it("works once the wrong variable is corrected", async () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",

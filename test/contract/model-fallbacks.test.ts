@@ -78,7 +78,7 @@ async function receiptOf(response: Response): Promise<Record<string, unknown>> {
 }
 
 describe("a request with several models", () => {
-  it("calls the next model after the first one failed, and says which one served", async () => {
+  it("calls the next model if the first one fails, and names the model that responded", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 503 });
     const fields = { ...SAY, models: ["m/two:floor", "m/three"] };
     const response = await chat(account.key, fields, { bindings });
@@ -99,21 +99,21 @@ describe("a request with several models", () => {
     });
   });
 
-  it("calls only the other models after one refused the request", async () => {
+  it("calls the next model instead of another provider of the same model if a provider rejects the request", async () => {
     const { calls, bindings } = world({ alpha: 400 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
     expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
   });
 
-  it("returns the last refusal if every model refused the request", async () => {
+  it("returns the last rejection if every model rejects the request", async () => {
     const { calls, bindings } = world({ alpha: 400, delta: 422 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect((await errorOf(response, 400)).message).toContain("not allowed");
     expect(namesOf(calls)).toEqual(["alpha m/one", "delta m/three"]);
   });
 
-  it("streams the name of the model that serves", async () => {
+  it("streams the name of the model that responds", async () => {
     const { bindings } = world({ alpha: 500, beta: 500 });
     const fields = { ...SAY, models: ["m/two"], stream: true };
     const text = await (await chat(account.key, fields, { bindings })).text();
@@ -163,7 +163,7 @@ describe("a request with several models", () => {
     ["/v1/responses", { input: "Hi", max_output_tokens: 20 }],
     ["/v1/messages", { messages: HELLO, max_tokens: 20 }],
     ["/v1/chat/completions", { messages: HELLO, max_tokens: 20 }],
-  ])("works on %s, also with Vercel's options", async (path, body) => {
+  ])("works at %s, also with Vercel's options", async (path, body) => {
     const { calls, bindings } = world({ alpha: 500, beta: 500 });
     for (const fields of [
       { models: ["m/three"] },
@@ -190,7 +190,7 @@ describe("a request with several models", () => {
       "providerOptions.gateway.models[0]",
     ],
     ["/v1/embeddings", { model: "mock/embed", input: "Hi", models: ["mock/embed"] }, "models"],
-  ])("is rejected by %s with 400 for %j", async (path, body, param) => {
+  ])("returns 400 at %s for %j", async (path, body, param) => {
     const { calls, bindings } = world();
     const response = await send(path, { key: account.key, body, bindings });
     expect([response.status, await response.json()]).toMatchObject([
@@ -224,7 +224,7 @@ describe("a request with several models", () => {
     },
   );
 
-  it("calls only allowed providers, holds for every remaining one, and stays within max_price", async () => {
+  it("calls only allowed providers, holds for each of them, and stays within max_price", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
     const asked = fc.record({
       models: fc.shuffledSubarray(NAMES, { minLength: 1 }),

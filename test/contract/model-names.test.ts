@@ -56,19 +56,22 @@ function mint(key: string, models: readonly string[]): Promise<Response> {
   return send("/v1/sessions", { key, bindings, body: { allowed_models: models } });
 }
 
-describe("a model by any of its names", () => {
-  it.each(SONNET)("works at every endpoint and in the model list: %s", async (name) => {
-    for (const [path, body] of Object.entries(DOORS)) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
-      const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
-      expect([path, asked.status]).toEqual([path, 402]);
-    }
-    const at = `/v1/models/${encodeURIComponent(name)}`;
-    const shown = await send(at, { key: poor.key, bindings });
-    expect([shown.status, await shown.json()]).toMatchObject([200, { id: ID }]);
-  });
+describe("a model with several names", () => {
+  it.each(SONNET)(
+    "can be called by any name at every endpoint and in the model list: %s",
+    async (name) => {
+      for (const [path, body] of Object.entries(DOORS)) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
+        expect([path, asked.status]).toEqual([path, 402]);
+      }
+      const at = `/v1/models/${encodeURIComponent(name)}`;
+      const shown = await send(at, { key: poor.key, bindings });
+      expect([shown.status, await shown.json()]).toMatchObject([200, { id: ID }]);
+    },
+  );
 
-  it("returns 404 in the model list like a completion if there is no such model", async () => {
+  it("returns 404 in the model list and at completions if the model doesn't exist", async () => {
     for (const name of ["claude-sonnet-9-latest", "smart-latest", "smart[1m]", "constructor"]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const shown = await send(`/v1/models/${name}`, { key: poor.key, bindings });
@@ -82,7 +85,7 @@ describe("a model by any of its names", () => {
   });
 
   it.each(SONNET)(
-    "allows a key or session limited to %s all names of the model, and no other",
+    "can be called by all its names with a key or session that allows only %s, and no other model can",
     async (name) => {
       const { key, ...record } = await limited([name]);
       expect(record).toMatchObject({ allowed_models: [ID] });
@@ -101,8 +104,8 @@ describe("a model by any of its names", () => {
   );
 });
 
-describe("an alias among allowed models", () => {
-  it("allows only itself, not the model that it currently means", async () => {
+describe("an alias in a key's allowed models", () => {
+  it("allows only itself, not the model that it currently stands for", async () => {
     const { key } = await limited(["smart"]);
     expect(await allowed(key, ["smart", ...SONNET, "mock/best"])).toEqual({
       smart: 402,
@@ -115,7 +118,7 @@ describe("an alias among allowed models", () => {
     }
   });
 
-  it("needs its own entry, besides the author prefix that it starts with", async () => {
+  it("must be listed itself, because an author prefix such as mock/* doesn't allow it", async () => {
     const { key } = await limited(["mock/*"]);
     expect(await allowed(key, ["mock/chat", "chat", "mock/best"])).toEqual({
       ...each(["mock/chat", "chat"], 402),

@@ -21,7 +21,7 @@ const ids = async (bindings?: Env): Promise<string[]> => {
 };
 
 describe("GET /v1/models", () => {
-  it("returns OpenAI's list with created and owned_by, every id once", async () => {
+  it("returns OpenAI's list with created and owned_by, every ID once", async () => {
     const response = await read("/v1/models");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -30,14 +30,14 @@ describe("GET /v1/models", () => {
     expect(data.find((entry) => entry.id === "sandbox/echo")?.owned_by).toBe("sandbox");
   });
 
-  it("includes the aliases, owned by the gateway", async () => {
+  it("includes the aliases with the gateway as owner", async () => {
     const { data } = modelList.parse(await (await read("/v1/models")).json());
     for (const alias of ["smart", "fast", "cheap", "embeddings/cheapest"]) {
       expect(data.find((entry) => entry.id === alias)?.owned_by).toBe("turnpike");
     }
   });
 
-  it("lists only names that exactly one paid endpoint accepts", async () => {
+  it("lists only names that exactly one kind of paid endpoint accepts", async () => {
     const { key: poor } = await openAccount({ credits: 0 }); // so that nothing is run
     for (const id of await ids()) {
       const asked = KIND_ROWS.map(({ path, body }) =>
@@ -49,7 +49,7 @@ describe("GET /v1/models", () => {
     }
   });
 
-  it("lists only active models, with their provider's secret", async () => {
+  it("lists only models of providers whose secret is set", async () => {
     expect(await ids(upstreamBindings())).toContain("mock/chat");
     expect(await ids(upstreamBindings({ MOCK_API_KEY: undefined }))).not.toContain("mock/chat");
     expect(await ids()).not.toContain("openai/gpt-6-luna");
@@ -119,7 +119,7 @@ describe("GET /v1/models", () => {
     });
   });
 
-  it("resolves a name without its author if it is unique, and returns 404 otherwise", async () => {
+  it("finds a name without its author if it is unique, and returns 404 otherwise", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
@@ -143,7 +143,7 @@ describe("GET /v1/models", () => {
     await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
   });
 
-  it("resolves no alias to the sandbox while a real model is active", async () => {
+  it("uses no sandbox model for an alias while a real model is available", async () => {
     const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
     const aliases = await ids(bindings);
     expect(aliases).toContain("smart");
@@ -158,7 +158,7 @@ describe("GET /v1/models", () => {
   });
 
   it.each(["/v1//models", "/v1/models/", "//v1/models", "/v1/models?limit=3"])(
-    "accepts %s",
+    "accepts the path %s",
     async (path) => {
       expect((await read(path)).status).toBe(200);
     },
@@ -189,7 +189,7 @@ describe("GET /v1/models/{id} for an unknown model", () => {
     "__proto__",
     "%F0%9F%8C%8D",
     "..%2Fx",
-  ])("returns 404 model_not_found for %s", async (id) => {
+  ])("returns 404 model_not_found for the ID %s", async (id) => {
     const error = await errorOf(await read(`/v1/models/${id}`), 404);
     expect(error).toMatchObject({
       type: "invalid_request_error",

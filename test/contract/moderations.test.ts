@@ -32,8 +32,8 @@ function answering(provider: "openai" | "mistral", results: unknown) {
 const RESULT = { categories: { hate: true, other: false }, category_scores: { hate: 0.9 } };
 const IMAGE = { type: "image_url", image_url: { url: "https://images.test/a.png" } };
 
-describe("POST /v1/moderations: 200", () => {
-  it("returns a result for each text, and charges the request once", async () => {
+describe("POST /v1/moderations", () => {
+  it("returns 200 with a result for each text, and charges the request once", async () => {
     const before = await balanceOf(key);
     const response = await moderate({ input: ["hello", "violence"] });
     expect(await response.json()).toMatchObject({
@@ -51,13 +51,13 @@ describe("POST /v1/moderations: 200", () => {
     });
   });
 
-  it("returns one result for all parts of an input", async () => {
+  it("returns one result for an input of several parts", async () => {
     const parts = [{ type: "text", text: "violence" }, IMAGE];
     const { results } = await (await moderate({ input: parts })).json<Moderated>();
     expect(results).toMatchObject([{ flagged: true }]);
   });
 
-  it("finds the receipt by the ID of the response", async () => {
+  it("writes a receipt that can be found by the ID of the response", async () => {
     const { id } = await (await moderate({})).json<Moderated>();
     expect((await send(`/v1/generations/${id}`, { key })).status).toBe(200);
   });
@@ -97,7 +97,7 @@ describe("POST /v1/moderations at providers", () => {
     expect(calls[0]?.body).toMatchObject({ input: "a\nb" });
   });
 
-  it("charges an operator's price per token as held, because no provider counts", async () => {
+  it("charges the held tokens at an operator's price per token, because no provider reports tokens", async () => {
     const { bindings } = answering("openai", [RESULT]);
     const response = await moderate({ model: "own/mod", input: "hello" }, bindings);
     const cost = Number(response.headers.get("x-cost-micro"));
@@ -131,7 +131,7 @@ describe("a rejected POST /v1/moderations", () => {
     ["input[0].image_url.url", { input: [{ type: "image_url", image_url: {} }] }],
     ["metadata", { metadata: {} }],
     ["user", { user: "x".repeat(257) }],
-  ])("returns 400 for a wrong %s", async (param, wrong) => {
+  ])("returns 400 with the param for an invalid %s", async (param, wrong) => {
     expect(await errorOf(await moderate(wrong), 400)).toMatchObject({
       type: "invalid_request_error",
       param,
@@ -144,7 +144,7 @@ describe("a rejected POST /v1/moderations", () => {
     expect(await errorOf(await moderate(wrong, bindings), 400)).toMatchObject({ param: "input" });
   });
 
-  it("returns 402 if the balance is below the hold", async () => {
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
     const { key: poor } = await openAccount({ credits: REQUEST_MICRO - 1 });
     const body = { model: "sandbox/moderation", input: "a" };
     const response = await send("/v1/moderations", { key: poor, method: "POST", body });

@@ -51,7 +51,7 @@ const callsIn = ({ output }: AnyResponse) => output.filter(({ type }) => type ==
 describe.each([
   ["whole", false],
   ["streamed", true],
-])("%s", (_, stream) => {
+])("POST /v1/responses, %s", (_, stream) => {
   it.each<[string, unknown]>([
     ["a user's message", [user("Say hello in exactly 3 words.")]],
     [
@@ -98,7 +98,7 @@ describe.each([
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
-  it("calls a function, and responds to its output", async () => {
+  it("returns a function call, and a text after the function's output", async () => {
     const tools = [WEATHER];
     const called = await ask({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);

@@ -34,7 +34,7 @@ async function costOf(response: Response): Promise<readonly [unknown, unknown]> 
   return [usage["cost"], usage["cost_micro"]];
 }
 
-describe("usage of a response", () => {
+describe("the usage object of a response", () => {
   it.each<[string, Json]>([
     ["/v1/chat/completions", SAY],
     ["/v1/completions", { model: "sandbox/echo", prompt: "Hello" }],
@@ -55,7 +55,7 @@ describe("usage of a response", () => {
   it.each([
     ["/v1/chat/completions", SAY],
     ["/v1/completions", { model: "sandbox/echo", prompt: "Hello" }],
-  ])("reports the cost in the last chunk of %s with usage.include", async (path, body) => {
+  ])("includes the cost in the last chunk of %s with usage.include", async (path, body) => {
     const sent = { ...body, stream: true, usage: { include: true } };
     const events = await eventsOf(await send(path, { key: account.key, body: sent }));
     const last = JSON.parse(events.at(-2) ?? "") as { usage: Json };
@@ -72,7 +72,7 @@ describe("usage of a response", () => {
   it.each([
     [{ include: "yes" }, "usage.include"],
     ["all", "usage"],
-  ])("rejects usage %j with 400 and its param", async (usage, param) => {
+  ])("can't be requested by usage %j, which returns 400 with its param", async (usage, param) => {
     const response = await chat(account.key, { ...SAY, usage });
     expect((await errorOf(response, 400)).param).toBe(param);
   });
@@ -81,14 +81,14 @@ describe("usage of a response", () => {
 describe("GET /v1/key", () => {
   const FIELDS = ["label", "usage", "is_free_tier", "is_provisioning_key", "rate_limit", "limit"];
 
-  it("returns every field that Roo requires, also as /v1/auth/key", async () => {
+  it("returns every field that Roo Code requires, also as /v1/auth/key", async () => {
     const data = await dataOf("/v1/key");
     expect(FIELDS.filter((field) => !Object.hasOwn(data, field))).toEqual([]);
     expect(await dataOf("/v1/auth/key")).toEqual(data);
     expect(data["rate_limit"]).toMatchObject({ requests: 1000 });
   });
 
-  it("reports the charges of a key without a budget in all periods", async () => {
+  it("returns the charges of a key without a budget in all periods", async () => {
     const { key } = await openAccount();
     const [cost] = await costOf(await chat(key));
     const [other] = await costOf(await embed(key));
@@ -104,7 +104,7 @@ describe("GET /v1/key", () => {
     });
   });
 
-  it("reports the budget of a key and what is left", async () => {
+  it("returns a key's budget and the remaining amount", async () => {
     const body = { name: "small", budget_dollars: 2, budget_period: "week" };
     const made = await send("/v1/keys", { key: account.key, body });
     const { key } = await made.json<{ key: string }>();
@@ -114,7 +114,7 @@ describe("GET /v1/key", () => {
     expect(await dataOf("/v1/key", key)).toMatchObject({ label: "small", ...shown });
   });
 
-  it("reports only the session's own budget and charges to a session", async () => {
+  it("returns to a session only the session's own budget and charges", async () => {
     await chat(account.key);
     const made = await send("/v1/sessions", { key: account.key, body: { budget_dollars: 0.5 } });
     const { token, id } = await made.json<{ token: string; id: string }>();
@@ -125,7 +125,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("GET /v1/credits", () => {
-  it("returns two numbers whose difference is the balance", async () => {
+  it("returns total credits and usage, whose difference is the balance", async () => {
     const { key } = await openAccount({ credits: 7_000_000 });
     await chat(key);
     const data = await dataOf("/v1/credits", key);
@@ -162,7 +162,7 @@ describe("GET /v1/generation", () => {
     expect((await errorOf(response, 404)).code).toBe(null);
   });
 
-  it("returns 400 without an id", async () => {
+  it("returns 400 without an ID", async () => {
     const response = await send("/v1/generation", { key: account.key });
     expect((await errorOf(response, 400)).param).toBe("id");
   });

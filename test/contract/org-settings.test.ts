@@ -47,12 +47,12 @@ const prepare = (): never => {
 };
 
 describe("GET /v1/orgs/{org_id}/settings", () => {
-  it("returns the defaults at first: no caps, 0.8, no low balance, nothing stored", async () => {
+  it("returns the defaults of a new organization: no quotas, alerts at 0.8, no low-balance alert, no stored responses", async () => {
     expect(await read(await openAccount())).toEqual(AT_FIRST);
   });
 
   it.each(["owner", "admin", "billing"] as const)(
-    "allows the role %s to read and change",
+    "lets the role %s read and change the settings",
     async (role) => {
       const own = await openAccount({ credits: 0 });
       const key = await keyWithRole(own.orgId, role);
@@ -107,7 +107,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     [`{"lowBalanceThresholdMicro":1}`, 400],
     [`{"__proto__":{"default_alert_threshold":0}}`, 400],
   ] as const)(
-    "ignores or rejects other fields without a change: %s is %i",
+    "changes nothing for empty bodies and unknown fields: %s returns %i",
     async (body, status) => {
       const own = await openAccount({ credits: 1000 });
       await patch(own, { low_balance_threshold_dollars: 0.0001 });
@@ -119,7 +119,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     },
   );
 
-  it.each(DOLLARS)("stores %s dollars to the micro-credit", async (text, shown, micros) => {
+  it.each(DOLLARS)("stores %s dollars exactly in micro-credits", async (text, shown, micros) => {
     await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 7])));
     const body = `{${MONEY.map(([field]) => `"${field}":${text}`).join()}}`;
     const all = Object.fromEntries(MONEY.map(([field]) => [field, shown]));
@@ -128,7 +128,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     expect(await stored(account)).toMatchObject([columns]);
   });
 
-  it("applies new defaults to later end users only, created by a request or by hand", async () => {
+  it("applies new defaults only to end users that are created later, by a request or explicitly", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "there" });
     expect((await chat(own.key, { user: "seen" })).status).toBe(200);
@@ -185,7 +185,7 @@ describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
     expect(error.type).toBe("invalid_api_key");
   });
 
-  it("returns 403 for a member with the allowed roles, and changes nothing", async () => {
+  it("returns 403 to a member, with the allowed roles, and changes nothing", async () => {
     const key = await keyWithRole(account.orgId, "member");
     const before = await read(account);
     for (const [method, body] of [["GET"], ["PATCH", { default_alert_threshold: 0 }]] as const) {
@@ -196,7 +196,7 @@ describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
     expect(await read(account)).toEqual(before);
   });
 
-  it("returns the same 404 for another organization and for none, and changes nothing", async () => {
+  it("returns the same 404 for another organization as for a missing one, and changes nothing", async () => {
     const other = await openAccount({ credits: 0 });
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x"]) {
@@ -211,7 +211,7 @@ describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
   });
 
   it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
-    "reads but returns 403 for writes while suspended, though only %j has the status",
+    "returns the settings but 403 for changes if the organization is suspended, even if only %j has the status",
     async (where) => {
       const own = await openAccount();
       await suspend(own.orgId, where);
@@ -221,13 +221,13 @@ describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
     },
   );
 
-  it.each(["POST", "PUT", "DELETE"])("returns 405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "DELETE"])("returns 405 with an allow header for %s", async (method) => {
     const response = await send(pathOf(account.orgId), { method, key: account.key });
     expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
     await errorOf(response, 405);
   });
 
-  it("reads the role in one query per request, and returns 503 without the database", async () => {
+  it("reads the role in one query per request, and returns 503 if the database fails", async () => {
     const counted = countedBindings();
     const sending = { key: account.key, bindings: counted.bindings };
     for (let time = 0; time < 2; time++) {

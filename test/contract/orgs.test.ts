@@ -30,7 +30,7 @@ const brokenBook = (): Env =>
   });
 
 describe("GET /v1/orgs/{id}", () => {
-  it("returns exactly its record, the same for every role", async () => {
+  it("returns exactly the organization's fields, the same for every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,
@@ -47,7 +47,7 @@ describe("GET /v1/orgs/{id}", () => {
 });
 
 describe("PATCH /v1/orgs/{id}", () => {
-  it("returns the whole object, as GET does from then on", async () => {
+  it("returns the changed organization, as GET does from then on", async () => {
     const before = await read();
     const slug = freshSlug();
     const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
@@ -57,7 +57,7 @@ describe("PATCH /v1/orgs/{id}", () => {
     expect(await read()).toEqual(after);
   });
 
-  it("keeps omitted fields, also with an empty body", async () => {
+  it("leaves omitted fields unchanged, even with an empty body", async () => {
     const slug = freshSlug();
     await patch({ name: "one", slug });
     expect(await (await patch({ name: "two" })).json()).toMatchObject({ name: "two", slug });
@@ -66,7 +66,7 @@ describe("PATCH /v1/orgs/{id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
   });
 
-  it("accepts its own slug again, and frees its former slug", async () => {
+  it("accepts the organization's own slug again, and frees its former slug", async () => {
     const other = await openAccount({ credits: 0 });
     const slug = freshSlug();
     for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
@@ -128,7 +128,7 @@ describe("an invalid PATCH /v1/orgs/{id}", () => {
 });
 
 describe("PATCH /v1/orgs/{id} by another role", () => {
-  it("returns 403 before reading the body", async () => {
+  it("returns 403 before it reads the body", async () => {
     const before = await read();
     for (const role of ["admin", "billing", "member"] as const) {
       const caller = await addMember(owner.orgId, role);
@@ -145,7 +145,7 @@ describe("PATCH /v1/orgs/{id} by another role", () => {
 });
 
 describe("PATCH /v1/orgs/{id} without access", () => {
-  it("returns the same 404 for another organization and for none", async () => {
+  it("returns the same 404 for another organization as for a missing one", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x", "__proto__"]) {
@@ -159,7 +159,7 @@ describe("PATCH /v1/orgs/{id} without access", () => {
 });
 
 describe("PATCH /v1/orgs/{id} with a taken slug", () => {
-  it("returns 409 with param slug, without retry or change", async () => {
+  it("returns 409 with param slug, without a retry or a change", async () => {
     const other = await openAccount();
     const { slug } = await read(other);
     const before = await read();
@@ -172,7 +172,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("gives a slug to one of six concurrent organizations, and 409 to the others", async () => {
+  it("gives the slug to one of six concurrent organizations, and returns 409 to the others", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));
@@ -186,7 +186,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
 });
 
 describe("a failed request to /v1/orgs/{id}", () => {
-  it.each(["POST", "PUT", "DELETE"])("returns 405 with allow for %s", async (method) => {
+  it.each(["POST", "PUT", "DELETE"])("returns 405 with an allow header for %s", async (method) => {
     const response = await send(`/v1/orgs/${owner.orgId}`, { method, key: owner.key });
     expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
     await errorOf(response, 405);

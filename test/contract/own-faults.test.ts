@@ -35,7 +35,7 @@ const prepare = (): never => {
 const RESET = { retryable: true, remote: false };
 const OVERLOADED = { overloaded: true, retryable: true };
 
-describe("a failure of our own", () => {
+describe("a failure inside the gateway", () => {
   it.each([
     ["a key object that is gone", "KEY_REGISTER", RESET, "storage_unavailable"],
     ["a key object that is overloaded", "KEY_REGISTER", OVERLOADED, "overloaded"],
@@ -56,7 +56,7 @@ describe("a failure of our own", () => {
     expect(await balanceOf(account.key)).toBe(before);
   });
 
-  it("returns 503, not 0, for a balance that can't be read", async () => {
+  it("returns 503 instead of 0 for a balance that can't be read", async () => {
     const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
     const response = await send("/v1/balance", { key: account.key, bindings });
     expect((await errorOf(response, 503)).code).toBe("overloaded");
@@ -68,14 +68,17 @@ describe("a failure of our own", () => {
     ["GET", "/v1/users/u", undefined],
     ["PATCH", "/v1/users/u", { daily_quota_dollars: 1 }],
     ["DELETE", "/v1/users/u", undefined],
-  ])("returns 503, not 404, for %s %s while the wallet is gone", async (method, path, body) => {
-    const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
-    const response = await send(path, { method, key: account.key, body, bindings });
-    expect(response.headers.get("retry-after")).toBe("1");
-    expect((await errorOf(response, 503)).code).toBe("overloaded");
-  });
+  ])(
+    "returns 503 instead of 404 for %s %s if the wallet is unavailable",
+    async (method, path, body) => {
+      const bindings = bindingsWith({ WALLET: failing(OVERLOADED) });
+      const response = await send(path, { method, key: account.key, body, bindings });
+      expect(response.headers.get("retry-after")).toBe("1");
+      expect((await errorOf(response, 503)).code).toBe("overloaded");
+    },
+  );
 
-  it("leaves end users manageable while the database is down", async () => {
+  it("doesn't prevent changes of end users if only the database is down", async () => {
     const bindings = bindingsWith({ DB: { prepare } });
     const own = await openAccount();
     expect((await chat(own.key)).status).toBe(200); // the register has read its key
@@ -92,7 +95,7 @@ describe("a failure of our own", () => {
     expect(statuses).toEqual([201, 200, 200, 200, 200]);
   });
 
-  it("leaves a known key usable while the database is down", async () => {
+  it("doesn't prevent requests with a recently used key if only the database is down", async () => {
     const real = env.DB;
     try {
       env.DB = new Proxy(real, {
@@ -108,8 +111,8 @@ describe("a failure of our own", () => {
   });
 });
 
-describe("an operator's limit", () => {
-  it("returns 429 exactly at the organization's minute over all keys, for paid requests", async () => {
+describe("a limit that an operator sets", () => {
+  it("rejects paid requests with 429 exactly at the organization's requests per minute over all keys", async () => {
     const own = await openAccount();
     await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
     const statuses = await Promise.all(
@@ -124,7 +127,7 @@ describe("an operator's limit", () => {
     expect((await send("/v1/models", { key: own.key })).status).toBe(200);
   });
 
-  it("returns 403 to paid requests of a suspended organization, but not to reads", async () => {
+  it("rejects paid requests of a suspended organization with 403, but not reads", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     await wallet.configure({ suspended: true });
@@ -135,7 +138,7 @@ describe("an operator's limit", () => {
     expect((await chat(own.key)).status).toBe(200);
   });
 
-  it("returns 403 to end-user changes of a suspended organization, until it is active", async () => {
+  it("rejects changes of end users of a suspended organization with 403, until it is active", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "u", daily_quota_dollars: 1 });
     await suspend(own.orgId, ["wallet"]);

@@ -122,7 +122,7 @@ async function setAll(account: Account, asked: Record<string, Lists | null>): Pr
 }
 
 describe("the policies of operator, organization, member, key and session", () => {
-  it("call no provider outside their intersection, and every one inside before they give up", async () => {
+  it("together allow calls to exactly the providers that each of them allows", async () => {
     const account = await openAccount();
     const sizes = new Set<number>(); // of the allowed sets, so that the property can't become vacuous
     await fc.assert(
@@ -155,7 +155,7 @@ describe("the policies of operator, organization, member, key and session", () =
     expect(sizes.size).toBeGreaterThan(2);
   });
 
-  it("name the list that rejects a request", async () => {
+  it("name the policy that rejects a request", async () => {
     const account = await openAccount();
     const settings = `/v1/orgs/${account.orgId}/settings`;
     const body = { policy: { allowed_providers: ["nobody"] } };
@@ -177,7 +177,7 @@ describe("the policies of operator, organization, member, key and session", () =
     });
   });
 
-  it("let count_tokens count only for a key's own models", async () => {
+  it("apply to count_tokens too, which counts only for a key's allowed models", async () => {
     const account = await openAccount();
     const limited = { key: account.key, method: "PATCH", body: { allowed_models: ["smart"] } };
     await done(send(`/v1/keys/${account.keyId}`, limited));

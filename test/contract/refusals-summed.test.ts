@@ -33,7 +33,7 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
 const ofRequests = (): readonly Line[] =>
   lines.filter(({ event }) => event === "request" || event === "requests_refused");
 
-it("logs twenty 401s and 404s of a second in two lines, with their number", async () => {
+it("the request log sums twenty 401s and 404s within a second in two lines with their number", async () => {
   const { key } = await openAccount();
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const forged = await storm(() => send("/v1/models", { key: "x".repeat(50), bindings }));
@@ -52,7 +52,7 @@ it("logs twenty 401s and 404s of a second in two lines, with their number", asyn
   expect(ofRequests()).toMatchObject([{ model_not_found: 1 }, { model_not_found: COUNT }]);
 });
 
-it("logs twenty 429s of a paid path the same way, with the last organization", async () => {
+it("the request log sums twenty 429s of a paid path in two lines, with the last organization", async () => {
   const { key, orgId } = await openAccount({ rpmLimit: 1 });
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
@@ -67,7 +67,7 @@ it("logs twenty 429s of a paid path the same way, with the last organization", a
   expect(ofRequests()[1]).toMatchObject({ last_org_id: orgId });
 });
 
-it("logs one line for a bad signature, and two for twenty of a second", async () => {
+it("the request log has one line for a bad signature, and two lines for twenty within a second", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const headers = { signature: "sig=:AAAA:", "signature-input": "sig=()" };
   const refused = await storm(() => send("/internal/v1/lookup", { headers, body: {}, bindings }));
@@ -79,7 +79,7 @@ it("logs one line for a bad signature, and two for twenty of a second", async ()
   ]);
 });
 
-it("logs other requests one by one, and everything with LOG_REQUESTS=all", async () => {
+it("the request log has a line for each other request, and for every request with LOG_REQUESTS=all", async () => {
   const { key } = await openAccount();
   const bad = { key, body: { model: 7 }, bindings: bindingsWith({ LOG_REQUESTS: "failures" }) };
   await storm(() => send("/v1/chat/completions", bad));

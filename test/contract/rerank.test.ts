@@ -58,13 +58,13 @@ describe("POST /v1/rerank", () => {
     });
   });
 
-  it("accepts the path of Cohere's SDKs", async () => {
+  it("accepts the path that Cohere's SDKs call", async () => {
     const response = await rank({ top_n: 1 }, undefined, "/v2/rerank");
     expect(response.status).toBe(200);
     expect((await response.json<Ranked>()).results).toHaveLength(1);
   });
 
-  it("accepts Voyage's and Jina's fields", async () => {
+  it("accepts the field names of Voyage and Jina", async () => {
     const documents = DOCUMENTS.map((text) => ({ text }));
     const { results } = await charged(() => rank({ documents, top_k: 1, return_documents: true }));
     expect(results).toEqual([
@@ -72,7 +72,7 @@ describe("POST /v1/rerank", () => {
     ]);
   });
 
-  it("charges each started hundred of documents, and writes a receipt with the unit", async () => {
+  it("charges every started hundred documents, and writes a receipt with the unit", async () => {
     const documents = Array.from({ length: 201 }, (_, i) => `document ${i}`);
     const response = await rank({ documents });
     expect(Number(response.headers.get("x-cost-micro"))).toBe(3 * UNIT_MICRO);
@@ -85,7 +85,7 @@ describe("POST /v1/rerank", () => {
     });
   });
 
-  it("lists the price per search unit", async () => {
+  it("appears in the model list with a price per search unit", async () => {
     const listed = await (await send("/v1/models/sandbox/rerank", { key })).json();
     expect(listed).toMatchObject({
       kind: "rerank",
@@ -150,19 +150,19 @@ describe("a rejected POST /v1/rerank", () => {
     ["priority", { priority: 1 }],
     ["max_tokens_per_doc", { max_tokens_per_doc: 0 }],
     ["user", { user: "x".repeat(257) }],
-  ])("returns 400 for an invalid %s", async (param, wrong) => {
+  ])("returns 400 with the param for an invalid %s", async (param, wrong) => {
     const error = await errorOf(await rank(wrong), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });
 
-  it("returns 402 if the balance is below the hold", async () => {
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
     const { key: poor } = await openAccount({ credits: UNIT_MICRO - 1 });
     const body = { model: "sandbox/rerank", query: "a", documents: ["b"] };
     const response = await send("/v1/rerank", { key: poor, method: "POST", body });
     expect(await errorOf(response, 402)).toMatchObject({ required_micro: UNIT_MICRO });
   });
 
-  it("rejects a price by an unsupported unit at startup", async () => {
+  it("returns 503 if a model's price has an unsupported unit or none", async () => {
     const route = [{ provider: "mock", upstream_id: "m" }];
     const model = { id: "x/y", kind: "rerank", context: 10, routes: route };
     for (const price of [{ image: 5 }, {}]) {

@@ -44,7 +44,7 @@ describe("a stream to Codex", () => {
     });
   });
 
-  it("reports the seconds to wait at a limit of the minute", async () => {
+  it("reports the seconds to wait if a limit per minute is reached", async () => {
     const { key: slow } = await openAccount({ rpmLimit: 1 });
     expect((await ask(slow)).status).toBe(200);
     const answer = await ask(slow);
@@ -62,7 +62,7 @@ describe("a stream to Codex", () => {
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("recognizes the terminal's user agent too", async () => {
+  it("reaches the terminal's user agent too", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));
@@ -72,7 +72,7 @@ describe("a stream to Codex", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("gives way to an error status for %o", async (fields, status) => {
+  ])("becomes an error status for %o", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });
@@ -81,12 +81,15 @@ it.each([
   { accept: "text/event-stream" },
   { originator: "codex_exec", accept: "application/json" },
   { originator: "my-codex_exec", accept: "text/event-stream" },
-])("returns an error status to other clients: %o", async (headers) => {
-  const { key: poor } = await openAccount({ credits: 0 });
-  expect((await ask(poor, {}, { headers })).status).toBe(402);
-});
+])(
+  "POST /v1/responses returns an error status to clients other than Codex: %o",
+  async (headers) => {
+    const { key: poor } = await openAccount({ credits: 0 });
+    expect((await ask(poor, {}, { headers })).status).toBe(402);
+  },
+);
 
-it("accepts the body of Codex 0.169 with all its tools but web search, which it reports", async () => {
+it("POST /v1/responses accepts all tools of Codex 0.169, and reports web search as dropped", async () => {
   const answer = await ask(key, { ...codexRequest, model: "sandbox/agent" });
   expect([answer.status, answer.headers.get("x-dropped")]).toEqual([200, "tools.web_search"]);
   const { response } = follow(eventsOf(await answer.text()));
@@ -114,8 +117,8 @@ function namesOf(tools: readonly Tool[]): string[] {
   );
 }
 
-describe("a request without an output cap", () => {
-  it("uses the model's maximum, but for a chat completion the default", async () => {
+describe("a request to /v1/responses without an output cap", () => {
+  it("may use the model's maximum, while a chat completion gets the default cap", async () => {
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
     await ask(key, { model: "mock/own" }, { bindings: vars });
@@ -127,7 +130,7 @@ describe("a request without an output cap", () => {
     ]);
   });
 
-  it("uses half of the available balance, as reported in the header", async () => {
+  it("may use half of the available balance, as reported in the header", async () => {
     const { key: poor } = await openAccount({ credits: 4000 });
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const answer = await ask(poor, { model: "mock/own" }, { bindings });

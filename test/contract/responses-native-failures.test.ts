@@ -39,14 +39,14 @@ async function told(): Promise<object[]> {
   return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
 }
 
-describe("reasoning that a client sends back", () => {
+describe("OpenAI's encrypted reasoning that a client sends back", () => {
   const theirs = {
     type: "reasoning",
     summary: [{ type: "summary_text", text: "Let me think." }],
     encrypted_content: ENCRYPTED,
   };
 
-  it("returns to OpenAI if it is OpenAI's own, but not to others", async () => {
+  it("reaches OpenAI decoded, but not other providers", async () => {
     const input = await told();
     expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in an envelope of ours
     const { calls, bindings } = mockOpenAi(({ url }) =>
@@ -58,7 +58,7 @@ describe("reasoning that a client sends back", () => {
     expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("reaches OpenAI only together with the items that it led to", async () => {
+  it("reaches OpenAI only together with the items that followed it", async () => {
     const [thought] = await told();
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const user = { role: "user", content: "And?" };
@@ -66,7 +66,7 @@ describe("reasoning that a client sends back", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("disappears in one silent retry if it is another account's", async () => {
+  it("disappears in a single hidden retry if OpenAI reports another account's reasoning", async () => {
     const input = await told();
     const refusal = {
       code: "invalid_encrypted_content",
@@ -86,7 +86,7 @@ describe("reasoning that a client sends back", () => {
 });
 
 describe("POST /v1/responses when OpenAI fails", () => {
-  it("fails over before the first byte to the next route, converted", async () => {
+  it("fails over to the next route before the first byte, and converts the request", async () => {
     for (const reply of [replied(RESPONSES_FAILED.errorFirst), upstreamError(503, {})]) {
       const { calls, bindings } = mockOpenAi(({ url }) =>
         url.startsWith(HOST) ? reply.clone() : upstreamCompletion(),
@@ -120,7 +120,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     },
   );
 
-  it("charges a failure that the request provoked", async () => {
+  it("charges a failure that the request caused", async () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
     const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
@@ -136,7 +136,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("returns 400 with its cost before any output, but to Codex a stream that ends its turn", async () => {
+  it("returns 400 with its cost before any output, but a stream that ends the turn to Codex", async () => {
     const codex = { originator: "codex_exec", accept: "text/event-stream" };
     for (const [headers, status] of [
       [{}, 400],
@@ -191,7 +191,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
   });
 
-  it("rejects a response that is too large to hold before any call", async () => {
+  it("rejects a request for log probabilities that could exceed the size limit, before calling OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const wish = { include, top_logprobs: 20, max_output_tokens: 4000, stream: true };
@@ -201,7 +201,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(calls).toEqual([]);
   });
 
-  it("charges a cut response, and returns incomplete with a partial call", async () => {
+  it("charges a response that was cut off, and returns it as incomplete with a partial tool call", async () => {
     const half = call("call_1", "f", ['{"a":']);
     const cut = { ...half.whole, status: "incomplete" };
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
@@ -236,7 +236,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
   });
 
-  it("reports a bad image so that Codex removes it from its history", async () => {
+  it("reports an invalid image so that Codex removes it from its history", async () => {
     const param = "input[0].content[0].image_url";
     const error = {
       message: "Bad.",
@@ -258,7 +258,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
       1,
     ],
     ["that Claude does not name, the last one", "image/png", "Could not process image", 2],
-  ])("reports a bad image on a route to Claude: %s", async (_, type, message, at) => {
+  ])("reports an invalid image on a route to Claude: %s", async (_, type, message, at) => {
     const { bindings } = mockAnthropic(() => upstreamError(400, { message }));
     const urls = [`data:${type};base64,iVBORw0KGgo=`, "data:image/png;base64,iVBORw0KGgo="];
     const images = urls.map((image_url) => ({ type: "input_image", image_url }));
@@ -298,7 +298,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(refused.param).toBe("truncation");
   });
 
-  it("rejects a request whose echo exceeds the buffer before any call", async () => {
+  it("rejects a request whose repeated fields would exceed the size limit, before calling OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const ones: unknown = Array.from({ length: 60_000 }, () => 1);
     const deep = Array.from({ length: 50 }).reduce((inner) => [inner], ones);

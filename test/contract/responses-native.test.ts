@@ -26,7 +26,7 @@ const NO_PARAMETERS = { type: "object", properties: {} };
 const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
 describe("POST /v1/responses at OpenAI", () => {
-  it("sends the client's fields unchanged, together with ours", async () => {
+  it("sends the client's fields unchanged, together with the gateway's", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const picture = { type: "input_image", image_url: "https://x.test/a.png", detail: "original" };
     const fields = {
@@ -144,7 +144,7 @@ describe("POST /v1/responses at OpenAI", () => {
     });
   });
 
-  it("flattens namespaced tools, and the tool choice, for a model without namespaces", async () => {
+  it("renames tools in a namespace, and the tool choice, for a model without namespaces", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const fields = {
       input: [
@@ -170,7 +170,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(calls.map(({ body }) => body["tool_choice"])).toEqual([undefined, flat]);
   });
 
-  it("forwards sampling and log probabilities if the model accepts them", async () => {
+  it("forwards sampling parameters and log probabilities if the model accepts them", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const fields = { temperature: 0.5, top_logprobs: 2, include };
@@ -185,7 +185,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
 
-  it("identifies customers and end users upstream by anonymous hashes", async () => {
+  it("sends anonymous hashes of customer and end user to OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
@@ -222,7 +222,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("streams the JSON response with our numbering, and ends after the charge", async () => {
+  it("streams the same content as the JSON response with our numbering, and ends after the charge", async () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
@@ -243,7 +243,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
 
-  it("returns a namespace's tool and a custom tool's input in the client's form", async () => {
+  it("returns a namespaced tool and a custom tool's input in the form that the client sent", async () => {
     const custom = JSON.parse(
       JSON.stringify(call("call_2", "files__patch", ["*** Be", 'gin "x"\n😀']))
         .replaceAll('"function_call"', '"custom_tool_call"')
@@ -284,7 +284,7 @@ describe("POST /v1/responses at OpenAI", () => {
     }
   });
 
-  it("keeps the phase of texts, refusals and citations", async () => {
+  it("returns the phase of texts, refusals and citations", async () => {
     const cited = {
       type: "url_citation",
       url: "https://x.test",

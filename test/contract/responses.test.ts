@@ -93,14 +93,14 @@ describe("POST /v1/responses", () => {
     expect(own(whole)).toEqual(own(json));
   });
 
-  it("meters an end user by body or header, and rejects two that differ", async () => {
+  it("counts an end user in the body or the header, and rejects two different ones", async () => {
     const external = `u-${crypto.randomUUID()}`;
     await answered(await ask({ user: external }));
     const spent = await send(`/v1/users/${external}`, { key });
     expect(spent.status).toBe(200);
   });
 
-  it("counts max_output_tokens, and returns incomplete if it ends the response", async () => {
+  it("limits the output to max_output_tokens, and returns incomplete if the limit is reached", async () => {
     const long = "word ".repeat(100);
     const { response: whole, done } = await streamed(
       await ask({ input: long, max_output_tokens: 16, stream: true }),
@@ -153,7 +153,7 @@ describe("POST /v1/responses", () => {
 });
 
 describe("POST /v1/responses with an error", () => {
-  it("returns OpenAI's format for 401, 402, 404 and 429", async () => {
+  it("returns OpenAI's error format for 401, 402, 404 and 429", async () => {
     await errorOf(await ask({}, { with: "svc_sk_eu_live_nobody" }), 401);
     const { key: poor } = await openAccount({ credits: 0 });
     const unpaid = await errorOf(await ask({}, { with: poor }), 402);
@@ -176,14 +176,14 @@ describe("POST /v1/responses with an error", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("maps the field of an upstream's 400 to its name here", async () => {
+  it("uses the client's field name in the param for a provider's 400", async () => {
     const error = { message: "Bad schema.", param: "response_format", code: null };
     const { bindings } = mockUpstream(() => upstreamError(400, error));
     const failed = await errorOf(await ask({ model: "mock/chat" }, { bindings }), 400);
     expect(failed.param).toBe("text.format");
   });
 
-  it("returns a replay for an Idempotency-Key, which ran once", async () => {
+  it("returns 409 idempotency_replay for a repeated Idempotency-Key", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     const { id } = await answered(await ask({}, { headers }));
     const replay = await errorOf(await ask({}, { headers }), 409);
@@ -192,9 +192,9 @@ describe("POST /v1/responses with an error", () => {
   });
 });
 
-describe("a failure after the first byte", () => {
+describe("a failed stream of POST /v1/responses", () => {
   it.each(["sandbox/cut", "sandbox/error-mid"])(
-    "ends the stream with error, response.failed and [DONE]: %s",
+    "ends with error, response.failed and [DONE]: %s",
     async (model) => {
       const answer = await ask({ model, stream: true, input: "one two three four five six seven" });
       const { response: whole } = await streamed(answer);
@@ -230,7 +230,7 @@ function calling(
 }
 
 describe("tools of POST /v1/responses", () => {
-  it("run in parallel, and continue with their results, here and at chat completions", async () => {
+  it("can be called in parallel, and their results continue the conversation here and at chat completions", async () => {
     const patch = { name: "files__patch", arguments: JSON.stringify({ input: 'a "b"\n😀' }) };
     const replies = [
       calling([{ name: "weather", arguments: '{"city":"Bonn"}' }, patch]),
@@ -278,7 +278,7 @@ describe("tools of POST /v1/responses", () => {
     expect(calls.at(-1)?.body["messages"]).toEqual(messages);
   });
 
-  it("stream as they are called", async () => {
+  it("appear in the stream while they are called", async () => {
     const { bindings } = mockUpstream(() =>
       upstreamStream([
         chunk({ role: "assistant", content: "Look" }),

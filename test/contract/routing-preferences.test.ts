@@ -82,7 +82,7 @@ describe("provider preferences", () => {
     ]);
   });
 
-  it("prevent calls to excluded providers in any failover, and call the ordered ones first", async () => {
+  it("exclude providers from every failover, and determine which providers are called first", async () => {
     const some = fc.subarray([...IDS]);
     const mixed = fc.shuffledSubarray([...IDS]);
     const asked = fc.record({
@@ -141,20 +141,20 @@ describe("provider preferences", () => {
     expect(calls).toEqual([]);
   });
 
-  it("accept max_price at the price, as number or text, and OpenRouter's names", async () => {
+  it("accept max_price as number or text, up to the exact price, and OpenRouter's names", async () => {
     const max_price = { prompt: 1, completion: "2", request: 0 };
     expect(await callsOf({ provider: { max_price } })).toEqual(["alpha"]);
     expect(await callsOf({ provider: { ignore: ["Amazon-Bedrock"] } })).toEqual(["alpha"]);
   });
 
-  it("report a ranking without an effect in x-dropped", async () => {
+  it("appear in x-dropped if they have no effect on the order of providers", async () => {
     const { bindings } = world();
     const provider = { preferred_max_latency: 2, sort: { by: "latency", partition: "model" } };
     const response = await chat(key, { ...SAY, provider }, { bindings });
     expect(response.headers.get("x-dropped")).toBe("provider.preferred_max_latency");
   });
 
-  it("skip routes that would drop a field with require_parameters, and call one that doesn't", async () => {
+  it("skip routes that would drop a field if require_parameters is set", async () => {
     const { calls, bindings } = world();
     const named = JSON.parse(PROVIDERS) as { id: string; profile: string }[];
     const able = named.map((one) =>
@@ -171,7 +171,7 @@ describe("provider preferences", () => {
     ]);
   });
 
-  it("call no provider that would drop a field with require_parameters", async () => {
+  it("call no provider if each would drop a field and require_parameters is set", async () => {
     const { calls, bindings } = world();
     const provider = { require_parameters: true };
     const fields = { ...SAY, provider, top_k: 4, prompt_cache_retention: "24h" };

@@ -73,8 +73,8 @@ const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Respo
   ],
 ];
 
-describe("an upstream's response", () => {
-  it.each(ANSWERS)("reveals no secret to clients or the log: %s", async (_, status, answer) => {
+describe("the response of a provider", () => {
+  it.each(ANSWERS)("reveals no secret to clients or in the log: %s", async (_, status, answer) => {
     const { key } = await openAccount();
     for (const stream of [false, true]) {
       const { bindings, calls } = mockUpstream(answer);
@@ -97,7 +97,7 @@ describe("an upstream's response", () => {
   it.each([
     ["first", []],
     ["in mid-stream", [opening]],
-  ])("reveals no secret through an error event %s", async (_, before) => {
+  ])("reveals no secret in an error event that is sent %s", async (_, before) => {
     const { key } = await openAccount();
     const { bindings } = mockUpstream((call) =>
       upstreamStream([...before, { error: { message: telling(call), code: UPSTREAM_SECRET } }]),
@@ -109,7 +109,7 @@ describe("an upstream's response", () => {
     }
   });
 
-  it("passes on neither headers nor extra fields of a success", async () => {
+  it("reaches clients without its headers and extra fields", async () => {
     const { key } = await openAccount();
     const choice = {
       index: 0,
@@ -127,8 +127,8 @@ describe("an upstream's response", () => {
   });
 });
 
-describe("secrets of customers and ours", () => {
-  it("appear in no log: key, prompt, end user, path and query", async () => {
+describe("secrets of customers and of the gateway", () => {
+  it("don't appear in the log: key, prompt, end user, path and query", async () => {
     const { key } = await openAccount();
     const forged = `svc_sk_eu_live_a${"CANARY".repeat(7).slice(0, 39)}`;
     const answers = [
@@ -165,7 +165,7 @@ describe("secrets of customers and ours", () => {
     }
   });
 
-  it("appear nowhere in the database: key and prompt", async () => {
+  it("don't appear in the database: key and prompt", async () => {
     const { key, orgId } = await openAccount();
     await chat(key, { messages });
     await env.WALLET.getByName(orgId).poke();
@@ -180,7 +180,7 @@ describe("secrets of customers and ours", () => {
     }
   });
 
-  it("appear in no internal error, which is a 500 without details", async () => {
+  it("don't appear in internal errors, which return 500 without details", async () => {
     const { key } = await openAccount();
     const broken = { getByName: () => undefined };
     const bindings = { ...env, WALLET: broken } as unknown as Env;
@@ -191,7 +191,7 @@ describe("secrets of customers and ours", () => {
   });
 });
 
-it("keeps Idempotency-Key, prompt, output and API key out of the wallet and the log", async () => {
+it("the wallet and the log contain no Idempotency-Key, prompt, output or API key", async () => {
   const { key, orgId } = await openAccount();
   const headers = { "Idempotency-Key": "idempotency-canary-91c2" };
   const asked = await chat(key, { messages }, { headers });

@@ -36,7 +36,7 @@ async function rotated(
 }
 
 describe("a rotation with end_sessions", () => {
-  it("ends every session of its key, used or not, but no later one, also on a repeat", async () => {
+  it("ends every session of the key, used or not, but no later one, even when repeated", async () => {
     const made = await createKey(account.key);
     const { token: used } = await mint(made.key);
     const { token: unused } = await mint(made.key);
@@ -56,7 +56,7 @@ describe("a rotation with end_sessions", () => {
     expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
   });
 
-  it("keeps the old secret during the overlap, but not its sessions", async () => {
+  it("keeps the old secret active during the overlap, but not its sessions", async () => {
     const made = await createKey(account.key);
     const { token } = await mint(made.key);
     await rotated(made, { overlap_seconds: 60, end_sessions: true });
@@ -64,7 +64,7 @@ describe("a rotation with end_sessions", () => {
     expect(await statusOf((await mint(made.key)).token)).toBe(200);
   });
 
-  it("works for an operator too; without it, sessions stay active", async () => {
+  it("can be requested by an operator; without end_sessions, sessions stay active", async () => {
     const made = await createKey(account.key);
     const { token } = await mint(made.key);
     await rotated(made, { end_sessions: false });
@@ -81,7 +81,7 @@ describe("a rotation with end_sessions", () => {
 });
 
 describe("a session that was never used", () => {
-  it("writes nothing for minting, a rejection or a budget that pays for nothing", async () => {
+  it("writes no row and no event when it is created or rejected", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const before = (await toldOf(account.key)).length;
     for (let n = 0; n < 5; n++) {
@@ -93,7 +93,7 @@ describe("a session that was never used", () => {
     expect((await toldOf(account.key)).length).toBe(before);
   });
 
-  it("leaves a tombstone until its expiry when ended, but no event or used slot", async () => {
+  it("leaves a row until its expiry when it is ended, but no event", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const ended = [await mint(account.key), await mint(account.key)];
     for (const { id, token } of ended) {
@@ -109,7 +109,7 @@ describe("a session that was never used", () => {
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
   });
 
-  it("counts its tombstone against its caller only", async () => {
+  it("counts, once ended, only against the key that ended it", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const { keyId } = account;
     await rowsOf(
@@ -128,7 +128,7 @@ describe("a session that was never used", () => {
   });
 });
 
-it("keeps ended sessions out of the limit on sessions in use", async () => {
+it("ended sessions don't count toward the maximum of sessions in use", async () => {
   const wallet = env.WALLET.getByName(account.orgId);
   await rowsOf(
     wallet,
@@ -148,7 +148,7 @@ it("keeps ended sessions out of the limit on sessions in use", async () => {
 });
 
 describe("session.budget_reached", () => {
-  it("emits once, in the turn that uses up the budget or rejects for it", async () => {
+  it("happens once, with the request that uses up the budget or is rejected because of it", async () => {
     const { token, id } = await mint(account.key, { budget_dollars: 0.0002 });
     let status = 200;
     for (let n = 0; n < 100 && status === 200; n++) {
@@ -164,9 +164,9 @@ describe("session.budget_reached", () => {
 const own = async (token: string): Promise<string> =>
   (await send("/v1/key", { key: token })).text();
 
-describe("a session's view of amounts", () => {
+describe("amounts that a session can see", () => {
   const SECRET = 777_777_777;
-  it("contains in GET /v1/key only the rest of its own budget", async () => {
+  it("include in GET /v1/key only the session's own budget and its remaining amount", async () => {
     const parent = await createKey(account.key, { budget_dollars: 777.777777 });
     const { token: bounded } = await mint(parent.key, { budget_dollars: 0.5 });
     const { token: unbounded } = await mint(parent.key);
@@ -188,7 +188,7 @@ describe("a session's view of amounts", () => {
     ["its key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
     ["the organization's balance", {}, 7],
   ])(
-    "contains in a 402 for %s only its own rest and the required amount",
+    "include in a 402 for %s only its own remaining amount and the required amount",
     async (_, terms, credits) => {
       const poor = await openAccount({ credits });
       const parent = await createKey(poor.key, terms);
@@ -204,7 +204,7 @@ describe("a session's view of amounts", () => {
     },
   );
 
-  it("contains both numbers in a 402 for a key's budget", async () => {
+  it("include the key's budget and its remaining amount in a 402 to the key itself", async () => {
     const { key } = await createKey(account.key, { budget_dollars: 0.000007 });
     expect(await errorOf(await chat(key), 402)).toMatchObject({
       type: "insufficient_balance",
@@ -214,7 +214,7 @@ describe("a session's view of amounts", () => {
     });
   });
 
-  it("excludes the organization's balance on other paths", async () => {
+  it("don't include the organization's balance, because other paths return 403", async () => {
     await admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro: SECRET, reference: "s" });
     const { token } = await mint(account.key);
     for (const path of ["/v1/balance", "/v1/usage", "/v1/holds", "/v1/generations", "/v1/keys"]) {

@@ -30,7 +30,7 @@ async function keyAndSession(): Promise<{
   return { token, left };
 }
 
-describe("a request rejected by the session's own minute", () => {
+describe("a request rejected by the session's own rate limit", () => {
   const large = "x".repeat(70 * 1024); // its key is admitted before its body is read
   it.each<[string, (token: string) => Promise<Response>]>([
     ["paid requests", (token) => chat(token)],
@@ -57,7 +57,7 @@ describe("a request rejected by the session's own minute", () => {
     expect(await left()).toBe(15);
   });
 
-  it("uses only the session's share of the key's minute at a key object", async () => {
+  it("doesn't count against the key's rate limit in the key's object", async () => {
     const { booked } = await makeKey({ rpmLimit: 20 });
     const register = registerOf(booked.keyHash);
     const session = { id: "ses_one", rpmLimit: 2 };
@@ -78,13 +78,13 @@ describe("a request rejected by the session's own minute", () => {
 const rate = ({ headers }: Response): readonly (string | null)[] =>
   ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
 
-it("returns the rest of a session's own minute, if it has one", async () => {
+it("gets the remaining requests of the session's own limit, if it has one", async () => {
   const { token } = await keyAndSession();
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);
 });
 
-it("applies and lists the key's models for a session that names none, even if they don't fit", async () => {
+it("a session without a list of models has its key's models, even if they don't fit in the token", async () => {
   const allowed_models = ["sandbox/agent", "smart"];
   const { key } = await createKey(account.key, { allowed_models });
   const { token } = await mint(key);

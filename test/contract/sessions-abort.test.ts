@@ -76,7 +76,7 @@ async function spendRest(
   }
 }
 
-it("keeps open holds and the exact budget of a session across its wallet's abort", async () => {
+it("a session keeps its open holds and exact budget if its wallet is aborted", async () => {
   const gate = Promise.withResolvers<null>();
   const { calls, bindings } = mockUpstream(
     async () => (await gate.promise) ?? upstreamCompletion(),
@@ -105,7 +105,7 @@ it("keeps open holds and the exact budget of a session across its wallet's abort
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("never exceeds a session's budget across its wallet's aborts, and lets all of it be spent", async () => {
+it("a session never exceeds its budget if its wallet is aborted, and can spend all of it", async () => {
   const session = await limited(echo);
   const { token, id, each, budget } = session;
   const asked: Promise<number>[] = [];
@@ -126,7 +126,7 @@ it("never exceeds a session's budget across its wallet's aborts, and lets all of
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("keeps an ended session ended across an abort, used or not", async () => {
+it("an ended session stays ended if its wallet is aborted, used or not", async () => {
   const [used, fresh] = [await mint({}), await mint({})];
   expect((await chat(used.token)).status).toBe(200);
   for (const { id } of [used, fresh]) {

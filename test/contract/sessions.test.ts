@@ -50,7 +50,7 @@ async function spentOf(token: string): Promise<number> {
 }
 
 describe("a session", () => {
-  it("pays and reads, but manages nothing", async () => {
+  it("can pay and read, but manage nothing", async () => {
     const { token, id } = await mint(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
@@ -82,7 +82,7 @@ describe("a session", () => {
     }
   });
 
-  it("charges its end user, and applies only its own models and minute", async () => {
+  it("counts usage for its end user, and has its own models and rate limit", async () => {
     const { token } = await mint(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
@@ -110,7 +110,7 @@ describe("a session", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("returns 401 at once, at every endpoint, if expired, ended or of a revoked key", async () => {
+  it("gets 401 immediately, at every endpoint, if it is expired or ended or its key is revoked", async () => {
     const made = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
       mint(made.key, { expires_in: 30 }),
@@ -134,7 +134,7 @@ describe("a session", () => {
     expect((await log.json<{ events: object[] }>()).events).toMatchObject([{ subject: ended.id }]);
   });
 
-  it("can be ended before its first use, but not by a key that doesn't own it", async () => {
+  it("can be ended before its first use, but only by a key that owns it", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const stranger = await createKey(account.key, { budget_dollars: 1 });
     const { id, token } = await mint(limited.key);
@@ -153,7 +153,7 @@ describe("a session", () => {
     expect((await end(account.key, "ses_none")).status).toBe(404);
   });
 
-  it("ends with a rebuilt wallet", async () => {
+  it("ends if its wallet is rebuilt", async () => {
     const { token } = await mint(account.key);
     expect((await chat(token)).status).toBe(200);
     await runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet, { storage }) => {
@@ -164,7 +164,7 @@ describe("a session", () => {
     expect((await chat((await mint(account.key)).token)).status).toBe(200);
   });
 
-  it("writes nothing when minted, one row on its first use, and none on the next", async () => {
+  it("needs no row when it is created, one row for its first use, and none for the next", async () => {
     const minted = [await mint(account.key), await mint(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
@@ -173,7 +173,7 @@ describe("a session", () => {
     expect(await rowsOf("requests")).toBe(2);
   });
 
-  it("keeps its Idempotency-Keys separate from another session's", async () => {
+  it("uses its own Idempotency-Keys, separate from another session's", async () => {
     const [one, other] = [await mint(account.key), await mint(account.key)];
     const headers = { "idempotency-key": "same" };
     expect((await chat(one.token, {}, { headers })).status).toBe(200);
@@ -183,7 +183,7 @@ describe("a session", () => {
 });
 
 describe("GET /v1/sessions", () => {
-  it("lists used, active sessions in pages with spend, and for a limited key its own", async () => {
+  it("lists used, active sessions in pages with their spend, and to a limited key only its own sessions", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const own = await mint(limited.key, { budget_dollars: 0.5 });
     await mint(account.key); // never used
@@ -255,7 +255,7 @@ const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
 describe("a session with origins", () => {
-  it("returns 403 without its page's Origin or with another, readable by any page", async () => {
+  it("gets 403 without its page's Origin or with another one, and any page can read the error", async () => {
     const { token } = await mint(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
@@ -276,7 +276,7 @@ describe("a session with origins", () => {
   });
 });
 
-it("calls no object or table for a forged, long expired or wrong-origin session", async () => {
+it("a forged, long expired or wrong-origin session is rejected without an object call or query", async () => {
   const good = await mint(account.key, { expires_in: 60 });
   const bound = await mint(account.key, { origins: [PAGE] });
   const { token } = good;
@@ -308,7 +308,7 @@ it("calls no object or table for a forged, long expired or wrong-origin session"
   ]);
 });
 
-it("costs the same calls as its key: one before the upstream, one before the last byte", async () => {
+it("a session needs the same two calls as its key: one before the provider's, one before the last byte", async () => {
   const { token } = await mint(account.key);
   await chat(token); // the isolate has met the key
   expect(await calls(token)).toEqual(await calls(account.key));
@@ -318,7 +318,7 @@ describe("200 concurrent requests on a session whose budget covers 20 maximum co
   it.each([
     ["JSON", { stream: false }],
     ["stream", { stream: true }],
-  ])("never exceed its budget or its key's: %s", async (_, how) => {
+  ])("never exceed the session's or the key's budget: %s", async (_, how) => {
     const key = await createKey(account.key, { budget_dollars: 0.02 });
     const worst = { max_tokens: 100, ...how };
     const probe = await mint(key.key, { budget_dollars: 0 });
@@ -348,7 +348,7 @@ describe("200 concurrent requests on a session whose budget covers 20 maximum co
   });
 });
 
-it("keeps the exact spend across an eviction", async () => {
+it("a session's spend stays exact if its wallet is evicted", async () => {
   const { token, id } = await mint(account.key, { budget_dollars: 1 });
   await chat(token);
   const before = (await listed(account.key)).find((one) => one.id === id)?.spent_dollars;
@@ -356,7 +356,7 @@ it("keeps the exact spend across an eviction", async () => {
   expect((await listed(account.key)).find((one) => one.id === id)?.spent_dollars).toBe(before);
 });
 
-it("continues a session within its budget across a rotation of its key", async () => {
+it("a session continues within its budget after a rotation of its key", async () => {
   const key = await createKey(account.key, { budget_dollars: 0.01 });
   const { token } = await mint(key.key);
   const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));

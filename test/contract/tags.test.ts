@@ -38,33 +38,39 @@ const STRICT: ReadonlySet<string> = new Set(["rerank", "moderations", "images", 
 const LENIENT = DOOR_ROWS.filter((row) => !isStrict(row));
 
 describe("tags of a request", () => {
-  it.each(DOOR_ROWS.filter(isStrict))("reach the receipt from the header at $path", async (row) => {
-    const account = await openAccount();
-    const body = row.body({ model: row.models.good, text: "Hi" });
-    const headers = { "x-tags": "team=search" };
-    const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
-    expect((await receipt(account, response)).tags).toEqual({ team: "search" });
-  });
+  it.each(DOOR_ROWS.filter(isStrict))(
+    "can come from the header at $path, and appear in the receipt",
+    async (row) => {
+      const account = await openAccount();
+      const body = row.body({ model: row.models.good, text: "Hi" });
+      const headers = { "x-tags": "team=search" };
+      const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
+      expect((await receipt(account, response)).tags).toEqual({ team: "search" });
+    },
+  );
 
-  it.each(LENIENT)("reach the receipt from every source at $path", async (row) => {
-    const account = await openAccount();
-    const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
-    const body = {
-      ...row.body({ model, text: "Hi" }),
-      metadata: { feature: "chat", user_id: "ann" },
-      providerOptions: { gateway: { tags: { run: "4,2=x" } } },
-    };
-    const headers = { "x-tags": "team=search, urgent" };
-    const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
-    expect((await receipt(account, response)).tags).toEqual({
-      team: "search",
-      urgent: "true",
-      run: "4,2=x",
-      feature: "chat",
-    });
-  });
+  it.each(LENIENT)(
+    "can come from every source at $path, and appear in the receipt",
+    async (row) => {
+      const account = await openAccount();
+      const model = row.name === "embeddings" ? "sandbox/embed" : "sandbox/echo";
+      const body = {
+        ...row.body({ model, text: "Hi" }),
+        metadata: { feature: "chat", user_id: "ann" },
+        providerOptions: { gateway: { tags: { run: "4,2=x" } } },
+      };
+      const headers = { "x-tags": "team=search, urgent" };
+      const response = await send(`/v1${row.path}`, { key: account.key, headers, body });
+      expect((await receipt(account, response)).tags).toEqual({
+        team: "search",
+        urgent: "true",
+        run: "4,2=x",
+        feature: "chat",
+      });
+    },
+  );
 
-  it("accept a list in providerOptions, and one value given twice", async () => {
+  it("can be given as a list in providerOptions, and the same tag can be given twice", async () => {
     const account = await openAccount();
     const response = await chat(
       account.key,
@@ -74,7 +80,7 @@ describe("tags of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("skip pairs of metadata that can't be tags, and report them", async () => {
+  it("leave out pairs of metadata that can't be tags, and report them in x-dropped", async () => {
     const account = await openAccount();
     const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, "v"]));
     const metadata = { "bad key": "x", long: "x".repeat(65), ...many };
@@ -99,7 +105,7 @@ describe("tags of a request", () => {
     ["providerOptions.gateway.tags.a", "", { tags: { a: "x\ny" } }],
     ["providerOptions.gateway.tags[1]", "", { tags: ["a=1", "b c=1"] }],
     ["providerOptions.gateway.tags", "", { tags: "a=1" }],
-  ] as const)("return 400 with the parameter %s: %s %j", async (param, header, given) => {
+  ] as const)("return 400 with the param %s if invalid: %s %j", async (param, header, given) => {
     const account = await openAccount();
     const { tags, ...body } = given as { tags?: unknown };
     const fields = tags === undefined ? body : { providerOptions: { gateway: { tags } } };
@@ -107,7 +113,7 @@ describe("tags of a request", () => {
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 
-  it("filter and group usage and requests", async () => {
+  it("can filter and group usage and requests", async () => {
     const account = await openAccount();
     expect((await declare(account, ["team"])).status).toBe(200);
     const costs: Record<string, number> = {};
@@ -145,12 +151,12 @@ describe("the setting tag_keys", () => {
     [["a b"], "tag_keys[0]"],
     ["team", "tag_keys"],
     [null, "tag_keys"],
-  ])("rejects %j", async (keys, param) => {
+  ])("can't be %j", async (keys, param) => {
     const account = await openAccount();
     expect((await errorOf(await declare(account, keys), 400)).param).toBe(param);
   });
 
-  it("rejects groups of undeclared keys and malformed tags", async () => {
+  it("must contain a key to group by it; undeclared keys and malformed tags return 400", async () => {
     const { key } = await openAccount();
     for (const [query, param] of [
       ["group_by=tag:team", "group_by"],

@@ -71,8 +71,8 @@ function streaming(...events: object[]): Response {
   return new Response(text, { headers: { "content-type": "text/event-stream" } });
 }
 
-describe("POST /v1/audio/transcriptions: 200", () => {
-  it("holds the longest audio of the file's bytes, and charges the counted seconds", async () => {
+describe("POST /v1/audio/transcriptions", () => {
+  it("holds for the longest audio that the file's size allows, and charges the counted seconds", async () => {
     const { text, receipt } = await charged({});
     expect(JSON.parse(text)).toEqual({
       text: "This is the audio of a.mp3.",
@@ -86,7 +86,7 @@ describe("POST /v1/audio/transcriptions: 200", () => {
     });
   });
 
-  it("streams the events of OpenAI's format", async () => {
+  it("streams events in OpenAI's format", async () => {
     const { text, receipt } = await charged({ fields: { stream: "true" } });
     expect(eventsIn(text)).toMatchObject([
       { type: "transcript.text.delta", delta: "This is the audio of a.mp3." },
@@ -95,7 +95,7 @@ describe("POST /v1/audio/transcriptions: 200", () => {
     expect(receipt.cost_micro).toBe(20 * SECOND_MICRO);
   });
 
-  it("runs a retry of the same form once, though its boundary differs", async () => {
+  it("runs a retried form only once, even if its multipart boundary differs", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     await charged({ headers });
     expect((await transcribe({ headers })).status).toBe(409);
@@ -150,7 +150,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     });
   });
 
-  it("charges Mistral's audio seconds, and names the fields that it drops", async () => {
+  it("charges the audio seconds that Mistral reports, and names dropped fields", async () => {
     const { calls, bindings } = answering(() => Response.json(AUDIO_SECONDS));
     const fields = { model: "mistral/voxtral-mini-transcribe-3", prompt: "a", temperature: "0.5" };
     const { receipt, response } = await charged({ fields, bindings });
@@ -192,7 +192,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
       ],
       3000,
     ],
-  ])("charges a stream %s once it is whole", async (_, model, events, cost) => {
+  ])("charges %s stream once it is complete", async (_, model, events, cost) => {
     const { bindings } = answering(() => streaming(...events));
     const { text, receipt } = await charged({ fields: { model, stream: "true" }, bindings });
     expect(eventsIn(text)).toMatchObject([
@@ -203,7 +203,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(receipt.cost_micro).toBe(cost);
   });
 
-  it("streams the JSON of a provider without streams", async () => {
+  it("streams the JSON response of a provider without streams", async () => {
     const { calls, bindings } = answering(() => Response.json({ text: "Hi", duration: 12 }));
     const fields = { model: "openai/whisper-large-v3", stream: "true" };
     const { text } = await charged({ fields, bindings });
@@ -220,13 +220,13 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("waits longer than UPSTREAM_HEADERS_MS, because the upload takes its time", async () => {
+  it("waits longer than UPSTREAM_HEADERS_MS, because an upload takes time", async () => {
     const { bindings } = answering(secondsLater, { UPSTREAM_HEADERS_MS: "50" });
     const { receipt } = await charged({ fields: { model: "openai/gpt-transcribe" }, bindings });
     expect(receipt.cost_micro).toBe(13 * 75);
   });
 
-  it("reads on longer than DRAIN_S after a disconnect, and charges the counted seconds", async () => {
+  it("reads longer than DRAIN_S after a disconnect, and charges the counted seconds", async () => {
     const client = new AbortController();
     const left = () => {
       client.abort();
@@ -250,7 +250,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
   );
 });
 
-describe("POST /v1/audio/transcriptions: refusals", () => {
+describe("a rejected POST /v1/audio/transcriptions", () => {
   it.each([
     ["language", { language: "English" }],
     ["temperature", { temperature: "2" }],
@@ -259,12 +259,12 @@ describe("POST /v1/audio/transcriptions: refusals", () => {
     ["stream", { stream: "yes" }],
     ["timestamp_granularities", { "timestamp_granularities[]": "word" }],
     ["user", { user: "x".repeat(257) }],
-  ])("returns 400 for a wrong %s", async (param, fields) => {
+  ])("returns 400 with the param for an invalid %s", async (param, fields) => {
     const error = await errorOf(await transcribe({ fields }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });
 
-  it("returns 400 for an empty file, and without a file", async () => {
+  it("returns 400 for an empty file and for a missing file", async () => {
     expect(await errorOf(await transcribe({ bytes: 0 }), 400)).toMatchObject({ param: "file" });
     const body = { model: "sandbox/transcribe" };
     const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
@@ -272,7 +272,7 @@ describe("POST /v1/audio/transcriptions: refusals", () => {
   });
 
   it.each(["AAAAA", "AA=", "AAA==", "AAAA=", "A", "", "AA==AA=="])(
-    "returns 400 for a data URL with the base64 %j",
+    "returns 400 for a data URL with the invalid base64 %j",
     async (data) => {
       const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,${data}` };
       const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
@@ -280,20 +280,20 @@ describe("POST /v1/audio/transcriptions: refusals", () => {
     },
   );
 
-  it("returns 415 for a form at an endpoint without forms", async () => {
+  it("returns 415 for a form at an endpoint that doesn't accept forms", async () => {
     const headers = { "content-type": "multipart/form-data; boundary=b" };
     const response = await send("/v1/rerank", { key, method: "POST", headers, body: "--b--" });
     expect(await errorOf(response, 415)).toMatchObject({ type: "invalid_request_error" });
   });
 
-  it("returns 402 if the balance is below the hold", async () => {
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
     const { key: poor } = await openAccount({ credits: 10 * SECOND_MICRO - 1 });
     const body = { model: "sandbox/transcribe", file: "data:audio/wav;base64,AAAA" };
     const response = await send("/v1/audio/transcriptions", { key: poor, method: "POST", body });
     expect(await errorOf(response, 402)).toMatchObject({ required_micro: 10 * SECOND_MICRO });
   });
 
-  it("rejects a price per token at startup, because only seconds are counted", async () => {
+  it("returns 503 if a model has a price per token, because only seconds are counted", async () => {
     const routes = [{ provider: "openai", upstream_id: "m" }];
     const model = { id: "x/y", kind: "transcription", context: 512, routes, price: { input: 5 } };
     const bindings = bindingsWith({ ...KEYS, MODELS: JSON.stringify([model]) });

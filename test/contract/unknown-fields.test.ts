@@ -115,7 +115,7 @@ function changes(): readonly Change[] {
 }
 
 describe("an endpoint with a JSON body", () => {
-  it("rejects an unknown field by name with 400, and writes nothing", async () => {
+  it("returns 400 with the name of an unknown field, and changes nothing", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const before = await read?.();
@@ -128,14 +128,14 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("rejects a field without a name with 400 and no param", async () => {
+  it("returns 400 without a param for a field with an empty name", async () => {
     for (const { send: sent, body } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       expect((await errorOf(await sent({ ...body, "": 3 }), 400)).param).toBeNull();
     }
   });
 
-  it("accepts its own response with a change, and ignores read-only fields", async () => {
+  it("accepts its own response with one field changed, and ignores read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const response = await sent({ ...(await read?.()), ...body });
@@ -143,7 +143,7 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("rejects a field with the name of an inherited property", async () => {
+  it("rejects a field whose name is that of an inherited JavaScript property", async () => {
     const names = ["constructor", "toString", "__proto__", "hasOwnProperty"];
     for (const name of names) {
       // oxlint-disable-next-line no-await-in-loop -- each call in its turn

@@ -35,14 +35,14 @@ describe("an unknown path", () => {
   it.each([
     ["/v1/responses/compact", "not stored"],
     ["/v1//responses/resp_1/cancel", "not stored"],
-  ])("returns a 404 with a hint: %s says %s", async (path, said) => {
+  ])("returns a 404 with a hint: %s is %s", async (path, said) => {
     for (const method of ["POST", "GET", "DELETE"]) {
       const error = await errorOf(await send(path, { method, key }), 404);
       expect(error.message).toContain(said);
     }
   });
 
-  it("returns the same 404 as a peers' path", async () => {
+  it("returns the same 404 for a path of the internal API between regions", async () => {
     for (const path of ["authorize", "lookup", "outcomes", "revocations", "forward"]) {
       const body = { v: 1, items: [] };
       const error = await errorOf(await send(`/internal/v1/${path}`, { key, body }), 404);
@@ -58,14 +58,14 @@ describe("an unknown path", () => {
     }
   });
 
-  it("returns a short 404 at any length", async () => {
+  it("returns a short 404 for a path of any length", async () => {
     const error = await errorOf(await send(`/v1/${"x".repeat(10_000)}`, { key }), 404);
     expect(error.message.length).toBeLessThan(300);
   });
 });
 
 describe("an unknown path without a key", () => {
-  it("returns the same 401 below /v1 and /admin/v1 as an existing one", async () => {
+  it("returns the same 401 below /v1 and /admin/v1 as an existing path", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
       const response = await send(path);
@@ -78,7 +78,7 @@ describe("an unknown path without a key", () => {
 
 describe("a malformed path", () => {
   it.each(["/v1/models/%", "/v1/models/%zz", "/v1/models/%C3%28", "/%ff"])(
-    "returns 400: %s",
+    "returns 400 for %s",
     async (path) => {
       const error = await errorOf(await send(path, { key }), 400);
       expect(error.type).toBe("invalid_request_error");

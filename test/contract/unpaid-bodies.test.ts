@@ -65,13 +65,13 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(first).toContain(String(4 * MIB));
   });
 
-  it("shares capacity with paid bodies: sheds three of six concurrent bodies of almost 4 MiB", async () => {
+  it("shares memory with paid requests: three of six concurrent bodies of almost 4 MiB are rejected", async () => {
     const sent = { path: COUNT, key: account.key, body: counted, bytes: 4 * MIB - 1000 };
     const statuses = await atOnce(6, sent);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
   });
 
-  it("counts in the key's own minute, and returns 404 in the console", async () => {
+  it("counts against the key's own rate limit, and returns 404 in the console", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
     const statuses: number[] = [];
@@ -86,7 +86,7 @@ describe("POST /v1/messages/count_tokens", () => {
 });
 
 describe("bodies of management requests", () => {
-  it("share capacity: at most 12 of 30 concurrent ones of 1 MiB are read per organization", async () => {
+  it("share memory: at most 12 of 30 concurrent bodies of 1 MiB are read per organization", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
     const statuses = await atOnce(30, sent);
@@ -100,7 +100,7 @@ const logIn = (body: string | ReadableStream) =>
   send("/console/api/login", { body, headers: fromPage(), bindings: bindingsWith({}) });
 
 describe("POST /console/api/login", () => {
-  it("reads at most 2 KiB of the body, declared or not", async () => {
+  it("reads at most 2 KiB of the body, with or without a declared length", async () => {
     const long = JSON.stringify({ key: "k".repeat(2048) });
     expect((await errorOf(await logIn(long), 413)).message).toContain("2048");
     let pulls = 0;

@@ -125,8 +125,8 @@ async function ledger(): Promise<LedgerRow[]> {
   return (await response.json<{ rows: LedgerRow[] }>()).rows;
 }
 
-describe("the paid amount", () => {
-  it("matches in receipts and ledger, request by request, and leaves the balance", async () => {
+describe("the amount that requests were charged", () => {
+  it("equals the sum in receipts and ledger, and reduces the balance", async () => {
     expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
     for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
     const charges = (await ledger()).filter(({ kind }) => kind === "usage");
@@ -137,7 +137,7 @@ describe("the paid amount", () => {
   });
 
   it.each(["day", "model", "key", "user"] as const)(
-    "matches in GET /v1/usage, grouped by %s",
+    "equals the sum in GET /v1/usage, grouped by %s",
     async (by) => {
       const names = [...new Set(paid.map((one) => one[by]))];
       const report = JSON.parse(await textOf(`/v1/usage?group_by=${by}&${RANGE}`)) as {
@@ -152,7 +152,7 @@ describe("the paid amount", () => {
     },
   );
 
-  it("matches in GET /v1/usage of each day on its own", async () => {
+  it("equals the sum in GET /v1/usage for each single day", async () => {
     for (const offset of DAYS) {
       const day = new Date(FIRST + offset * DAY).toISOString().slice(0, 10);
       const report = JSON.parse(await textOf(`/v1/usage?from=${day}&to=${day}&group_by=user`)) as {
@@ -162,7 +162,7 @@ describe("the paid amount", () => {
     }
   });
 
-  it("equals the cost in GET /v1/generations, which follows from its price and tokens", async () => {
+  it("equals the cost in GET /v1/generations, which is computed from its price and tokens", async () => {
     const found = await Promise.all(
       paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
     );
@@ -190,7 +190,7 @@ describe("the paid amount", () => {
     }
   });
 
-  it("matches in the operator's usage, reconciliation, and the database's days after a publish", async () => {
+  it("equals the operator's usage and reconciliation, and the database after a publish", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const query = `?group_by=model&${RANGE}`;
     const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);
@@ -210,7 +210,7 @@ describe("the paid amount", () => {
     );
   });
 
-  it("stays byte for byte the same after publishing and an eviction", async () => {
+  it("stays exactly the same after publishing and an eviction", async () => {
     const paths = [
       ...["day", "model", "key", "user"].map((by) => `/v1/usage?group_by=${by}&${RANGE}`),
       `/v1/generations/${paid[0]?.id}`,

@@ -18,7 +18,7 @@ async function usage(key: string, query: string): Promise<Usage> {
   return response.json<Usage>();
 }
 
-it("sums two groups, hours and filters like the receipts, across midnight", async () => {
+it("GET /v1/usage by two groups, hours and filters has the same sums as the receipts, even across midnight", async () => {
   const account = await openAccount();
   const second = await addKey(account.orgId, account.memberId);
   const costs: [string, string, number][] = [];
@@ -60,7 +60,7 @@ it("sums two groups, hours and filters like the receipts, across midnight", asyn
   expect((await usage(account.key, days)).total).toEqual(hours.total);
 });
 
-it("sums a member's keys, and a filter of members omits the others", async () => {
+it("GET /v1/usage includes all keys of a member, and leaves out other members if filtered by member", async () => {
   const owner = await openAccount();
   const ben = await addMember(owner.orgId, "member");
   const second = await addKey(owner.orgId, ben.memberId);
@@ -78,7 +78,7 @@ it("sums a member's keys, and a filter of members omits the others", async () =>
   expect(none.total.requests).toBe(0);
 });
 
-it("returns 400 for more than 72 hours, an invalid hour and an end before its start", async () => {
+it("GET /v1/usage returns 400 for more than 72 hours, an invalid hour and an end before its start", async () => {
   const { key } = await openAccount();
   for (const [query, param] of [
     ["group_by=hour&from=2036-11-01&to=2036-11-20", "from"],

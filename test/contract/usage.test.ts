@@ -65,7 +65,7 @@ describe("GET /v1/usage", () => {
     });
   });
 
-  it("counts both named days, and no other", async () => {
+  it("includes both the first and the last named day, and no other", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     for (const [offset, cost] of [1, 10, 100, 1000, 10_000].entries()) {
@@ -82,7 +82,7 @@ describe("GET /v1/usage", () => {
     expect(await costOf(`?from=${first}`)).toBe(11_111);
   });
 
-  it("counts a request on its admission day, though it ends on the next", async () => {
+  it("counts a request on the day of its admission, even if it ends on the next", async () => {
     const own = await openAccount();
     setClock(Date.UTC(2033, 1, 20, 23, 59, 30));
     const response = await chat(own.key, { model: "sandbox/slow-stream", stream: true });
@@ -92,7 +92,7 @@ describe("GET /v1/usage", () => {
     expect(data).toMatchObject([{ group: "2033-02-20", requests: 1 }]);
   });
 
-  it("groups requests without an end user as null, apart from an end user named null", async () => {
+  it("groups requests without an end user as null, separate from an end user named null", async () => {
     const own = await openAccount();
     await Promise.all([chat(own.key), ...["null", "", "a"].map((user) => chat(own.key, { user }))]);
     const { data } = await report("?group_by=user", own.key);
@@ -103,7 +103,7 @@ describe("GET /v1/usage", () => {
     ]);
   });
 
-  it("returns every group once in pages, in order, also with unpublished rows", async () => {
+  it("returns every group once in pages, in order, including data not yet published to the database", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     const sorted = ["a", "b", "b b", "ä", "\u{ffee}", "\u{10000}", "\u{1f600}", "\u{1f600}x"];
@@ -150,7 +150,7 @@ describe("GET /v1/usage", () => {
     }
   });
 
-  it("omits rejected, voided and open requests", async () => {
+  it("leaves out rejected, released and open requests", async () => {
     const own = await openAccount();
     const open = await chat(own.key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();
@@ -162,7 +162,7 @@ describe("GET /v1/usage", () => {
     await reader?.cancel();
   });
 
-  it("covers only the caller's organization", async () => {
+  it("includes only the caller's organization", async () => {
     const [one, two] = [await openAccount(), await openAccount()];
     await chat(one.key);
     for (const groupBy of ["day", "model", "key", "user"]) {
@@ -177,7 +177,7 @@ describe("GET /v1/usage", () => {
     expect(await report("", key)).toEqual(await report());
   });
 
-  it("works while the organization is suspended, and over a leap year's 366 days", async () => {
+  it("works while the organization is suspended, and for the 366 days of a leap year", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)
@@ -227,7 +227,7 @@ describe("a rejected GET /v1/usage", () => {
     expect((await errorOf(await send("/v1/usage"), 401)).type).toBe("invalid_api_key");
   });
 
-  it("returns 403 for a member with the allowed roles, whatever it queries", async () => {
+  it("returns 403 to a member for every query, with the allowed roles", async () => {
     const key = await keyWithRole(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
       const error = await errorOf(await read(query, key), 403);
@@ -236,13 +236,16 @@ describe("a rejected GET /v1/usage", () => {
     }
   });
 
-  it.each(["POST", "PUT", "PATCH", "DELETE"])("returns 405 with allow for %s", async (method) => {
-    const response = await send("/v1/usage", { method, key: account.key });
-    expect(response.headers.get("allow")).toBe("GET, HEAD");
-    await errorOf(response, 405);
-  });
+  it.each(["POST", "PUT", "PATCH", "DELETE"])(
+    "returns 405 with an allow header for %s",
+    async (method) => {
+      const response = await send("/v1/usage", { method, key: account.key });
+      expect(response.headers.get("allow")).toBe("GET, HEAD");
+      await errorOf(response, 405);
+    },
+  );
 
-  it("returns 503, not an empty report, while the wallet is unavailable", async () => {
+  it("returns 503 instead of an empty report while the wallet is unavailable", async () => {
     const calls: unknown[] = [];
     const usage = (...args: unknown[]): Promise<never> => {
       calls.push(args);

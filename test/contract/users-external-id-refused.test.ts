@@ -17,7 +17,7 @@ const remove = (id: string, key = account.key): Promise<Response> =>
 
 describe("an invalid PATCH /v1/users/{external_id}", () => {
   it.each(NO_DOLLARS)(
-    "returns 400 for a quota of %s, and keeps the stored limits",
+    "returns 400 for a quota of %s, and leaves the stored limits unchanged",
     async (text) => {
       const { orgId, key } = await openAccount({ credits: 0 });
       await putUser(key, {
@@ -45,7 +45,7 @@ describe("an invalid PATCH /v1/users/{external_id}", () => {
 
 describe("a request to /v1/users/{external_id}", () => {
   it.each(["never", ".%2F..", "%00", "a%0Ab", "%E2%80%A8", "x".repeat(257)])(
-    "returns 404 for the unknown %s with every method",
+    "returns 404 for the unknown ID %s with every method",
     async (written) => {
       for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
         const response = await send(`/v1/users/${written}`, { method, key: account.key, body });
@@ -74,7 +74,7 @@ describe("a request to /v1/users/{external_id}", () => {
     }
   });
 
-  it("makes two calls to its wallet, and no query", async () => {
+  it("needs two calls to the wallet and no database query", async () => {
     await putUser(account.key, { external_id: "counted" });
     const counted = countedBindings();
     const { bindings } = counted;

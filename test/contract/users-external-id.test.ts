@@ -66,7 +66,7 @@ const IDS = [
 ];
 
 describe("an external_id in /v1/users/{external_id}", () => {
-  it.each(IDS)("works percent-encoded: %j", async (external_id) => {
+  it.each(IDS)("can be any text in percent-encoding: %j", async (external_id) => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id });
     expect(made.external_id).toBe(external_id);
@@ -93,14 +93,14 @@ describe("an external_id in /v1/users/{external_id}", () => {
     ["a;b=c,d:e@f!$&'()*+~", "a;b=c,d:e@f!$&'()*+~"],
     ["é", "é"],
     ["a?limit=%41", "a"],
-  ])("decodes once, with raw slashes: %s is %j", async (written, external_id) => {
+  ])("gets decoded once, with slashes as they are: %s means %j", async (written, external_id) => {
     await send("/v1/users", { key: account.key, body: { external_id } });
     const response = await send(`/v1/users/${written}`, { key: account.key });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ external_id });
   });
 
-  it("differs from similar ones in other encodings", async () => {
+  it("doesn't match a similar one in another encoding", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
     for (const [i, external_id] of ids.entries()) {
@@ -116,7 +116,7 @@ describe("an external_id in /v1/users/{external_id}", () => {
 });
 
 describe("PATCH /v1/users/{external_id}", () => {
-  it("changes only the given fields; null removes a cap", async () => {
+  it("changes only the given fields; null removes a quota", async () => {
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(account.key, { external_id: "p", ...limits });
     const first = await patch("p", { alert_threshold: 0 });
@@ -146,7 +146,7 @@ describe("PATCH /v1/users/{external_id}", () => {
     await errorOf(await sendUser("other", key), 404);
   });
 
-  it.each(DOLLARS)("stores %s dollars to the micro-credit", async (text, shown, micros) => {
+  it.each(DOLLARS)("stores %s dollars exactly in micro-credits", async (text, shown, micros) => {
     const { orgId, key } = await openAccount({ credits: 0 });
     await putUser(key, { external_id: "u", monthly_quota_dollars: 7, daily_quota_dollars: 7 });
     const response = await patch("u", `{"daily_quota_dollars":${text}}`, key);
@@ -158,7 +158,7 @@ describe("PATCH /v1/users/{external_id}", () => {
 });
 
 describe("DELETE /v1/users/{external_id}", () => {
-  it("keeps only the spend, which a new end user of that name gets with a new ID", async () => {
+  it("keeps only the spend, which a new end user of the same name gets with a new ID", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });
@@ -174,7 +174,7 @@ describe("DELETE /v1/users/{external_id}", () => {
     expect(await balanceOf(key)).toBe(balance);
   });
 
-  it("returns the same after a lost wallet response, and deletes once", async () => {
+  it("returns the same if the wallet's response is lost, and deletes only once", async () => {
     await putUser(account.key, { external_id: "lost" });
     const gone = await sendUser("lost", account.key, {
       method: "DELETE",

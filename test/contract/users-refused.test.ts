@@ -29,7 +29,7 @@ const put = (body: unknown, key = account.key): Promise<Response> =>
 
 describe("an invalid POST /v1/users", () => {
   it.each(NO_DOLLARS)(
-    "returns 400 for a quota of %s, and keeps the stored limits",
+    "returns 400 for a quota of %s, and leaves the stored limits unchanged",
     async (text) => {
       const { orgId, key } = await openAccount({ credits: 0 });
       await putUser(key, {
@@ -95,7 +95,7 @@ describe("an invalid POST /v1/users", () => {
 });
 
 describe("POST /v1/users at the maximum number of end users", () => {
-  it("returns 429 at 100,000, but changes existing ones, until one is deleted", async () => {
+  it("returns 429 for a new end user beyond 100,000, but changes existing ones, until one is deleted", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     await putUser(key, { external_id: "first" });
     const stub = env.WALLET.getByName(orgId);
@@ -138,7 +138,7 @@ describe("a request to /v1/users", () => {
   });
 
   it.each(["PUT", "PATCH", "DELETE"])(
-    "returns 405 with allow for %s, also with a trailing slash",
+    "returns 405 with an allow header for %s, even with a trailing slash",
     async (method) => {
       for (const path of ["/v1/users", "/v1/users/"]) {
         const response = await send(path, { method, key: account.key });
@@ -148,7 +148,7 @@ describe("a request to /v1/users", () => {
     },
   );
 
-  it("makes two calls to its wallet, and no query", async () => {
+  it("needs two calls to the wallet and no database query", async () => {
     const counted = countedBindings();
     const { bindings } = counted;
     await send("/v1/users", { key: account.key, bindings }); // the key's owner is cached from now on

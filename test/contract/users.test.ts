@@ -38,7 +38,7 @@ const put = (body: unknown, key = account.key): Promise<Response> =>
   send("/v1/users", { key, body });
 
 describe("POST /v1/users for a new end user", () => {
-  it("returns the record as given, without spend", async () => {
+  it("returns the end user as given, without spend", async () => {
     const given = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
     expect(await putUser(account.key, { external_id: "made", ...given })).toEqual({
       id: expect.stringMatching(UUID),
@@ -51,7 +51,7 @@ describe("POST /v1/users for a new end user", () => {
     });
   });
 
-  it("uses the organization's defaults for omitted fields: no cap and 0.8 at first", async () => {
+  it("uses the organization's defaults for omitted fields: no quota, and alerts at 0.8 of a quota", async () => {
     expect(await putUser(account.key, { external_id: "bare" })).toMatchObject({
       monthly_quota_dollars: null,
       daily_quota_dollars: null,
@@ -59,7 +59,7 @@ describe("POST /v1/users for a new end user", () => {
     });
   });
 
-  it.each(DOLLARS)("stores %s dollars to the micro-credit", async (text, shown, micros) => {
+  it.each(DOLLARS)("stores %s dollars exactly in micro-credits", async (text, shown, micros) => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (const field of QUOTAS) {
       const response = await put(
@@ -107,7 +107,7 @@ describe("POST /v1/users for a new end user", () => {
 });
 
 describe("POST /v1/users for an existing end user", () => {
-  it("changes the given fields, and keeps other fields, ID, time and spend", async () => {
+  it("changes the given fields, and keeps other fields, ID, creation time and spend", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(key, { external_id: "u", ...limits });
@@ -153,7 +153,7 @@ describe("GET /v1/users", () => {
     expect(cost).toBeGreaterThan(0);
   });
 
-  it("keeps its pages stable while end users are added and changed", async () => {
+  it("returns stable pages while end users are added and changed", async () => {
     const { key } = await openAccount({ credits: 0 });
     const names = Array.from({ length: 7 }, (_, i) => `z${9 - i}`);
     for (const external_id of names) await putUser(key, { external_id });
@@ -167,7 +167,7 @@ describe("GET /v1/users", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("lists each end user once with `after`, despite changes, and reads only the page", async () => {
+  it("returns each end user once with `after`, despite changes, and reads only the rows of the page", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];
@@ -190,7 +190,7 @@ describe("GET /v1/users", () => {
     expect(JSON.stringify(plan)).toContain("SEARCH end_users USING INTEGER PRIMARY KEY (rowid>?)");
   });
 
-  it("returns the largest and smallest page, and an empty one past the end", async () => {
+  it("returns the largest and smallest page, and an empty page past the end", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 101; i++) await putUser(key, { external_id: `u${i}` });
     expect((await list(key)).users).toHaveLength(50);

@@ -76,8 +76,8 @@ async function take(
   return response;
 }
 
-describe("a conversation", () => {
-  it("misses one prompt cache in 140 warm turns of 20 conversations with one 503", async () => {
+describe("a conversation with prompt caching", () => {
+  it("misses the cache at most once in 140 turns of 20 conversations if one provider returns 503", async () => {
     let left = -1;
     const { counts, bindings } = world((id) => id === "alpha" && left-- === 0);
     for (let turn = 0; turn <= 7; turn++) {
@@ -111,7 +111,7 @@ describe("a conversation", () => {
     expect(counts.calls.at(-1)).toBe("alpha");
   });
 
-  it("changes its route only when it fails, not for another preference", async () => {
+  it("moves to another provider only if its provider fails, not for another preference", async () => {
     let down: Id | null = "alpha";
     const { counts, bindings } = world((id) => id === down);
     const turn = (at: number, asking?: Asking) =>
@@ -140,7 +140,7 @@ describe("a conversation", () => {
     expect(counts.calls).toEqual(["alpha", "beta", "alpha"]);
   });
 
-  it("rejects a session_id of more than 256 characters with 400", async () => {
+  it("returns 400 for a session_id of more than 256 characters", async () => {
     const { bindings } = world(() => false);
     const body = { model: "two/chat", messages: promptOf("x", 0), session_id: "x".repeat(257) };
     const response = await chat(key, body, { bindings });

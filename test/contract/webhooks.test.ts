@@ -48,7 +48,7 @@ describe("POST /v1/webhooks", () => {
     "https://hooks.turnpike.dev/\u0001",
     "ftp://hooks.turnpike.dev/",
     "hooks",
-  ])("returns 400 for %s, and creates nothing", async (url) => {
+  ])("returns 400 for the URL %s, and creates nothing", async (url) => {
     expect((await errorOf(await ask("POST", "", { url }), 400)).param).toBe("url");
     expect(await (await ask("GET", "")).json()).toEqual({ webhooks: [] });
   });
@@ -61,7 +61,7 @@ describe("POST /v1/webhooks", () => {
     },
   );
 
-  it("normalizes the URL, stores each type once, and shows only the host in events", async () => {
+  it("normalizes the URL, stores each event type once, and shows only the host in events", async () => {
     const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
     const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
     const answer = await ask("POST", "", { url, types: [...types, ...types] });
@@ -87,7 +87,7 @@ describe("POST /v1/webhooks", () => {
     expect(JSON.stringify(events)).not.toMatch(/path-token|in-query/);
   });
 
-  it("rejects an unknown type with its name, and a sixth webhook with 409", async () => {
+  it("returns 400 with the name of an unknown event type, and 409 for a sixth webhook", async () => {
     const url = "https://hooks.turnpike.dev/";
     const wrong = await ask("POST", "", { url, types: ["no.such"] });
     expect((await errorOf(wrong, 400)).param).toBe("types[0]");
@@ -114,7 +114,7 @@ describe("an invalid change of a webhook", () => {
     ["POST", "/replay", {}, "since"],
     ["POST", "/replay", { since: "yesterday" }, "since"],
   ] as const)(
-    "returns 400 and changes nothing: %s %s %j names %s",
+    "returns 400 and changes nothing: %s %s %j has the param %s",
     async (method, path, body, param) => {
       receivers["kept.turnpike.dev"] = () => new Response("ok");
       const { id } = await made("kept.turnpike.dev");
@@ -134,7 +134,7 @@ describe("an invalid change of a webhook", () => {
 });
 
 describe("webhook deliveries", () => {
-  it("arrive once, signed per Standard Webhooks, and never reveal the secret again", async () => {
+  it("arrive once, signed by the Standard Webhooks specification, and never contain the secret", async () => {
     receivers["a.turnpike.dev"] = () => new Response("thanks");
     const hook = await made("a.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 7, "paid");
@@ -156,7 +156,7 @@ describe("webhook deliveries", () => {
     expect(JSON.stringify(await (await ask("GET", "")).json())).not.toContain("whsec_");
   });
 
-  it("carry both secrets' signatures during a rotation, and only the new one's afterwards", async () => {
+  it("carry the signatures of both secrets during a rotation, and only the new one's afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
     const hook = await made("r.turnpike.dev");
     const rotated = await ask("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
@@ -179,7 +179,7 @@ describe("webhook deliveries", () => {
     );
   });
 
-  it("fail separately with a reason if a receiver hangs, fails or is gone", async () => {
+  it("fail separately with a reason if a receiver hangs, fails, redirects or is gone", async () => {
     const hang = Promise.withResolvers<Response>();
     receivers["hangs.turnpike.dev"] = () => hang.promise;
     receivers["fails.turnpike.dev"] = () => new Response("no", { status: 500 });
@@ -221,7 +221,7 @@ describe("webhook deliveries", () => {
     hang.resolve(new Response("late"));
   });
 
-  it("all arrive at a receiver that is unavailable for most of two days, across evictions", async () => {
+  it("all arrive at a receiver that is unavailable for most of two days, even if the object is evicted", async () => {
     let isAway = true;
     receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
     const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
@@ -257,7 +257,7 @@ describe("webhook deliveries", () => {
     expect(to("b.turnpike.dev")).toHaveLength(8 + 10);
   });
 
-  it("stop after five days of failures, with an event and disabled_reason failing", async () => {
+  it("stop after five days of failures, with an event and the disabled_reason failing", async () => {
     receivers["f.turnpike.dev"] = () => new Response("no", { status: 500 });
     receivers["five-days.turnpike.dev"] = () => new Response("ok");
     const hook = await made("f.turnpike.dev", { types: ["balance.credited"] });
@@ -293,7 +293,7 @@ describe("webhook deliveries", () => {
     }
   });
 
-  it("start again as pending in a replay since a time, but not for a deleted webhook", async () => {
+  it("start again after a replay of events since a time, but not for a deleted webhook", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
     const hook = await made("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();

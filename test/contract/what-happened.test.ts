@@ -46,7 +46,7 @@ async function asked(answer: () => Response | Promise<Response>, fields: object 
   return read.json();
 }
 
-describe("the record of a rejected request", () => {
+describe("the stored record of a rejected request", () => {
   let account: Account;
   beforeEach(async () => {
     account = await openAccount();
@@ -56,7 +56,7 @@ describe("the record of a rejected request", () => {
     [{ messages: "x" }, 400, "invalid_request", null],
     [{ model: "nope/none" }, 404, "model_not_found", "nope/none"],
     [{ model: "tell me of canaries" }, 404, "model_not_found", null],
-  ])("appears under its error's ID: a body with %j", async (body, status, code, model) => {
+  ])("can be read by the error's request ID: a body with %j", async (body, status, code, model) => {
     const response = await chat(account.key, body);
     expect(response.status).toBe(status);
     const id = idOf(response);
@@ -74,7 +74,7 @@ describe("the record of a rejected request", () => {
     expect(JSON.stringify(one)).not.toContain("canaries");
   });
 
-  it("appears for a 402, and for a model that the key may not use", async () => {
+  it("exists for a 402, and for a model that the key may not use", async () => {
     const poor = await openAccount({ credits: 0 });
     const refused = await chat(poor.key);
     const { message } = await errorOf(refused, 402);
@@ -85,7 +85,7 @@ describe("the record of a rejected request", () => {
     });
   });
 
-  it("appears to a member only for its own keys, by ID, in the list and in counts", async () => {
+  it("appears to a member only for the member's own keys, by ID, in the list and in counts", async () => {
     const member = await addMember(account.orgId, "member");
     const own = idOf(await chat(member.key, { model: "nope/own" }));
     const other = idOf(await chat(account.key, { model: "nope/other" }));
@@ -100,7 +100,7 @@ describe("the record of a rejected request", () => {
     }
   });
 
-  it("keeps no name of an end user deleted since", async () => {
+  it("doesn't contain the name of a deleted end user", async () => {
     const name = `user-${crypto.randomUUID()}`;
     await send("/v1/users", { key: account.key, body: { external_id: name } });
     const id = idOf(await chat(account.key, { model: "nope/none", user: name }));
@@ -110,7 +110,7 @@ describe("the record of a rejected request", () => {
     expect(JSON.stringify(await found(id, account.key))).not.toContain(name);
   });
 
-  it("counts for a key revoked since, but doesn't exist for a forged key", async () => {
+  it("counts for a revoked key, but doesn't exist for a forged key", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await chat(second.key);
     const ended = await send(`/v1/keys/${second.keyId}`, { method: "DELETE", key: account.key });
@@ -127,12 +127,12 @@ describe("the record of a rejected request", () => {
   });
 });
 
-describe("attempts of a failed request", () => {
+describe("the provider calls of a failed request", () => {
   it.each([
     [429, "upstream_overloaded", "overloaded", 429],
     [500, "upstream_error", "500", 500],
     [401, "upstream_error", "unavailable", null],
-  ] as const)("include the provider's status: %i", async (status, code, why, shown) => {
+  ] as const)("contain the provider's status: %i", async (status, code, why, shown) => {
     const one = await asked(() => upstreamError(status, { message: `no: ${UPSTREAM_SECRET}` }));
     expect(one).toMatchObject({ status: "voided", cost_micro: 0, model: "mock/chat" });
     expect(one).toMatchObject({ error: { code } });
@@ -143,7 +143,7 @@ describe("attempts of a failed request", () => {
     expect(JSON.stringify(one)).not.toMatch(/canary|no: /);
   });
 
-  it("include a provider's 400 in our own words", async () => {
+  it("contain a provider's 400 in our own words", async () => {
     const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
     expect(one).toMatchObject({
       status: "voided",
@@ -152,7 +152,7 @@ describe("attempts of a failed request", () => {
     expect(JSON.stringify(one)).not.toContain("canary");
   });
 
-  it("include a failed stream, whose response status is 200", async () => {
+  it("contain a failed stream, whose response status is 200", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const events = [chunkOf({ content: "Hi" }, null), error];
     const one = await asked(() => brokenStream(events), { stream: true });
@@ -162,7 +162,7 @@ describe("attempts of a failed request", () => {
 });
 
 describe("counts and filters of failed requests", () => {
-  it("cover every failure, by code and status", async () => {
+  it("include every failure, by code and status", async () => {
     const { key, keyId } = await openAccount();
     await chat(key);
     for (let n = 0; n < 3; n++) await chat(key, { model: "nope/none" });
@@ -191,7 +191,7 @@ describe("counts and filters of failed requests", () => {
     expect((await send("/v1/generations?status=gone", { key })).status).toBe(400);
   });
 
-  it("keep the newest 100 of each key, however many other keys add", async () => {
+  it("include the newest 100 of each key, however many other keys add", async () => {
     const { orgId, key, keyId } = await openAccount();
     const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
     const made = Array.from({ length: 150 }, (_, n) => ({
@@ -218,7 +218,7 @@ describe("counts and filters of failed requests", () => {
     expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
 
-  it("match the stored requests by model, provider and end user, with a start time", async () => {
+  it("select stored requests by model, provider and end user, with a start time", async () => {
     const { orgId, key, keyId } = await openAccount();
     await chat(key, { model: "nope/none", user: "ann" });
     await chat(key, { model: "nope/none", user: "bob" });
