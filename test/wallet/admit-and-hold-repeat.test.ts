@@ -23,8 +23,8 @@ afterEach(() => {
   shiftClock(null);
 });
 
-describe("a retry of an admission whose response was lost", () => {
-  it("uses one slot and holds once, also after a restart of the object", async () => {
+describe("a retry of a request to the wallet whose response was lost", () => {
+  it("counts one request and creates one hold, even if the object restarts", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
     for (let i = 1; i <= 4; i++) {
@@ -36,7 +36,7 @@ describe("a retry of an admission whose response was lost", () => {
     }
   });
 
-  it("returns its hold and remaining minute although the key's minute is full", async () => {
+  it("returns the earlier hold and the remaining requests even if the key's rate limit is used up", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -52,22 +52,25 @@ describe("a retry of an admission whose response was lost", () => {
   it.each([
     ["admitted with the hold", "admitAndHold"],
     ["admitted before the hold", "hold"],
-  ] as const)("rejects a key that was revoked meanwhile, %s, and ends nothing", async (_, by) => {
-    const key = await gatedKey({ balance: 100 });
-    const request = holdOf(60);
-    const ask = () =>
-      by === "hold" ? key.stub.hold(request, key.hash) : key.stub.admitAndHold(key.hash, request);
-    if (by === "hold") valueOf(await key.stub.admit(key.hash));
-    valueOf<unknown>(await ask());
-    valueOf(await key.stub.revokeKey(key.hash, 1));
-    await evict(key);
-    expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
-    expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
-    expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
-    expect(await differences(key.stub)).toEqual([]);
-  });
+  ] as const)(
+    "fails if the key was revoked in between, %s, and leaves the open hold unchanged",
+    async (_, by) => {
+      const key = await gatedKey({ balance: 100 });
+      const request = holdOf(60);
+      const ask = () =>
+        by === "hold" ? key.stub.hold(request, key.hash) : key.stub.admitAndHold(key.hash, request);
+      if (by === "hold") valueOf(await key.stub.admit(key.hash));
+      valueOf<unknown>(await ask());
+      valueOf(await key.stub.revokeKey(key.hash, 1));
+      await evict(key);
+      expect(failureOf(await ask())).toEqual({ kind: "invalid_api_key", isForGood: true });
+      expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 60 });
+      expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
+      expect(await differences(key.stub)).toEqual([]);
+    },
+  );
 
-  it("ends nothing if the key must be looked up and its key object is unavailable", async () => {
+  it("leaves the open hold unchanged if the key must be looked up and its object is unavailable", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -82,7 +85,7 @@ describe("a retry of an admission whose response was lost", () => {
     expect(await standingOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
-  it("returns its hold after the database is assigned to another wallet, but creates no new one", async () => {
+  it("returns the earlier hold after the database is assigned to another wallet, but creates no new one", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -99,7 +102,7 @@ describe("a retry of an admission whose response was lost", () => {
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
-  it("keeps a charge made in between, whether it is admitted or not", async () => {
+  it("leaves a charge in between unchanged, whether the retry is admitted or not", async () => {
     const key = await gatedKey({ rpmLimit: 2, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -111,8 +114,8 @@ describe("a retry of an admission whose response was lost", () => {
   });
 });
 
-describe("a first attempt that arrives after its retry", () => {
-  it("ends no request that the retry started, whatever the rejection", async () => {
+describe("a first request that arrives after its retry", () => {
+  it("leaves the retry's hold unchanged, even if the first request is rejected", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     const [repeat, first] = [key.stub, key.stub];
@@ -124,7 +127,7 @@ describe("a first attempt that arrives after its retry", () => {
     expect(await differences(key.stub)).toEqual([]);
   });
 
-  it("holds nothing after a void, and leaves nothing two days later", async () => {
+  it("creates no hold if it was already released, and leaves no rows two days later", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);
     expect(await asked(key)).toBe("admitted");
@@ -144,7 +147,7 @@ describe("a first attempt that arrives after its retry", () => {
   });
 });
 
-it("rejects a hold voided during key lookup", async () => {
+it("a wallet rejects a hold that is released during the lookup of its key", async () => {
   const key = await gatedKey({ balance: 100 });
   const request = holdOf(60);
   registers.hold();

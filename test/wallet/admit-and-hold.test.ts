@@ -5,8 +5,8 @@ import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-adm
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
 
-describe("a granted admission and hold", () => {
-  it("returns what is left of the key's minute and what is held", async () => {
+describe("an admitted request with a hold", () => {
+  it("returns the key's remaining requests per minute and the held amount", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const { hash, stub } = key;
     const answer = valueOf(await stub.admitAndHold(hash, holdOf(30, { most: micros(200) })));
@@ -34,7 +34,7 @@ describe("a granted admission and hold", () => {
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
 
-  it("lets through, of 200 concurrent ones, exactly what balance and the key's minute allow", async () => {
+  it("succeeds, of 200 concurrent ones, exactly as often as balance and rate limit allow", async () => {
     const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
@@ -46,7 +46,7 @@ describe("a granted admission and hold", () => {
   });
 });
 
-describe("an admission whose hold is rejected", () => {
+describe("an admitted request whose hold is rejected", () => {
   const refusals: [string, (key: GatedKey) => Promise<unknown>, object][] = [
     ["too little money", () => Promise.resolve(), { kind: "balance_too_low" }],
     [
@@ -75,7 +75,7 @@ describe("an admission whose hold is rejected", () => {
       { kind: "rate_limited", scope: "organization" },
     ],
   ];
-  it.each(refusals)("counts in the key's minute: %s", async (_, arrange, refusal) => {
+  it.each(refusals)("counts against the key's rate limit: %s", async (_, arrange, refusal) => {
     const key = await gatedKey({ rpmLimit: 4, balance: 5 });
     await arrange(key);
     const before = valueOf(await key.stub.balance());
@@ -87,7 +87,7 @@ describe("an admission whose hold is rejected", () => {
     expect(await burst(key, 9)).toBe(3); // as managing it goes on: suspended, in conflict or poor
   });
 
-  it("counts with a used Idempotency-Key", async () => {
+  it("counts against the rate limit if its Idempotency-Key was already used", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     const named = { idempotency: { name: "n", body: "b" } };
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, holdOf(1, named))).held);
@@ -96,7 +96,7 @@ describe("an admission whose hold is rejected", () => {
     expect(await standingOf(key)).toEqual({ admitted: 2, openHolds: 1, held: 1 });
   });
 
-  it("counts when the hold throws", async () => {
+  it("counts against the rate limit if the hold throws", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
     await inside(key, async (wallet) => {
       const wrong = { ...holdOf(1), least: Number.NaN as never };
@@ -107,11 +107,11 @@ describe("an admission whose hold is rejected", () => {
   });
 });
 
-describe("an admission that is rejected", () => {
+describe("a request that is not admitted", () => {
   it.each([
     ["over its limit", "rate_limited"],
     ["revoked", "invalid_api_key"],
-  ])("holds nothing and writes nothing: %s", async (what, kind) => {
+  ])("creates no hold and no row if the key is %s", async (what, kind) => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     expect(await burst(key, 1)).toBe(1);
     if (what === "revoked") valueOf(await key.stub.revokeKey(key.hash, 1));

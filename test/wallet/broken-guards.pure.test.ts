@@ -75,13 +75,13 @@ async function failureOf(suite: string, broken: BrokenGuard | null): Promise<str
 beforeAll(() => fc.configureGlobal({ endOnFailure: true }));
 afterAll(() => fc.resetConfigureGlobal());
 
-describe.each(Object.entries(SUITES))("the property suite %s", (suite, guards) => {
-  it.runIf(IS_LONG)("passes with every guard", async () => {
+describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards) => {
+  it.runIf(IS_LONG)("passes with the unchanged source", async () => {
     expect(await failureOf(suite, null)).toBe("");
   });
 
   it.each(guards.filter(({ isRare }) => isRare !== true || IS_LONG))(
-    "fails without this guard: $guard",
+    "fails if this line of the source is changed: $guard",
     async (broken) => {
       const failure = await failureOf(suite, broken);
       expect(failure).toMatch(broken.breaks);
@@ -91,7 +91,7 @@ describe.each(Object.entries(SUITES))("the property suite %s", (suite, guards) =
   );
 });
 
-it("rejects a guard whose text is missing or occurs twice, by its name", () => {
+it("the test of guards rejects a guard whose text is missing in the source or occurs twice", () => {
   const [one] = RATE;
   const other = { ...one, text: "WINDOW_MS" } as BrokenGuard;
   expect(() => without(other)).toThrow('"not one more than the limit": its text stands');

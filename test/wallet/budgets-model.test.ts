@@ -77,7 +77,7 @@ const script = fc.record({
 });
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 
-it("lets no window of a budget exceed its amount, also after a memory loss", async () => {
+it("a budget's window never exceeds its amount, even if the wallet's memory is lost", async () => {
   const numRuns = effort(20, 600);
   const result = await fc.check(fc.asyncProperty(script, runScript), {
     numRuns,
@@ -205,7 +205,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
-it("counts a lost request in a budget of requests, but not one that ends unpaid", async () => {
+it("a budget of requests counts a request without an outcome, but not one that is released", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = readBudgets([{ limit_requests: 2, window: "total" }]);
@@ -222,7 +222,7 @@ it("counts a lost request in a budget of requests, but not one that ends unpaid"
   expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used: 1, held: 0 }]);
 });
 
-it("gives a rebuilt wallet the published budgets and counts", async () => {
+it("a rebuilt wallet has the published budgets and their usage", async () => {
   setClock(START);
   const { stub, orgId } = await newWallet(1000);
   const list = readBudgets([{ limit_dollars: 0.0001, window: "60m" }]);
@@ -238,7 +238,7 @@ it("gives a rebuilt wallet the published budgets and counts", async () => {
   expect(valueOf(await stub.budgets(ORGANIZATION))).toEqual(before);
 });
 
-it("keeps budgets and counts after the clock steps back", async () => {
+it("a wallet keeps budgets and their usage if the clock steps back", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = readBudgets([{ limit_dollars: 0.0001, window: "5m" }]);

@@ -52,7 +52,7 @@ beforeEach(() => {
   }
 });
 
-it("emits exactly one event per change, whatever fails or restarts in between", async () => {
+it("a wallet emits exactly one event per change, whatever fails or restarts in between", async () => {
   const property = fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 1, max: 8 })), run);
   const result = await fc.check(property, {
     numRuns: effort(3, 400),

@@ -219,7 +219,7 @@ async function streamTo(
 }
 
 describe("the FOCUS export", () => {
-  it("adds up to the ledger, to usage and to the usage stream, and never changes a closed day", async () => {
+  it("adds up to the ledger, to usage and to usage.settled events, and never changes a finished day", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 50, size: "max" }), async (commands) => {
         setClock(START);

@@ -86,14 +86,14 @@ it.each([
   ["inactive between requests", QUIET, true],
   ["with a budget and two end users", { ...QUIET, budgets: 1, endUsers: 2 }, true],
 ])(
-  "costs the modelled database work per hour for an organization %s",
+  "a wallet causes the documented database work per hour for an organization %s",
   async (_, active, asleep) => {
     const { d1Queries, d1RowsWritten } = await countMinutes(60, active, asleep);
     expect({ statements: d1Queries, rowsWritten: d1RowsWritten }).toEqual(hourlyWork(active));
   },
 );
 
-it("publishes a busy organization every 90 seconds at most, a quiet one every 180", async () => {
+it("a wallet publishes a busy organization at most every 90 seconds, a quiet one every 180", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
@@ -107,7 +107,7 @@ it.each([
   [1, 400],
   [1000, 600],
 ])(
-  "uses under 40 %% of a database for 10,000 organizations with %i requests a minute, below %i rows a second",
+  "10,000 organizations use under 40 %% of a database with %i requests a minute, below %i rows a second",
   (requestsPerMinute, rowsMax) => {
     const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
     expect(statements).toBeLessThan(400);

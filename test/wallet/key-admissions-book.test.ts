@@ -42,7 +42,7 @@ async function neverIssued(): Promise<GatedKey> {
   return { booked, hash: booked.keyHash, stub: stubOf(member.orgId) };
 }
 
-it("rejects a key that was never issued, and stores nothing", async () => {
+it("a wallet rejects a key that was never issued, and stores nothing", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   expect(failureOf(await key.stub.admitAndHold(key.hash, holdOf(0)))).toEqual({
@@ -53,21 +53,21 @@ it("rejects a key that was never issued, and stores nothing", async () => {
   }
 });
 
-it("admits a key that is inserted after it was rejected as unknown", async () => {
+it("a wallet admits a key that is inserted after it was rejected as unknown", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await insertKey(env.DB, key.booked, null);
   expect(await asked(key)).toBe("admitted");
 });
 
-it("holds nothing open after a key object's rejection, so that the object can be evicted", async () => {
+it("a wallet has no open work after it rejects a key, so that the object can be evicted", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key); // waits for open work
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("calls the key object once for concurrent first uses, and never again", async () => {
+it("a wallet calls the key's object once for concurrent first uses, and never again", async () => {
   const key = await gatedKey({ rpmLimit: 100 });
   expect(await burst(key, 50)).toBe(50);
   expect(registers.count("identify")).toBe(1);
@@ -76,7 +76,7 @@ it("calls the key object once for concurrent first uses, and never again", async
   expect(registers.count("identify")).toBe(1);
 });
 
-it("applies a limit that changed only in the database after the next publish", async () => {
+it("a wallet applies a limit that changed only in the database after its next publish", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);
@@ -107,7 +107,7 @@ function uses({ hash }: GatedKey): number {
   return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("writes last_used_at with a publish, across evictions, and never backwards", async () => {
+it("a wallet writes a key's last_used_at when it publishes, even after evictions, and never an earlier time", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const { booked } = key;
   const lastUsed = async (): Promise<number | null> =>
@@ -158,7 +158,7 @@ async function aWhilePasses(key: GatedKey): Promise<void> {
 }
 
 it.each([false, true])(
-  "writes a last use within three minutes without further requests (evicted meanwhile: %s)",
+  "a wallet writes a key's last use within three minutes without further requests (evicted meanwhile: %s)",
   async (isEvicted) => {
     const { key, usedAt } = await twiceUsed();
     await eventually(async () => {
@@ -175,7 +175,7 @@ it.each([false, true])(
   },
 );
 
-it("writes the last use of a key that is revoked right after it", async () => {
+it("a wallet writes the last use of a key that is revoked right after it", async () => {
   const { key, usedAt } = await twiceUsed();
   await registerOf(key).revoke(now(env));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
@@ -184,7 +184,7 @@ it("writes the last use of a key that is revoked right after it", async () => {
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("writes a last use that failed to be written with the next publish, also after an eviction", async () => {
+it("a wallet writes a last use that could not be written with its next publish, even after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
   registers.fault = {}; // no other object records it
@@ -199,7 +199,7 @@ it("writes a last use that failed to be written with the next publish, also afte
   expect(await bookedUse(key)).toBe(usedAt);
 });
 
-it("admits at once while the database and key object are slow", async () => {
+it("a wallet admits requests immediately while the database and the key's object are slow", async () => {
   const key = await gatedKey();
   await asked(key);
   shiftClock(MINUTE_MS + 1000);
@@ -209,7 +209,7 @@ it("admits at once while the database and key object are slow", async () => {
   expect(registers.count("whose")).toBe(1);
 });
 
-it("treats a key that vanished from the database as unknown after the next publish", async () => {
+it("a wallet treats a key that disappeared from the database as unknown after its next publish", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
@@ -226,7 +226,7 @@ it.each([
   ["gone", {}, "storage_unavailable"],
   ["overloaded", { overloaded: true }, "overloaded"],
 ])(
-  "returns 503 to a first use with the key object %s, never 401, and recovers with it",
+  "a wallet returns 503 for a key's first use if the key's object is %s, never 401, and recovers with it",
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;
@@ -239,7 +239,7 @@ it.each([
   },
 );
 
-it("returns 503 to a first use with the database down, never 401, and recovers with it", async () => {
+it("a wallet returns 503 for a key's first use if the database is down, never 401, and recovers with it", async () => {
   const key = await gatedKey();
   book.broken = true;
   expect(await asked(key)).toBe("storage_unavailable");
@@ -248,7 +248,7 @@ it("returns 503 to a first use with the database down, never 401, and recovers w
 });
 
 it.each(["book", "register"])(
-  "serves a known key with the %s down, also after an eviction",
+  "a wallet serves a known key if the %s is down, even after an eviction",
   async (what) => {
     const key = await gatedKey({ rpmLimit: 10 });
     await asked(key);
@@ -264,7 +264,7 @@ it.each(["book", "register"])(
   },
 );
 
-it("admits no key of another organization, and stores nothing of it", async () => {
+it("a wallet admits no key of another organization, and stores nothing about it", async () => {
   const [key, { booked: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
   await inside(key, async (wallet) => {
     await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organization's wallet");

@@ -16,7 +16,7 @@ import { valueOf } from "./wallet-desk.ts";
 
 afterEach(() => shiftClock(null));
 
-it("returns the key's identity and the rest of its minute", async () => {
+it("an admission returns the key's identity and remaining requests per minute", async () => {
   const { booked, hash, stub } = await gatedKey({ rpmLimit: 3 });
   expect(valueOf(await stub.admit(hash))).toEqual({
     keyId: booked.keyId,
@@ -33,21 +33,24 @@ it.each([
   ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
   ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
   ["burst, idle, burst", [0, 15_000, 30_000, 45_000, 60_500, 75_000]],
-])("admits at most 60 in 60 s at limit 60 under %s, with evictions", async (_name, offsets) => {
-  const key = await gatedKey({ rpmLimit: 60 });
-  const trace: number[] = [];
-  let admitted = 0;
-  for (const offset of offsets) {
-    shiftClock(offset);
-    admitted += await burst(key, 70);
-    trace.push(...(await storedTimes(key)).slice(trace.length));
-    await evict(key);
-  }
-  expect(trace).toHaveLength(admitted);
-  expect(worstMinute(trace)).toBe(60);
-});
+])(
+  "a key with limit 60 gets at most 60 requests in any 60 s under %s, with evictions",
+  async (_name, offsets) => {
+    const key = await gatedKey({ rpmLimit: 60 });
+    const trace: number[] = [];
+    let admitted = 0;
+    for (const offset of offsets) {
+      shiftClock(offset);
+      admitted += await burst(key, 70);
+      trace.push(...(await storedTimes(key)).slice(trace.length));
+      await evict(key);
+    }
+    expect(trace).toHaveLength(admitted);
+    expect(worstMinute(trace)).toBe(60);
+  },
+);
 
-it("admits exactly the limit with an eviction between every two requests", async () => {
+it("a key gets exactly its limit if the wallet is evicted between every two requests", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
@@ -57,7 +60,7 @@ it("admits exactly the limit with an eviction between every two requests", async
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
 });
 
-it("admits exactly 1,000 at limit 1,000 with 64 concurrent callers, also after the ring wraps", async () => {
+it("a key with limit 1,000 gets exactly 1,000 requests from 64 concurrent callers, even after its ring buffer wraps", async () => {
   const key = await gatedKey({ rpmLimit: 1000 });
   const round = async (): Promise<number> => {
     const callers = Array.from({ length: 64 }, async () => {
@@ -79,7 +82,7 @@ it("admits exactly 1,000 at limit 1,000 with 64 concurrent callers, also after t
   expect(await storedTimes(key)).toHaveLength(1000);
 });
 
-it("continues a half-full ring after an eviction", async () => {
+it("a wallet continues to count correctly after an eviction while a rate limit is half used", async () => {
   const key = await gatedKey({ rpmLimit: 400 });
   const trace: number[] = [];
   for (let minute = 0; minute < 4; minute++) {
@@ -94,7 +97,7 @@ it("continues a half-full ring after an eviction", async () => {
   expect(await storedTimes(key)).toHaveLength(1000);
 });
 
-it("admits one after exactly the returned wait, which rejected requests don't extend", async () => {
+it("a key is admitted after exactly the returned wait, which rejected requests don't extend", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   const { booked, hash, stub } = key;
   expect(await burst(key, 4)).toBe(4);
@@ -110,7 +113,7 @@ it("admits one after exactly the returned wait, which rejected requests don't ex
   expect(await asked(key)).toBe("admitted");
 });
 
-it("admits no more after the clock steps back 30 s, and continues when it steps forward", async () => {
+it("a key gets no more requests after the clock steps back 30 s, and continues when it steps forward", async () => {
   const key = await gatedKey({ rpmLimit: 10 });
   shiftClock(MINUTE_MS);
   expect(await burst(key, 6)).toBe(6);
@@ -122,7 +125,7 @@ it("admits no more after the clock steps back 30 s, and continues when it steps 
   expect(await burst(key, 20)).toBe(10);
 });
 
-it("counts future requests as current after the clock steps back over a minute, and logs it", async () => {
+it("a wallet counts requests with future times as current after the clock steps back over a minute, and logs it", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const key = await gatedKey({ rpmLimit: 10 });
   const other = await besides(key, 2);
@@ -141,7 +144,7 @@ it("counts future requests as current after the clock steps back over a minute, 
   expect(await burst(key, 20)).toBe(10);
 });
 
-it("limits two keys of one organization separately, also after an eviction", async () => {
+it("a wallet limits two keys of one organization separately, even after an eviction", async () => {
   const one = await gatedKey({ rpmLimit: 3 });
   const two = await besides(one, 4);
   expect(await burst(one, 5)).toBe(3);
@@ -154,7 +157,7 @@ it("limits two keys of one organization separately, also after an eviction", asy
   ]);
 });
 
-it("keeps the minute of a key that 2,000 others evicted from memory", async () => {
+it("a wallet keeps the rate limit of a key that 2,000 other keys removed from its memory", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
   const kinds = await inside(key, async (wallet, sql) => {
@@ -170,7 +173,7 @@ it("keeps the minute of a key that 2,000 others evicted from memory", async () =
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("admits nothing that it can't store", async () => {
+it("a wallet admits no request that it can't store", async () => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   const key = await gatedKey({ rpmLimit: 2 });
   expect(await burst(key, 1)).toBe(1);

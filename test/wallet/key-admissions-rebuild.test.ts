@@ -23,7 +23,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("calls the key objects again after a rebuild, and admits no revoked key", async () => {
+it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", async () => {
   const key = await gatedKey();
   const dead = await besides(key);
   expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
@@ -45,7 +45,7 @@ it("calls the key objects again after a rebuild, and admits no revoked key", asy
   expect(registers.count("identify")).toBe(2);
 });
 
-it("reloads a restored wallet's keys after its rebuild, and keeps minutes and revocations", async () => {
+it("a restored wallet looks up its keys again after a rebuild, and keeps rate limits and revocations", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
   const { stub, booked } = key;
   const dead = await besides(key);
@@ -64,7 +64,7 @@ it("reloads a restored wallet's keys after its rebuild, and keeps minutes and re
   expect(registers.count("identify")).toBe(5);
 });
 
-it("admits no key that is revoked during a rebuild", async () => {
+it("a wallet admits no key that is revoked during a rebuild", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.poke());
   await lose(key.stub);
@@ -85,7 +85,7 @@ it("admits no key that is revoked during a rebuild", async () => {
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("creates no wallet for a revocation or admission", async () => {
+it("a lost wallet is not created by a revocation or an admission", async () => {
   const key = await gatedKey();
   await lose(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));

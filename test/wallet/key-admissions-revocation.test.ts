@@ -33,7 +33,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("rejects a revoked key immediately and permanently, also after a restart", async () => {
+it("a wallet rejects a revoked key immediately and permanently, even after a restart", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   valueOf(await key.stub.revokeKey(key.hash, 1000));
@@ -45,7 +45,7 @@ it("rejects a revoked key immediately and permanently, also after a restart", as
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("deletes a revoked key's minute after two days, and keeps its tombstone", async () => {
+it("a wallet deletes a revoked key's admissions after two days, and remembers the revocation", async () => {
   const key = await gatedKey();
   const living = await besides(key);
   expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
@@ -61,7 +61,7 @@ it("deletes a revoked key's minute after two days, and keeps its tombstone", asy
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("revokes a key that was never used, without a call to its key object", async () => {
+it("a wallet revokes a key that was never used, without a call to the key's object", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.revokeKey(key.hash, 5));
   expect(await asked(key)).toBe("invalid_api_key");
@@ -70,7 +70,7 @@ it("revokes a key that was never used, without a call to its key object", async 
   expect(registers.count("identify") + registers.count("whose")).toBe(0);
 });
 
-it("leaves other keys of the organization active", async () => {
+it("a wallet's revocation of a key leaves other keys of the organization active", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   const other = await besides(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
@@ -80,7 +80,7 @@ it("leaves other keys of the organization active", async () => {
   expect(await burst(other, 5)).toBe(2);
 });
 
-it("prefers a tombstone to a key object's response that was in progress", async () => {
+it("a wallet rejects a key that is revoked while it waits for the key's object", async () => {
   const key = await gatedKey();
   registers.hold();
   const early = [asked(key), asked(key)];
@@ -93,7 +93,7 @@ it("prefers a tombstone to a key object's response that was in progress", async 
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("prefers a tombstone to a refresh that began before it", async () => {
+it("a wallet rejects a key that is revoked while it reads the key again", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   shiftClock(MINUTE_MS + 1000);
@@ -108,7 +108,7 @@ it("prefers a tombstone to a refresh that began before it", async () => {
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("lets another key be admitted for the first time during a revocation", async () => {
+it("a wallet admits another key for the first time during a revocation", async () => {
   const key = await gatedKey();
   const other = await besides(key);
   registers.hold();
@@ -120,7 +120,7 @@ it("lets another key be admitted for the first time during a revocation", async 
   expect(registers.count("identify")).toBe(1);
 });
 
-it("ends a key that only the database has as revoked with the next publish, permanently", async () => {
+it("a wallet permanently rejects a key that only the database has as revoked, from its next publish", async () => {
   const key = await gatedKey();
   const { booked } = key;
   expect(await asked(key)).toBe("admitted");
@@ -134,7 +134,7 @@ it("ends a key that only the database has as revoked with the next publish, perm
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("applies a revocation although the key's limit is set during the key object's response", async () => {
+it("a wallet applies a revocation from the database even if the key's limit is set meanwhile", async () => {
   const key = await gatedKey();
   const { booked, hash, stub } = key;
   expect(await asked(key)).toBe("admitted");
@@ -148,7 +148,7 @@ it("applies a revocation although the key's limit is set during the key object's
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
 });
 
-it("stores its tombstone whatever the key object returns, and completes on a retry", async () => {
+it("a wallet revokes a key whatever the key's object returns, and a retry completes the revocation", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   const deaf = revocationServices(() => Promise.reject(new Error("gone")));

@@ -33,7 +33,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("admits at most 10 in 60 s once a limit is lowered from 60 to 10", async () => {
+it("a key gets at most 10 requests in 60 s once its limit is lowered from 60 to 10", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);
@@ -54,7 +54,7 @@ it("admits at most 10 in 60 s once a limit is lowered from 60 to 10", async () =
   expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
 });
 
-it("admits the rest of a raised limit immediately", async () => {
+it("a key gets the additional requests of a raised limit immediately", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   expect(await burst(key, 8)).toBe(5);
   await setLimit(key, 12);
@@ -62,7 +62,7 @@ it("admits the rest of a raised limit immediately", async () => {
   expect(worstMinute(await storedTimes(key))).toBe(12);
 });
 
-it("keeps a changed limit across an eviction, for that key only", async () => {
+it("a wallet keeps a changed limit across an eviction, for that key only", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const other = await besides(key, 4);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
@@ -71,14 +71,14 @@ it("keeps a changed limit across an eviction, for that key only", async () => {
   expect([await burst(key, 5), await burst(other, 5)]).toEqual([1, 3]);
 });
 
-it("stores nothing for a key that was never used, and uses its key object's limit", async () => {
+it("a wallet stores no new limit for a key that was never used, and gets the limit from the key's object", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   await setLimit(key, 3);
   expect(await storedKey(key)).toBeNull();
   expect(await burst(key, 5)).toBe(3);
 });
 
-it("keeps a revoked key revoked", async () => {
+it("a revoked key stays revoked when its limit changes", async () => {
   const [key, unmet] = [await gatedKey(), await gatedKey()];
   await asked(key);
   for (const { stub, hash } of [key, unmet]) {
@@ -88,7 +88,7 @@ it("keeps a revoked key revoked", async () => {
   expect([await asked(key), await asked(unmet)]).toEqual(["invalid_api_key", "invalid_api_key"]);
 });
 
-it("ignores an outdated limit in a response that the key's object sent before the change", async () => {
+it("a wallet ignores an outdated limit in a response that the key's object sent before the change", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   registers.hold();
   const first = asked(key);
@@ -100,7 +100,7 @@ it("ignores an outdated limit in a response that the key's object sent before th
   expect(registers.count("identify")).toBe(2);
 });
 
-it("ignores an old limit in a refresh that was in progress", async () => {
+it("a wallet ignores an outdated limit that it was reading during the change", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   expect(await asked(key)).toBe("admitted");
   registers.hold();
@@ -114,7 +114,7 @@ it("ignores an old limit in a refresh that was in progress", async () => {
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
 
-it("applies an operator's change from its response on, whatever is in progress", async () => {
+it("an operator's change of a limit applies from its response on, whatever is in progress", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -147,7 +147,7 @@ it("applies an operator's change from its response on, whatever is in progress",
   expect(await burst(key, 5)).toBe(1);
 });
 
-it("applies every refresh, however many keys are refreshed concurrently", async () => {
+it("a wallet applies every key that it reads again, however many it reads concurrently", async () => {
   const first = await gatedKey({ rpmLimit: 60 });
   const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => besides(first))))];
   const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>

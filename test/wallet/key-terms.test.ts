@@ -61,7 +61,7 @@ const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest>
   failureOf((await ask(key, amount, more)).held);
 
 describe("a key's budget", () => {
-  it("rejects a balance that covers the estimate but not the bound, as an insufficient balance", async () => {
+  it("reports an insufficient balance if the balance covers the estimated prompt, but not its upper bound", async () => {
     const key = await limited({ budgetMicro: micros(1000) }, 6);
     const more = { least: micros(5), sure: micros(8), most: micros(20) };
     expect(await refusal(key, 5, more)).toMatchObject({
@@ -73,7 +73,7 @@ describe("a key's budget", () => {
   });
 
   it.each(["home", "peer"])(
-    "covers exactly 20 of 200 concurrent maximum costs, of a %s's requests, and nothing more",
+    "covers exactly 20 of 200 concurrent requests in the key's %s region at their maximum cost, and nothing more",
     async (from) => {
       const key = await limited({ budgetMicro: micros(200), budgetPeriod: "week" });
       const requests = Array.from({ length: 200 }, () =>
@@ -107,7 +107,7 @@ describe("a key's budget", () => {
     ["week", Date.UTC(2031, 4, 19)],
     ["month", Date.UTC(2031, 5, 1)],
   ] as const)(
-    "restarts each %s, and counts earlier holds in the earlier period",
+    "resets each %s, and counts earlier holds in the earlier period",
     async (budgetPeriod, next) => {
       const key = await limited({ budgetMicro: micros(100), budgetPeriod });
       await spend(key, 60);
@@ -127,7 +127,7 @@ describe("a key's budget", () => {
     },
   );
 
-  it("never restarts if permanent, and blocks free requests at 0", async () => {
+  it("never resets if it has no period, and rejects even free requests at 0", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     await spend(key, 100);
     setClock(NOON + 400 * DAY_MS);
@@ -136,7 +136,7 @@ describe("a key's budget", () => {
     expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
   });
 
-  it("counts spend from before it was set, published or not, and changes immediately", async () => {
+  it("counts spend from before it was set, published or not, and can be changed immediately", async () => {
     const key = await limited({});
     await spend(key, 30);
     valueOf(await key.stub.poke());
@@ -154,7 +154,7 @@ describe("a key's budget", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).budget).toBeNull();
   });
 
-  it("keeps its spend in a wallet that is rebuilt from the database", async () => {
+  it("keeps its spend if the wallet is rebuilt from the database", async () => {
     const key = await limited({ budgetMicro: micros(100), budgetPeriod: "month" });
     await spend(key, 70);
     valueOf(await key.stub.poke());
@@ -172,7 +172,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
-  it("holds the prompt's upper bound instead of its estimate", async () => {
+  it("holds for the prompt's upper bound instead of its estimate", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
@@ -199,7 +199,7 @@ describe("a key's budget", () => {
 const tokens = (count: number, most = count) => ({ tokens: { prompt: 1, least: count, most } });
 
 describe("a key's token limit", () => {
-  it("counts reservations, then actual tokens, in any 60 s", async () => {
+  it("counts reserved, then actual tokens, in any 60 s", async () => {
     const key = await limited({ tpmLimit: 100 });
     const first = await ask(key, 1, tokens(60));
     expect(valueOf(first.held).tokens).toMatchObject({ granted: 60, limit: 100, remaining: 40 });
@@ -223,7 +223,7 @@ describe("a key's token limit", () => {
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
-  it("admits exactly what fits of 200 concurrent requests, and a void returns its tokens", async () => {
+  it("admits exactly what fits of 200 concurrent requests, and a released hold returns its tokens", async () => {
     const key = await limited({ tpmLimit: 100 });
     const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
     const answers = await Promise.all(
@@ -238,7 +238,7 @@ describe("a key's token limit", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
   });
 
-  it("lowers a missing cap, rejects an explicit one, and returns 400 for what never fits", async () => {
+  it("lowers the default cap, rejects a requested cap, and returns 400 for a request that never fits", async () => {
     const key = await limited({ tpmLimit: 100 });
     expect(await refusal(key, 1, tokens(20, 101))).toEqual({
       kind: "tokens_over_limit",
@@ -256,7 +256,7 @@ describe("a key's token limit", () => {
   });
 });
 
-describe("a key's other terms", () => {
+describe("a key's other limits", () => {
   it("allow models by ID, author or alias", async () => {
     const key = await limited({ allowedModels: ["smart", "other/*"] });
     const models: [sent: string, id: string, passes: boolean][] = [
@@ -302,7 +302,7 @@ describe("a key's other terms", () => {
     expect(valueOf(await key.stub.request(request.id)).externalId).toBe("u");
   });
 
-  it("cost no extra rows per request", async () => {
+  it("cause no extra rows per request", async () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
@@ -323,7 +323,7 @@ describe("a key's other terms", () => {
     expect(counts).toEqual([3, 3]);
   });
 
-  it("stay in the wallet's own table", async () => {
+  it("survive an eviction in the wallet's own table", async () => {
     const key = await limited({ tpmLimit: 5 });
     await evict(key);
     expect(valueOf(await key.stub.keyStanding(key.hash)).terms).toEqual({

@@ -125,7 +125,7 @@ beforeAll(async () => {
 });
 
 it.each(Object.keys(CASES))(
-  "writes and costs for a completion %s what docs/figures.md states",
+  "a completion %s writes the rows and costs the price that docs/figures.md states",
   (name) => {
     const life = lives.get(name);
     const { objects = NaN, deleted = NaN, book = NaN, read = NaN } = life ?? {};
@@ -144,7 +144,7 @@ it.each(Object.keys(CASES))(
   },
 );
 
-it("matches the benchmark, plus the deleted row", () => {
+it("the rows and price in docs/figures.md match the benchmark, plus the deleted row", () => {
   const { deleted = NaN, book = NaN, objects = NaN } = lives.get("without an end user") ?? {};
   const inObjects = benched("rows written in objects per completion");
   const rowsWritten = inObjects + benched("rows written in D1 per completion") + ROWS_DELETED;

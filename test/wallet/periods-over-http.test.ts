@@ -54,7 +54,7 @@ async function costOfDay({ orgId }: Account, ms: number): Promise<number> {
 }
 
 describe.each(MIDNIGHTS)("the midnight after %s", (_day, midnight, sameMonth) => {
-  it("assigns a request from 23:59:59.999, settled at 00:00:05, to the old day and month", async () => {
+  it("counts a request from 23:59:59.999, settled at 00:00:05, in the old day and month", async () => {
     const gate = Promise.withResolvers<null>();
     const reached = Promise.withResolvers<null>();
     const { calls } = mockUpstream(async () => {
@@ -82,7 +82,7 @@ describe.each(MIDNIGHTS)("the midnight after %s", (_day, midnight, sameMonth) =>
     expect(await costOfDay(account, midnight)).toBe(COST);
   });
 
-  it("shows 0 for the day at 00:00:00.000 without traffic or a job, and frees a used quota", async () => {
+  it("resets the day's spend and quota at 00:00:00.000 without traffic or a job", async () => {
     mockUpstream(() => upstreamCompletion());
     const short = { max_tokens: 10 };
     stopClockAt(midnight - 1);

@@ -51,7 +51,7 @@ async function set(key: GatedKey, owner: string, policy: Policy | null): Promise
 }
 
 describe("a policy", () => {
-  it.each([0, 1, 2])("applies from its response on and after a restart: owner %i", async (at) => {
+  it.each([0, 1, 2])("applies immediately and after a restart: owner %i", async (at) => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const owner = owners(key)[at] ?? "";
     expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
@@ -74,7 +74,7 @@ describe("a policy", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
   });
 
-  it("reserves nothing in the budget of a model that it excludes", async () => {
+  it("prevents that a budget reserves an amount for an excluded model", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const [one] = CANDIDATES;
     const other = { ...candidate("cheap", 100), sent: "other", model: "other/two" };
@@ -96,7 +96,7 @@ describe("a policy", () => {
     expect(valueOf(await ask(key, request))).toMatchObject({ routes: [0] });
   });
 
-  it("rejects a hold without candidates, and a hold with them gets their bounds", async () => {
+  it("rejects a hold that names no routes, and accepts one that names them", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const request = requestOf(key);
     expect(valueOf(await ask(key, without(request)))).toEqual({ granted: 900 });
@@ -111,7 +111,7 @@ describe("a policy", () => {
     expect(valueOf(await key.stub.hold(peer, key.hash))).toMatchObject({ routes: [0, 1, 2] });
   });
 
-  it("answers a retry with its grant and the routes that are still allowed", async () => {
+  it("limits the routes of a retry, which gets its earlier hold", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await set(key, "organization", { ...ALL, allowed_providers: ["cheap", "dear"] });
     const request = requestOf(key);
@@ -161,7 +161,7 @@ describe("a policy", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 100, routes: [0] });
   });
 
-  it("writes no row for a request", async () => {
+  it("needs no row for a request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const rows = (request: HoldRequest) =>
       inside(key, (wallet, _sql, { storage }) =>

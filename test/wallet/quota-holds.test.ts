@@ -10,7 +10,7 @@ import { failureOf, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
 afterEach(() => setClock(null));
 
-it("counts quota holds and model calls in one budget, also after a memory loss", async () => {
+it("a budget counts quota holds and model calls together, even if the wallet's memory is lost", async () => {
   const key = await gatedKey({ balance: 1000 });
   const { hash, stub } = key;
   valueOf(await stub.admit(hash));

@@ -113,8 +113,8 @@ function expectedOf(charged: readonly Charged[], key: string): (string | number 
   return [...sums].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
 }
 
-describe("daily sums by tag", () => {
-  it("equal the ledger for any charges, declared keys, evictions and publishes", async () => {
+describe("daily usage by tag", () => {
+  it("equals the ledger for any charges, declared keys, evictions and publishes", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 40, size: "max" }), async (commands) => {
         setClock(START);
@@ -141,7 +141,7 @@ describe("daily sums by tag", () => {
     );
   });
 
-  it("count the values after a day's first 1,000 as other, and keep known ones", async () => {
+  it("counts values after a day's first 1,000 as other, and still counts known ones", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["run", "team"] }));
@@ -171,7 +171,7 @@ describe("daily sums by tag", () => {
     await check();
   });
 
-  it("return pages with every group once", async () => {
+  it("returns pages with every group once", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["team"] }));
@@ -192,12 +192,12 @@ describe("daily sums by tag", () => {
     }
   });
 
-  it("reject a key that isn't declared", async () => {
+  it("rejects a key that isn't declared", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.usage(...DAYS, "tag:team"))).toMatchObject({ param: "group_by" });
   });
 
-  it("write no row for a request without tags, and rows for tagged requests only at the checkpoint", async () => {
+  it("needs no row for a request without tags, and rows for tagged requests only at the checkpoint", async () => {
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["team"] }));
     await charge(stub, 1);

@@ -17,7 +17,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's alarm", () => {
-  it("starts with the first change, and again with a restart that finds none", async () => {
+  it("starts with the first change, and again when the object restarts without an alarm", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -28,7 +28,7 @@ describe("a wallet's alarm", () => {
     expect(await armed()).not.toBeNull();
   });
 
-  it("publishes, and keeps changes made during the publish for the next one", async () => {
+  it("publishes, and leaves changes made during the publish for the next one", async () => {
     const { stub, orgId } = await newWallet(100);
     await pay(stub, 10, "a");
     await runInDurableObject(stub, async (wallet: Wallet) => {
@@ -47,7 +47,7 @@ describe("a wallet's alarm", () => {
     expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
   });
 
-  it("publishes with a handful of rows, however many requests came before", async () => {
+  it("publishes with a few rows, however many requests came before", async () => {
     const { stub } = await newWallet(1000);
     await pay(stub, 1, "u");
     valueOf(await stub.poke());
@@ -66,7 +66,7 @@ describe("a wallet's alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("starts once for a burst of changes and once, last, by the publishing alarm", async () => {
+  it("starts once for a burst of changes, and once at the end of the alarm that publishes", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;
@@ -95,7 +95,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("waits for a publish in progress before it runs for later changes", async () => {
+  it("waits for a publish in progress before it publishes later changes", async () => {
     const { stub } = await newWallet(1000);
     setClock(Date.now() + 61_000);
     await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -109,7 +109,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("finds holds made after a clock step back, and their deadlines", async () => {
+  it("publishes holds made after the clock stepped back, and releases them on time", async () => {
     const start = Date.UTC(2031, 6, 2, 12);
     setClock(start);
     const { stub } = await newWallet(100);
@@ -132,7 +132,7 @@ describe("a wallet's alarm", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("loses nothing when the object ends while D1 has its batch", async () => {
+  it("loses no change when the object is stopped while D1 processes its batch", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     await pay(stub, 10, "u");

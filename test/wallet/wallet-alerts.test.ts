@@ -11,7 +11,7 @@ afterEach(() => setClock(null));
 const DAY = 86_400_000;
 
 describe("an alert", () => {
-  it("occurs once per quota, period and limit for concurrent settlements", async () => {
+  it("occurs once per quota, period and limit for concurrent charges", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
     await Promise.all(Array.from({ length: 10 }, () => pay(stub, 10, "u")));
@@ -32,7 +32,7 @@ describe("an alert", () => {
     expect(await kinds()).toHaveLength(3);
   });
 
-  it("occurs at exactly the micro-credit of its threshold, whatever the fraction", async () => {
+  it("occurs exactly at the micro-credit of its threshold, whatever the fraction", async () => {
     const { stub } = await newWallet(20_000);
     for (const percent of [7, 14, 28, 55, 56, 67, 80, 100]) {
       const name = `u${percent}`;
@@ -56,7 +56,7 @@ describe("an alert", () => {
     }
   });
 
-  it("occurs once per fall of the balance, and again after a rise of a tenth", async () => {
+  it("occurs once per fall of the balance, and again only after a rise of a tenth", async () => {
     const { stub } = await newWallet(200);
     valueOf(await stub.patchSettings({ lowBalanceThresholdMicro: micros(100) }));
     await pay(stub, 101);
@@ -136,7 +136,7 @@ describe("old alerts", () => {
     expect(await inBook(orgId)).toBe(0);
   });
 
-  it("appear in the log without the end user's name", async () => {
+  it("appear in the log when they are deleted, without the end user's name", async () => {
     const { stub } = await newWallet(1000);
     const logged = vi.spyOn(console, "warn").mockReturnValue(undefined);
     const { endUser } = valueOf(

@@ -107,7 +107,7 @@ describe("the wallet's rows in the database", () => {
     expect((await database.rows())["end_users"]).toHaveLength(5000);
   });
 
-  it(`include ${MANY} changed end users, also after an outage in between`, async () => {
+  it(`include ${MANY} changed end users, even after an outage in between`, async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 10, "first");
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
@@ -134,7 +134,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("lag without blocking holds and settlements while the database is down", async () => {
+  it("can be out of date without blocking holds and charges while the database is down", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);
@@ -156,7 +156,7 @@ describe("the wallet's rows in the database", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stay unchanged if they belong to another wallet, whose holds fail until it is corrected", async () => {
+  it("stay unchanged if they belong to another wallet, whose holds fail until this is corrected", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));
@@ -177,7 +177,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("prevent holds if they are ahead of the wallet, which was restored to an earlier time", async () => {
+  it("prevent holds if they are newer than the wallet, which was restored to an earlier time", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.poke());
     await env.DB.prepare("UPDATE balances SET seq = seq + 50 WHERE org_id = ?").bind(orgId).run();

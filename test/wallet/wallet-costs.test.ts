@@ -56,7 +56,7 @@ const costsOf = async (stub: Stub, price: Price | null = null) =>
     }),
   );
 
-it("keeps the cost of cache reads, writes and one-hour writes to the micro-credit", async () => {
+it("a wallet adds up the provider's cost of cache reads, writes and one-hour writes to the micro-credit", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(prices, usages), { minLength: 1, maxLength: 6 }),
@@ -112,14 +112,14 @@ const OLD_GENERATION: Omit<Generation, "keyId"> = {
   finishReason: "stop",
 };
 
-it("reads an older release's receipt unchanged, and writes it again unchanged", () => {
+it("a wallet reads an older release's receipt unchanged, and writes it again unchanged", () => {
   const read = generationIn(OLD);
   expect(read).toStrictEqual(OLD_GENERATION);
   const again = { ...read, keyId: "key_test" };
   expect([soldOf(again), restOf(again)]).toEqual([OLD.sold, OLD.detail]);
 });
 
-it("returns an older release's row as a receipt without origin, with an unknown provider cost", async () => {
+it("a wallet returns an older release's row as a receipt with an unknown provider cost", async () => {
   const { stub } = await newWallet(1_000_000);
   await pay(stub, 10);
   const id = await paid(stub, { ...GENERATION, bought: GENERATION.price });

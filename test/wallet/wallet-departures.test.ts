@@ -41,8 +41,8 @@ async function newQuotaWallet() {
   return wallet;
 }
 
-describe("a deleted end user that returns", () => {
-  it("keeps its spend when it returns in a request, and has only the rest of its quota", async () => {
+describe("a deleted end user that is created again", () => {
+  it("gets its earlier spend and only the rest of its quota when a request creates it", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70);
     await pay(stub, 70, "u");
@@ -63,7 +63,7 @@ describe("a deleted end user that returns", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets defaults, a new ID, its spend and its quota alert when it is created again", async () => {
+  it("gets default limits, a new ID, its earlier spend and its quota alert when it is created explicitly", async () => {
     const { stub } = await newQuotaWallet();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -95,7 +95,7 @@ describe("a deleted end user that returns", () => {
     [false, true],
     [true, true],
   ])(
-    "keeps open holds and their charges (evicted while deleted: %s, after it: %s)",
+    "keeps its open holds and their charges (evicted while deleted: %s, after it: %s)",
     async (evictAway, evictAfter) => {
       const { stub } = await newQuotaWallet();
       const who = { externalId: "u" };
@@ -126,7 +126,7 @@ describe("a deleted end user that returns", () => {
     },
   );
 
-  it("keeps everything after several deletions, published in between or not", async () => {
+  it("keeps its earlier spend after several deletions, published in between or not", async () => {
     const { stub, orgId } = await newQuotaWallet();
     const open = holdOf(15, { externalId: "u" });
     valueOf(await stub.hold(open));
@@ -150,7 +150,7 @@ describe("a deleted end user that returns", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("comes last in the list, like new ones", async () => {
+  it("comes last in the list", async () => {
     const { stub } = await newQuotaWallet();
     for (const name of ["a", "b"]) {
       // oxlint-disable-next-line no-await-in-loop -- in order
@@ -234,7 +234,7 @@ describe("a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps an alarm for the end of its month when nothing else is due", async () => {
+  it("disappears by an alarm at the end of its month even if nothing else is due", async () => {
     const { stub } = await newQuotaWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));
@@ -248,7 +248,7 @@ describe("a deleted end user", () => {
     expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
-  it("uses no slot of the 100,000, and makes way for newer deleted ones beyond 100,000", async () => {
+  it("doesn't count toward the 100,000 end users; beyond 100,000 deleted ones the oldest are removed", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");
@@ -274,7 +274,7 @@ describe("a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("disappears with a lost wallet, as the database does not have it", async () => {
+  it("doesn't return with a rebuilt wallet, because the database doesn't have it", async () => {
     const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 70, "u");
     await pay(stub, 10, "stays");

@@ -24,7 +24,7 @@ async function withBrokenStorage<T>(
   }
 }
 
-it("returns 503 after a failed transaction and restart, then the tables' state", async () => {
+it("a wallet returns 503 after a failed transaction until it restarts with the stored state", async () => {
   const { stub } = await newWallet(1000);
   const request = holdOf(600);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {

@@ -18,7 +18,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a hold", () => {
-  it("succeeds exactly 100 times of 200 when the balance covers 100", async () => {
+  it("succeeds exactly 100 times of 200 if the balance covers 100", async () => {
     const { stub } = await newWallet(1000);
     const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
     expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
@@ -30,7 +30,7 @@ describe("a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("reports available and required credits if one micro-credit is missing, and accepts an exact fit", async () => {
+  it("reports available and required credits if one micro-credit is missing, and succeeds if it fits exactly", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
@@ -56,7 +56,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
   });
 
-  it("gets half of the available credits without a cap, at least its minimum", async () => {
+  it("gets half of the available credits if the request has no cap, and at least its minimum", async () => {
     const { stub } = await newWallet(1000);
     const open = { most: micros(800), hasCap: false };
     const granted = [];
@@ -68,7 +68,7 @@ describe("a hold", () => {
     expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
   });
 
-  it("counts once if repeated, and throws for other content without a change", async () => {
+  it("counts once if repeated, and throws without a change if repeated with another amount", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);
@@ -81,7 +81,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("stays rejected for a peer after a top-up, but can succeed at home", async () => {
+  it("stays rejected for another region after a top-up, but can succeed in the home region", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));
@@ -91,7 +91,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(home)).granted).toBe(10);
   });
 
-  it("fails as overloaded for an ID over two minutes off, and throws for an invalid one", async () => {
+  it("fails as overloaded if its ID is over two minutes off, and throws for an invalid ID", async () => {
     const { stub } = await newWallet(100);
     const old = idFloor("req_", Date.now() - 121_000);
     const ahead = idFloor("req_", Date.now() + 125_000);

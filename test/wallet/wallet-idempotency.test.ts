@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("stays in progress while held, and replays once settled, but rejects another body", async () => {
+  it("returns 409 while its hold is open and a replay afterwards, and rejects another body", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("counts as used after a settlement of zero too", async () => {
+  it("counts as used after a charge of zero too", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -73,7 +73,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual(replayOf(first.id));
   });
 
-  it("changes nothing when its own hold is repeated", async () => {
+  it("doesn't reject a retry of its own hold", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     expect(valueOf(await stub.hold(first)).granted).toBe(10);
@@ -83,7 +83,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, heldMicro: 0 });
   });
 
-  it("becomes free after a void, for another body too, and ignores a late duplicate", async () => {
+  it("can be used again after its hold is released, even for another body, and ignores a late duplicate", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(await rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys")).toEqual([{ n: 1 }]);
   });
 
-  it("stays free after a rejected hold, or one whose void arrived first", async () => {
+  it("can be used after a rejected hold, or after a release that arrived before its hold", async () => {
     const { stub } = await newWallet(5);
     expect(await refusal(stub)).toMatchObject({ kind: "balance_too_low" });
     const overtaken = named();
@@ -107,7 +107,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.hold({ ...named("2"), least: micros(1) })).granted).toBe(5);
   });
 
-  it("becomes free after an expiry, and its reuse prevents the late charge", async () => {
+  it("can be used again after its hold expired, which prevents the late charge of the first request", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -122,7 +122,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("becomes free after an expiry for another body, and both requests are charged", async () => {
+  it("can be used again for another body after its hold expired, and both requests are charged", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -138,7 +138,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("counts as used by the late charge of an expired request without a successor", async () => {
+  it("counts as used if an expired request is charged late and the key wasn't used again", async () => {
     const { stub } = await newWallet(15);
     setClock(LATE);
     const lost = named();
@@ -167,7 +167,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(980);
   });
 
-  it("precedes rate limit, end users, quota and balance, but not a suspension", async () => {
+  it("takes priority over rate limit, end users, quota and balance, but not over a suspension", async () => {
     const { stub } = await newWallet(10);
     const first = await paid(stub);
     expect(await refusal(stub)).toEqual(replayOf(first));
@@ -181,7 +181,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
   });
 
-  it("stays in progress for a rejected peer request after a void, but not for a new one", async () => {
+  it("stays in progress for a rejected request from another region after a release, but not for a new one", async () => {
     const { stub } = await newWallet(1000);
     const home = named();
     valueOf(await stub.hold(home));
@@ -193,7 +193,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub, named("1", { peer: true }))).toEqual(replayOf(again));
   });
 
-  it("counts once the clock is right after use days ahead, for a day, for the newest request", async () => {
+  it("counts for a day if it was used while the clock was days ahead, with the newest request", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     await paid(stub);
@@ -213,7 +213,7 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("the table of Idempotency-Keys", () => {
-  it("takes one written row per request with a key, and none without", async () => {
+  it("gets one row per request with an Idempotency-Key, and none without", async () => {
     const { stub } = await newWallet(1000);
     const written = (make: () => HoldRequest): Promise<number> =>
       runInDurableObject(stub, (wallet: Wallet, state) =>

@@ -21,7 +21,7 @@ import type { BalanceAnswer, PartResult, WalletPart } from "../../src/shared/con
 
 afterEach(() => setClock(null));
 
-it("matches the pure rules in results and counts, with evictions and publishes between any calls", async () => {
+it("a wallet matches the pure ledger rules in results and counts, with evictions and publishes between any calls", async () => {
   const result = await fc.check(
     fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
     { numRuns: effort(12, 600), seed: 7, endOnFailure: true },

@@ -16,8 +16,8 @@ afterEach(() => setClock(null));
 
 const MINUTE = 60_000;
 
-describe("an outcome of a hold", () => {
-  it("releases the rest below the held amount, and everything at zero", async () => {
+describe("the outcome of a hold", () => {
+  it("releases the rest below the held amount, or everything for a cost of zero", async () => {
     const { stub } = await newWallet(100);
     const [one, two] = [holdOf(100), holdOf(60)];
     valueOf(await stub.hold(one));
@@ -27,7 +27,7 @@ describe("an outcome of a hold", () => {
     expect(valueOf(await stub.balance())).toEqual({ creditsMicro: 60, heldMicro: 0, openHolds: 0 });
   });
 
-  it("charges only available credits above the held amount, and records a shortfall", async () => {
+  it("charges a cost above the held amount only from available credits, and records the shortfall", async () => {
     const { stub } = await newWallet(100);
     const [one, other] = [holdOf(20), holdOf(50)];
     valueOf(await stub.hold(one));
@@ -47,7 +47,7 @@ describe("an outcome of a hold", () => {
     expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
   });
 
-  it("writes one ledger row if delivered five times, also after an eviction", async () => {
+  it("writes one ledger row if it is delivered five times, even after an eviction", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     valueOf(await stub.hold(request));
@@ -61,7 +61,7 @@ describe("an outcome of a hold", () => {
     expect(valueOf(await stub.void(request.id))).toEqual({ kind: "settled", charged: 10 });
   });
 
-  it("charges nothing for an unknown ID, and a void before its hold rejects the hold", async () => {
+  it("charges nothing for an unknown ID; a release that arrives first rejects its hold", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "unknown" });
@@ -75,7 +75,7 @@ describe("an outcome of a hold", () => {
     });
   });
 
-  it("leaves an expired hold without charge or alarm if it never arrives", async () => {
+  it("leaves an expired hold without a charge if it never arrives", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [home, peer] = [holdOf(60), holdOf(40, { peer: true })];
@@ -92,7 +92,7 @@ describe("an outcome of a hold", () => {
     expect(rows.at(-1)).toMatchObject({ kind: "expire", amountMicro: 0, generationId: home.id });
   });
 
-  it("charges late from available credits, once, and ignores a late void", async () => {
+  it("charges late from available credits, once, and ignores a late release", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [late, gone] = [holdOf(60), holdOf(10)];
@@ -126,7 +126,7 @@ describe("a credit", () => {
     }
   });
 
-  it("keeps 50 open holds; a correction never takes held credits", async () => {
+  it("leaves open holds unchanged, and can't take held credits if negative", async () => {
     const { stub } = await newWallet(50);
     await Promise.all(Array.from({ length: 50 }, () => stub.hold(holdOf(1))));
     expect(valueOf(await credit(stub, 10))).toEqual({
@@ -138,7 +138,7 @@ describe("a credit", () => {
     expect(valueOf(await credit(stub, -10)).creditsMicro).toBe(50);
   });
 
-  it("fails beyond 2^53, and changes nothing", async () => {
+  it("fails if the balance would exceed 2^53, and changes nothing", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

@@ -52,7 +52,7 @@ describe("an end user's quota", () => {
     });
   });
 
-  it("lets two first requests without a cap pass at once", async () => {
+  it("admits two concurrent first requests without an output cap", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, 60));
     const open = { externalId: "u", most: micros(500), hasCap: false };
@@ -60,7 +60,7 @@ describe("an end user's quota", () => {
     expect(answers.map((answer) => valueOf(answer).granted)).toEqual([30, 15]);
   });
 
-  it("reports in its rejection the rest, the required amount and the reset time", async () => {
+  it("reports the remaining and required amounts and the reset time when it rejects a request", async () => {
     setClock(Date.UTC(2031, 4, 14, 13));
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
@@ -80,7 +80,7 @@ describe("an end user's quota", () => {
     ]);
   });
 
-  it("limits 100 concurrent first requests of a new end user by default", async () => {
+  it("limits 100 concurrent first requests of a new end user to the default quota", async () => {
     const { stub } = await newWallet(10_000);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(70) }));
     const answers = await Promise.all(Array.from({ length: 100 }, () => holdFor(stub, 10, "new")));
@@ -110,7 +110,7 @@ describe("an end user's quota", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("applies a change immediately; 0 blocks, null does not", async () => {
+  it("applies a change immediately; 0 rejects all requests, null allows all", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 10, null));
     await pay(stub, 10, "u");
@@ -154,7 +154,7 @@ describe("an end user's quota", () => {
     ["29 February", Date.UTC(2032, 2, 1), false],
     ["28 February of a leap year", Date.UTC(2032, 1, 29), true],
   ])(
-    "assigns a request over the end of %s to the day of admission",
+    "counts a request over the end of %s on the day of its admission",
     async (_end, at, sameMonth) => {
       setClock(at - BEFORE_MIDNIGHT);
       const { stub } = await newWallet(1000);
@@ -174,7 +174,7 @@ describe("an end user's quota", () => {
     },
   );
 
-  it("stays used when the clock steps back over midnight", async () => {
+  it("stays used up when the clock steps back over midnight", async () => {
     const midnight = Date.UTC(2031, 6, 2);
     setClock(midnight + 1000);
     const { stub } = await newWallet(1000);
@@ -190,7 +190,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user", () => {
-  it("gets charged if deleted in flight; its successor has a new ID and the spend", async () => {
+  it("pays for its open requests if it is deleted; a new one of that name has a new ID and the spend", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -207,7 +207,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(75);
   });
 
-  it("keeps its ID, time and omitted fields when put again", async () => {
+  it("keeps its ID, creation time and omitted fields if it is put again", async () => {
     const { stub } = await newWallet();
     const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
     const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
@@ -225,7 +225,7 @@ describe("an end user", () => {
     ["257 bytes", `a${"é".repeat(128)}`, false],
     ["256 bytes", "é".repeat(128), true],
     ["spaces and a slash", " a/b ", true],
-  ])("follows the rules for a request's user with %s, %j: %s", async (_what, name, isGood) => {
+  ])("can have this ID, or else is rejected: %s, %j: %s", async (_what, name, isGood) => {
     const { stub } = await newWallet();
     const answer = await stub.putEndUser(name, {});
     const { kind, param } = (failureOf(answer) ?? {}) as { kind?: string; param?: string };
@@ -235,7 +235,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(isGood ? 1 : 0);
   });
 
-  it("keeps its place in the list while others are added", async () => {
+  it("stays at its position in the list while others are added", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
       // oxlint-disable-next-line no-await-in-loop -- in order
@@ -245,7 +245,7 @@ describe("an end user", () => {
     expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
   });
 
-  it("gets rejected beyond 100,000, existing ones don't", async () => {
+  it("can't be created beyond 100,000, but existing ones still work", async () => {
     const { stub } = await newWallet(100);
     valueOf(await holdFor(stub, 1, "first"));
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -50,7 +50,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-it("counts each reference once, however often the wallet is lost and rebuilt, whatever D1 does", async () => {
+it("a credit's reference counts once, however often the wallet is lost and rebuilt, whatever D1 does", async () => {
   const result = await fc.check(
     fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 24, size: "max" }), runSteps),
     { numRuns: effort(8, 60), seed: 5, endOnFailure: true },
@@ -124,7 +124,7 @@ async function withMany(): Promise<{ readonly stub: Stub; readonly orgId: string
   return { stub, orgId };
 }
 
-it(`publishes ${MANY} earlier credits when the wallet opens, and adopts them in a new one`, async () => {
+it(`a wallet publishes ${MANY} earlier credits when it opens, and a new wallet adopts them`, async () => {
   const { stub, orgId } = await withMany();
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);
@@ -163,7 +163,7 @@ function throughBook(
   });
 }
 
-it("ignores a credit made during a publish until its amount is published", async () => {
+it("a rebuilt wallet ignores a credit made during a publish until its amount is published", async () => {
   const { stub, orgId } = await withMany();
   await throughBook(stub, (wallet) => ({
     prepare,
@@ -180,7 +180,7 @@ it("ignores a credit made during a publish until its amount is published", async
   expect(valueOf(await credit(stub, 1, "late")).creditsMicro).toBe(MANY + 1);
 });
 
-it("publishes no credits without a new one", async () => {
+it("a wallet publishes credits only if there is a new one", async () => {
   const { stub } = await newWallet(BASE);
   const sent: string[] = [];
   await throughBook(stub, () => ({

@@ -35,15 +35,15 @@ const update = (sql: string, orgId: string, ...values: readonly unknown[]) =>
     .run();
 const balanceOf = async (stub: Stub) => valueOf(await stub.balance()).creditsMicro;
 
-describe("rebuild of a healthy wallet", () => {
-  it("fails before its first publish, though it has credits", async () => {
+describe("a rebuild of a healthy wallet", () => {
+  it("fails before its first publish, even if it has credits", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
     expect(await balanceOf(stub)).toBe(100);
   });
 
-  it("fails when it is ahead of its database", async () => {
+  it("fails if the wallet is ahead of the database", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     valueOf(await stub.poke());
@@ -52,7 +52,7 @@ describe("rebuild of a healthy wallet", () => {
     expect(await balanceOf(stub)).toBe(70);
   });
 
-  it("fails when its database was corrected by hand after a conflict", async () => {
+  it("fails if the database was corrected by hand after a conflict", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     const request = holdOf(10);
@@ -71,8 +71,8 @@ describe("rebuild of a healthy wallet", () => {
   });
 });
 
-describe("a lost wallet", () => {
-  it("starts empty if nothing was published", async () => {
+describe("a rebuild of a lost wallet", () => {
+  it("returns an empty wallet if nothing was published", async () => {
     const { stub, orgId } = await newInBook();
     await lose(stub);
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
@@ -82,7 +82,7 @@ describe("a lost wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps the operator's suspension, limit and prices", async () => {
+  it("restores the operator's suspension, limit and prices", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     valueOf(await stub.poke());
@@ -99,7 +99,7 @@ describe("a lost wallet", () => {
     expect(valueOf(await stub.configure({}))).toEqual(set);
   });
 
-  it("stays lost if it isn't in the database", async () => {
+  it("fails if the database doesn't have the wallet", async () => {
     const { stub, orgId } = await newWallet();
     await lose(stub);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "not_found" });
@@ -107,7 +107,7 @@ describe("a lost wallet", () => {
   });
 });
 
-it("never overtakes its database after a restore to an earlier time", async () => {
+it("a wallet restored to an earlier time never publishes over its newer database rows", async () => {
   const { stub, orgId } = await newInBook();
   await credit(stub, 100);
   valueOf(await stub.poke());
@@ -127,7 +127,7 @@ it("never overtakes its database after a restore to an earlier time", async () =
 });
 
 it.each(["the book's own id", "another id"])(
-  "keeps the end user of open holds after a rebuild: %s",
+  "a rebuilt wallet keeps the end user of open holds: %s",
   async (which) => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 1000);
@@ -148,7 +148,7 @@ it.each(["the book's own id", "another id"])(
   },
 );
 
-it("publishes nothing during a conflict, and rolls up no usage", async () => {
+it("a wallet that conflicts with the database publishes nothing and rolls up no usage", async () => {
   const start = Date.UTC(2038, 1, 1, 12);
   setClock(start);
   const { stub, orgId } = await newInBook();
@@ -168,7 +168,7 @@ it("publishes nothing during a conflict, and rolls up no usage", async () => {
   expect(await balanceOf(stub)).toBe(93);
 });
 
-describe("a lost wallet of many end users", () => {
+describe("a rebuild of a lost wallet with many end users", () => {
   const USERS = 12_000;
 
   /** A book of an organization whose wallet is lost, with what an end user's row and an alert's take. */
@@ -208,7 +208,7 @@ describe("a lost wallet of many end users", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("returns 503 until all are adopted; a bad row leaves no wallet", async () => {
+  it("returns 503 until all are adopted; an invalid row prevents the rebuild", async () => {
     const { stub, orgId } = await lostWithMany();
     await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -70,7 +70,7 @@ async function makeBusy(stub: Stub): Promise<void> {
   await evictDurableObject(stub); // it starts from the stored state
 }
 
-it("never blocks a wallet of millions of rows for long, and charges meanwhile", async () => {
+it("a reconciliation of millions of rows never blocks the wallet for long, and requests are charged meanwhile", async () => {
   const { stub } = await newWallet();
   valueOf(await credit(stub, 2 * ROWS));
   await makeBusy(stub);

@@ -66,7 +66,7 @@ async function foundAfter(statement: string): Promise<readonly object[]> {
   return found(stub, orgId);
 }
 
-it("finds nothing and raises no alert while everything matches", async () => {
+it("a reconciliation finds nothing and raises no alert while wallet and database match", async () => {
   const { stub, orgId } = await organization();
   expect(await found(stub, orgId)).toEqual([]);
   await pay(stub, 7, "cy");
@@ -75,7 +75,7 @@ it("finds nothing and raises no alert while everything matches", async () => {
   expect(await found(stub, orgId)).toEqual([]);
 });
 
-it("finds nothing after a late settlement and a rollup of old rows", async () => {
+it("a reconciliation finds nothing after a late charge and a rollup of old rows", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub, orgId } = await organization();
@@ -92,7 +92,7 @@ it("finds nothing after a late settlement and a rollup of old rows", async () =>
   expect(rollups).toEqual([{ amount: -180 }]);
 });
 
-it("finds nothing in a wallet that was rebuilt from the database", async () => {
+it("a reconciliation finds nothing in a wallet that was rebuilt from the database", async () => {
   const { stub, orgId } = await organization();
   await lose(stub);
   expect(valueOf(await stub.rebuild(orgId))).toMatchObject({ creditsMicro: 850 });
@@ -139,13 +139,13 @@ const INJECTED: readonly (readonly [what: string, statement: string, found: obje
 ];
 
 it.each(INJECTED)(
-  "finds and reports a micro-credit injected into %s",
+  "a reconciliation finds and reports a micro-credit added to %s",
   async (_what, statement, one) => {
     expect(await foundAfter(statement)).toContainEqual(one);
   },
 );
 
-it("finds and reports a micro-credit injected into the database", async () => {
+it("a reconciliation finds and reports a micro-credit added to the database", async () => {
   const { stub, orgId } = await organization();
   await env.DB.prepare("UPDATE balances SET credits_micro = credits_micro + 1 WHERE org_id = ?")
     .bind(orgId)
@@ -153,7 +153,7 @@ it("finds and reports a micro-credit injected into the database", async () => {
   expect(await found(stub, orgId)).toEqual([{ what: "book balance", expected: 850, found: 851 }]);
 });
 
-it("finds and reports a missing ledger row", async () => {
+it("a reconciliation finds and reports a missing ledger row", async () => {
   expect(await foundAfter("DELETE FROM requests WHERE charged = 50")).toContainEqual({
     what: "ledger rows missing",
     expected: 0,
@@ -161,7 +161,7 @@ it("finds and reports a missing ledger row", async () => {
   });
 });
 
-it("finds an injection also after a later credit", async () => {
+it("a reconciliation finds a wrong charge even after a later credit", async () => {
   const { stub, orgId } = await organization();
   await rowsOf(stub, "UPDATE requests SET charged = 101, cost = 101 WHERE charged = 100");
   valueOf(await credit(stub, 1));
@@ -271,7 +271,7 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
   }
 }
 
-it("finds in slices, with changes in between, the same as in one pass", async () => {
+it("a reconciliation in slices, with changes in between, finds the same as one in a single pass", async () => {
   const all = [MEANWHILE, RESTARTS].flatMap((some) => Object.keys(some));
   const meanwhile = fc
     .array(fc.constantFrom(...all), { minLength: 5, maxLength: 40 })
@@ -304,7 +304,7 @@ it("finds in slices, with changes in between, the same as in one pass", async ()
   expect(most).toBeGreaterThan(5); // it was in slices indeed
 });
 
-it("returns 409 after eight restarts because its rows keep disappearing, and not earlier", async () => {
+it("a reconciliation returns 409 after eight restarts because its rows keep disappearing, and not earlier", async () => {
   const { stub } = await organization();
   let answer = await stub.reconcile({ withinMs: 0, rowsMax: 1 });
   let tries = 0;

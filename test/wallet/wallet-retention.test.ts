@@ -26,7 +26,7 @@ async function alarmAt(stub: Stub, ms: number): Promise<void> {
   await runAlarm(stub);
 }
 
-it("rolls up old ledger rows into one, with unchanged sums and usage, and keeps credits", async () => {
+it("a rollup replaces old ledger rows by one with the same sums and usage, and keeps credits", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub } = await newWallet(1000);
@@ -61,7 +61,7 @@ it("rolls up old ledger rows into one, with unchanged sums and usage, and keeps 
   expect(await differences(stub)).toEqual([]);
 });
 
-it("rolls up 2,100 rows in batches, without a change in usage, balance and end users", async () => {
+it("a rollup of 2,100 rows runs in batches, without a change in usage, balance and end users", async () => {
   const start = Date.UTC(2032, 2, 30, 23, 50);
   setClock(start);
   const { stub } = await newWallet(10_000);
@@ -131,7 +131,7 @@ async function payMany(stub: Stub, count: number): Promise<string[]> {
   return requests.map(({ id }) => id);
 }
 
-it("keeps today's and yesterday's Idempotency-Keys, and deletes others in batches of 2,000", async () => {
+it("a rollup keeps today's and yesterday's Idempotency-Keys, and deletes others in batches of 2,000", async () => {
   const start = Date.UTC(2031, 11, 31, 23);
   setClock(start);
   const { stub } = await newWallet(1000);
@@ -156,7 +156,7 @@ it("keeps today's and yesterday's Idempotency-Keys, and deletes others in batche
   await expect.poll(kept).toEqual([{ n: 0 }]);
 });
 
-it("reads the ledger page by page without gaps, whatever checkpoints are in between", async () => {
+it("the ledger is returned page by page without gaps, even across rollups", async () => {
   const { stub } = await newWallet(10_000);
   for (let i = 0; i < 30; i++) {
     // oxlint-disable-next-line no-await-in-loop -- in order

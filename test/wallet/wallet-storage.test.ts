@@ -57,14 +57,14 @@ async function bytesPerRequest(stub: Stub, count: number): Promise<number> {
   });
 }
 
-it("stores at most 350 bytes per paid request", async () => {
+it("a wallet stores at most 350 bytes per paid request", async () => {
   const { stub } = await newWallet(900_000_000);
   const bytes = await bytesPerRequest(stub, 3000);
   measured({ bytesPerRequest: Math.round(bytes) });
   expect(bytes).toBeLessThanOrEqual(350);
 });
 
-it("stores failed attempts with their request, and adds nothing to others", async () => {
+it("a wallet stores failed provider calls with their request, and adds nothing to other requests", async () => {
   const { stub } = await newWallet(900_000_000);
   const failed = [{ route: "anthropic:claude-sonnet-5", why: "overloaded" }];
   const kept = [];
@@ -83,7 +83,7 @@ it("stores failed attempts with their request, and adds nothing to others", asyn
   expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
 });
 
-it("remembers the numbers of 2,000 names, and never assigns a second one", async () => {
+it("a wallet caches the numbers of 2,000 names, and never assigns a second number", async () => {
   const { stub } = await newWallet(1);
   await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
     const known = new Map<string, number>();
@@ -186,7 +186,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("rejects new holds when nothing can be rolled up, but settles open ones", async () => {
+  it("rejects new holds if nothing can be rolled up, but settles open ones", async () => {
     const { stub } = await newWallet(900_000_000);
     const open = holdOf(9000);
     valueOf(await stub.hold(open));

@@ -20,7 +20,7 @@ import {
 import type { Stub } from "./wallet-desk.ts";
 import { micros } from "../../src/shared/money.ts";
 
-it("undoes only the part that throws", async () => {
+it("a grouped call to a wallet undoes only the part that throws", async () => {
   const { stub } = await newWallet(100);
   const [first, second] = [holdOf(30), holdOf(50)];
   const broken = { id: first.id, cost: micros(10), generation: null } as unknown as Settlement;
@@ -36,7 +36,7 @@ it("undoes only the part that throws", async () => {
   expect(await differences(stub)).toEqual([]);
 });
 
-it("separates the part of an unknown key, so that others don't wait", async () => {
+it("a grouped call to a wallet separates the part of an unknown key, so that the others don't wait", async () => {
   const { booked, hash, stub } = await gatedKey({ balance: 100 });
   const request = holdOf(20, { keyId: booked.keyId });
   const parts: WalletPart[] = [
@@ -52,7 +52,7 @@ it("separates the part of an unknown key, so that others don't wait", async () =
   expect(valueOf(await stub.balance()).heldMicro).toBe(30);
 });
 
-it("groups 100 concurrent holds and outcomes into fewer calls, each with its own result", async () => {
+it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each with its own result", async () => {
   const { stub, orgId } = await newWallet(1_000);
   const groups = new WalletGroups();
   const calls = vi.fn<(parts: number) => void>();
@@ -117,7 +117,7 @@ async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Pr
   await expect(killed).rejects.toThrow("killed");
 }
 
-it("loses and repeats nothing when the object restarts between two parts of a group", async () => {
+it("a grouped call to a wallet loses and repeats nothing if the object restarts between two parts", async () => {
   const sizes = fc.integer({ min: 1, max: 12 });
   const deaths = fc.oneof(fc.nat(11), fc.constantFrom<Death>("decided", "stored"));
   await fc.assert(

@@ -23,7 +23,7 @@ async function fill(stub: Stub, users: number, days: number): Promise<void> {
   });
 }
 
-it("reads only its page for usage by end user, however many users and days there are", async () => {
+it("usage by end user reads only the rows of its page, however many users and days there are", async () => {
   const { stub } = await newWallet(100);
   await fill(stub, 1000, 60);
   await runInDurableObject(stub, async (wallet: Wallet, state) => {
@@ -46,7 +46,7 @@ it("reads only its page for usage by end user, however many users and days there
   });
 });
 
-it("returns smaller pages over many days, with every group once", async () => {
+it("usage over many days is returned in smaller pages, with every group once", async () => {
   const { stub } = await newWallet(100);
   await fill(stub, 1000, 366);
   await pay(stub, 7, "u000900"); // of today, in no checkpoint: on no page of these days

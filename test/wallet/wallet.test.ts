@@ -44,7 +44,7 @@ describe("a wallet", () => {
     });
   });
 
-  it("starts once, and can be discarded only while it is empty", async () => {
+  it("can be created once, and discarded only while it is empty", async () => {
     const { stub, orgId } = await newWallet();
     const { epoch } = await stub.create(orgId);
     expect(await stub.create(orgId)).toEqual({ epoch });
@@ -92,7 +92,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("stays unchanged when its transaction fails halfway", async () => {
+  it("stays unchanged if its transaction fails halfway", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(50);
     valueOf(await stub.hold(request));
@@ -137,7 +137,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("returns a request's record, and usage by day, model, key and user that sums to the charges", async () => {
+  it("returns a request's record, and usage by day, model, key and user whose sum is the charges", async () => {
     setClock(Date.UTC(2031, 4, 14, 12)); // no midnight passes
     const { stub } = await newWallet(1000);
     await pay(stub, 30, "u");
@@ -173,7 +173,7 @@ describe("a wallet", () => {
     expect(failureOf(await stub.request(newId()))).toMatchObject({ kind: "not_found" });
   });
 
-  it("writes two rows per request, also with an end user", async () => {
+  it("writes two rows per request, even with an end user", async () => {
     const { stub } = await newWallet(100_000);
     await pay(stub, 1, "u");
     const rows = await runInDurableObject(stub, async (wallet: Wallet, state) => {

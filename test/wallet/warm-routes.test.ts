@@ -32,8 +32,8 @@ async function pay(wallet: Pick<WalletCalls, "hold" | "settle">, { affinity, mov
   return warmRoute;
 }
 
-describe("a wallet's memory of routes", () => {
-  it("returns a conversation's other route until its cache expires, also after a restart", async () => {
+describe("a wallet's record of a conversation's provider route", () => {
+  it("selects the provider until its prompt cache expires, even after a restart", async () => {
     setClock(START);
     const { stub } = await newWallet(1000);
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
@@ -50,7 +50,7 @@ describe("a wallet's memory of routes", () => {
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
   });
 
-  it("adds a row for a conversation only after its route changed", async () => {
+  it("needs a row only after the conversation's route changed", async () => {
     const { stub } = await newWallet(10_000);
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
       const rowsFor = (asked: Asked) =>
@@ -64,7 +64,7 @@ describe("a wallet's memory of routes", () => {
     });
   });
 
-  it("evicts the least recently used conversation beyond 1,000", async () => {
+  it("disappears for the least recently used conversation beyond 1,000", async () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     await runInDurableObject(stub, async (wallet: Wallet) => {
