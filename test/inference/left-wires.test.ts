@@ -251,7 +251,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       expect(words).toBeGreaterThanOrEqual(one.stream ? passedOn + 10 : 0);
     });
 
-    it("is charged the estimated input and the output until the provider's stream was closed", () => {
+    it("results in a charge for the estimated input and the output until the provider's stream was closed", () => {
       const { generation, upstream } = outcome();
       expect(generation).toMatchObject({ status: "settled", estimated: true, absorbed_micro: 0 });
       expect(tokensOf(generation, "input")).toBeGreaterThan(0);

@@ -15,7 +15,7 @@ function held(upstreamId: string, fields: Partial<ImageBody>): number {
 
 describe("the hold of an image", () => {
   it.each(["gpt-image-1", "gpt-image-9", "images/gpt-image-2", "my-azure-deployment"])(
-    "is for %s at least that of each known model",
+    "reserves for %s at least the tokens of each known model",
     (name) => {
       for (const quality of QUALITIES) {
         for (const size of SIZES) {
