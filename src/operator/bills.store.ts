@@ -4,7 +4,7 @@ export type Bill = {
   readonly billedMicro: number;
 };
 
-/** Stores bills. A later import of the same day replaces the earlier one. */
+/** Stores bills. A later import of a day replaces the earlier one. */
 export async function putBills(
   db: D1Database,
   bills: readonly Bill[],
@@ -22,7 +22,7 @@ export async function putBills(
   );
 }
 
-/** Returns the bills from `from` to `to`, inclusive. */
+/** Returns the bills of these days, inclusive. */
 export async function readBills(
   db: D1Database,
   days: { readonly from: string; readonly to: string },

@@ -5,12 +5,11 @@ import { periodOf } from "../shared/period.ts";
 /** An organization in the list of customers, without calling its wallet. */
 export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
-  /** Last published balance, or null. */
+  /** Last published balance. */
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
-  /** Days that the balance lasts at the spend of the last seven full days; null without spend. */
+  /** Days that the balance lasts at the spend of the last seven full days. */
   readonly daysLeft: number | null;
-  /** Last use of any key, in Unix ms. */
   readonly lastUsedAt: number | null;
 };
 
@@ -58,7 +57,7 @@ export type CustomersQuery = {
   readonly offset: number;
 };
 
-/** Returns sorted customers, unknown values last, and the total, in one transaction. */
+/** Returns sorted customers, unknown values last, and the total. */
 export async function listCustomers(
   db: D1Database,
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,

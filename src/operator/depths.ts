@@ -6,7 +6,7 @@ import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
 
-/** Limit of D1 and of a Durable Object (Cloudflare). Alerts start at 70 %. */
+/** Cloudflare's limit of D1 and of a Durable Object. Alerts start at 70 %. */
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
@@ -57,12 +57,11 @@ export class Depths {
     if (isLarge(vitals.bytes)) logAlert("wallet_large", { org_id: orgId, bytes: vitals.bytes });
   }
 
-  /** Counts a wallet that didn't open in time. */
   unavailable(): void {
     this.#found = { ...this.#found, unavailable: this.#found.unavailable + 1 };
   }
 
-  /** Records the size of the database. Alerts once per round. */
+  /** Records the size of D1. Alerts once per round. */
   book(bytes: number): void {
     if (isLarge(bytes) && !isLarge(this.#found.bookBytes)) logAlert("book_large", { bytes });
     this.#found = { ...this.#found, bookBytes: Math.max(this.#found.bookBytes, bytes) };
@@ -82,7 +81,7 @@ export class Depths {
   }
 }
 
-/** An outbox. The depth is null if it didn't respond. */
+/** An outbox. `depth` is null without a response. */
 export type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
 
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */

@@ -26,13 +26,10 @@ type ProblemKind =
 type RegionState = {
   readonly now: number;
   readonly database: DatabaseState;
-  /** The tested wallets, and those that didn't open. */
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
-  /** The last sweep with its number of conflicts, or null. */
   readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
-  /** Last successful payments sweep, or null. */
   readonly paymentsAtMs: number | null;
-  /** Start of the metrics in Unix ms; null if unreadable. */
+  /** Start of the metrics (Unix ms). */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
   /** Routes in cooldown of this isolate; `isolates` has the gauges of the others. */
@@ -90,7 +87,6 @@ function walletProblems({ wallets, sweep }: RegionState): Problem[] {
   ];
 }
 
-/** Finds models without a usable route, for example because of an invalid key. */
 function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const isRefused = (route: string): boolean =>
     breakers.some((one) => one.route === route && one.state === "disabled") ||
@@ -148,7 +144,6 @@ function outboxProblems({ outboxes }: RegionState): Problem[] {
   ];
 }
 
-/** Returns one problem for all, with the first as example. */
 function problemOfMany(kind: ProblemKind, which: readonly string[], what: string): Problem[] {
   const [first] = which;
   if (first === undefined) return [];

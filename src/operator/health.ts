@@ -16,7 +16,7 @@ import type { OperatorContext } from "./operator-context.ts";
 import { queryWallets } from "./unavailable-wallets.store.ts";
 
 /**
- * Handles `GET /health`. Outboxes without a response are null, and the routes in cooldown are this
+ * Handles `GET /health`. Outboxes without a response are null. The routes in cooldown are this
  * isolate's.
  */
 export async function getHealth(context: OperatorContext): Promise<Result<View>> {

@@ -14,9 +14,9 @@ const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
 
 /**
- * Recovers lost alarms of outboxes, deletes Idempotency-Keys older than a day, records keys that
- * expire soon, and starts a round. One failure doesn't stop the others. Returns the totals of the
- * round, or null if it needs further invocations.
+ * Recovers lost alarms of outboxes, deletes old Idempotency-Keys, records keys that expire soon,
+ * and starts a round. One failure doesn't stop the others. Returns the totals of the round, or null
+ * if it needs further invocations.
  */
 export async function sweepHourly(
   db: D1Database,
@@ -43,8 +43,8 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING = "expiring";
 
 /**
- * Records an event for keys whose expiry came within a week since the last run. Keys with a shorter
- * lifetime are excluded: their creation or change has an event.
+ * Records an event for keys whose expiry came within a week since the last run, except those that
+ * were created or changed for less.
  */
 async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRING_MS;
@@ -56,7 +56,7 @@ async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   await db.batch([
     db
       .prepare(
-        // Derives the event ID from the key's ID and expiry, so repeats are ignored.
+        // The event ID comes from key and expiry, so repeats are ignored.
         `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
          SELECT 'evt_' || substr(key_id, -16) || printf('%08x', expires_at / 1000), key_terms.org_id,
            'key.expiring', 'system', NULL, key_id,

@@ -44,8 +44,8 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /orgs/{id}/keys/{key_id}/rotate` for any key. The same operator, Idempotency-Key
- * and body return the same secret for a day.
+ * Handles `POST /orgs/{id}/keys/{key_id}/rotate`. The same operator, Idempotency-Key and body
+ * return the same secret for a day.
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);

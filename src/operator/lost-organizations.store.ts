@@ -1,4 +1,4 @@
-/** A wallet whose organization is missing, for example after the database was restored. */
+/** A wallet whose organization is missing, for example after D1 was restored. */
 export type LostOrganization = {
   readonly id: string;
   readonly balanceMicro: number;
@@ -8,8 +8,7 @@ export type LostOrganization = {
 const LISTED_MAX = 1000;
 
 /**
- * Returns at most 1,000 by ID. Excludes wallets without a balance, which a failed `POST /orgs` can
- * leave.
+ * Returns at most 1,000. Excludes wallets without a balance, which a failed `POST /orgs` can leave.
  */
 export async function listLostOrganizations(db: D1Database): Promise<readonly LostOrganization[]> {
   const { results } = await db

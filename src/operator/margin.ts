@@ -40,9 +40,8 @@ export const newBills = z.object({
 });
 
 /**
- * Handles `GET /margin`: charges and purchase costs of one page of organizations. Callers follow
- * `next_after` and add up the pages. `missing` has organizations with unreadable wallets; bills are
- * compared only without any.
+ * Handles `GET /margin`: charges and purchase costs of one page of organizations. `missing` has
+ * organizations with unreadable wallets; bills are compared only without any.
  */
 export async function getMargin(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(marginQuery, call.url);
@@ -129,7 +128,7 @@ export async function costsOf(
   const reports: OrgCosts[] = [];
   const missing: CostsPage["missing"][number][] = [];
   for (const { id, slug } of shown) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other: each may read many rows
+    // oxlint-disable-next-line no-await-in-loop -- each may read many rows
     const report = await readObject(() => wallet(id).costs(query), {
       attemptsMax: 2,
       budgetMs: COSTS_MS_MAX,

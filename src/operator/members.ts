@@ -33,7 +33,7 @@ export async function getMembers(call: OperatorCall): Promise<Answer> {
   return success({ members: rows.map(memberRecord) });
 }
 
-/** Handles `POST /orgs/{id}/members`. Returns 409 if a member has this address, ignoring case. */
+/** Handles `POST /orgs/{id}/members`. */
 export async function postMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMember, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;

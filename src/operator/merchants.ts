@@ -29,7 +29,7 @@ export async function getMerchants({ db }: OperatorCall): Promise<Answer> {
   return success({ merchants: merchants.map(merchantView) });
 }
 
-/** Handles `POST /merchants`: 201 with the merchant. Only this response has the secret. */
+/** Handles `POST /merchants`: 201 with the merchant and, only here, its secret. */
 export async function postMerchant(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMerchant, [], call.body);
   if (!fields.ok) return fields;
@@ -42,9 +42,7 @@ export async function postMerchant(call: OperatorCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "name", code: "merchant_exists" });
 }
 
-/**
- * Handles `POST /merchants/{name}/rotate`. The previous secret becomes invalid before the response.
- */
+/** Handles `POST /merchants/{name}/rotate`. The previous secret ends immediately. */
 export async function postMerchantRotation({ db, now, params }: OperatorCall): Promise<Answer> {
   const secret = mintMerchantSecret();
   const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });

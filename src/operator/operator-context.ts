@@ -17,7 +17,7 @@ export type OperatorContext = KeyServices &
     /** Minimum ms between posting a price and its start. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Sends links; if null, they are displayed instead. */
+    /** Sends links. If null, they are only displayed. */
     readonly mail: SendMail | null;
     readonly aliases: ReadonlyMap<string, string>;
     readonly breakers: readonly RouteStatus[];
@@ -34,7 +34,6 @@ export type OperatorContext = KeyServices &
       lastOkMs: number | null;
     }>;
     readonly names: ModelNames;
-    /** Moves events from D1 to the wallet after the response. */
     readonly takeEvents: (orgId: string) => void;
   };
 

@@ -3,7 +3,7 @@ import { sha256Hex } from "../shared/hash.ts";
 
 export type Operator = { readonly name: string; readonly role: OperatorRole };
 
-/** Returns null for an invalid token. The scheme is case-insensitive and followed by one space. */
+/** Returns the operator of a token. The scheme is case-insensitive and followed by one space. */
 export async function operatorOf(
   authorization: string | null,
   operators: Config["operators"],
@@ -12,7 +12,7 @@ export async function operatorOf(
   return token === undefined ? null : operatorByHash(await sha256Hex(token), operators);
 }
 
-/** Compares the SHA-256 (hex) of all tokens in constant time, so that timing reveals nothing. */
+/** Compares the hashes of all tokens in constant time, so that timing reveals nothing. */
 export async function operatorByHash(
   hash: string,
   operators: Config["operators"],
@@ -26,7 +26,7 @@ export async function operatorByHash(
 
 const encoder = new TextEncoder();
 
-/** Returns null without an entry in OPERATOR_LOGINS. */
+/** Returns the operator of an entry in OPERATOR_LOGINS. */
 export function operatorOfLogin(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   logins: Config["operatorLogins"],
@@ -42,7 +42,7 @@ export function vouchForOperator(request: Request, operator: Operator): void {
   operators.set(request, operator);
 }
 
-/** Returns the operator, or null for an unmarked request. */
+/** Returns the operator of a request with a verified session. */
 export function vouchedOperator(request: Request): Operator | null {
   return operators.get(request) ?? null;
 }

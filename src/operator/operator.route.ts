@@ -32,7 +32,7 @@ type DeploymentOf = (config: Config) => {
 };
 type Deployment = ReturnType<DeploymentOf>;
 
-/** Last response of each region to this isolate (Unix ms). Losing it is harmless. */
+/** Last response of each region to this isolate (Unix ms). */
 const lastOkMs = new Map<Region, number>();
 
 export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
@@ -75,7 +75,6 @@ async function answer(
   return respond(c, await endpoint.handle({ ...context, ...requested }));
 }
 
-/** Returns the JSON body, or null for an empty one. */
 async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Result<unknown>> {
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
@@ -129,7 +128,7 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
 
 /**
  * Handles `GET /admin/v1/metrics`: the region's counters, the last sweep's gauges and the isolates'
- * gauges. Counts are up to METRICS_DELAY_MS late.
+ * gauges.
  */
 async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   let counted: RegionCounts;

@@ -52,9 +52,8 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 
 /**
  * Handles `POST /orgs`: creates the wallet, then organization, owner and first key in one batch. A
- * taken slug is `conflict` and deletes the wallet. After other failures the wallet stays, because
- * the organization may exist. `rpm_limit` applies to the first key. `restore_id` is a lost
- * organization, whose wallet is reused.
+ * taken slug deletes the wallet. After other failures the wallet stays, because the organization
+ * may exist. `restore_id` is a lost organization, whose wallet is reused.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
@@ -113,7 +112,6 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Reports whether a wallet has no organization. */
 async function isLost(call: OperatorCall, id: string): Promise<boolean> {
   return (await findOrganization(call.db, id)) === null && (await call.wallet(id).balance()).ok;
 }

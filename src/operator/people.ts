@@ -36,10 +36,7 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/**
- * Reports whether an invitation is for an existing member. Also true for an invalid body, which is
- * rejected later.
- */
+/** An invalid body is rejected later. */
 function isForMember(body: unknown): boolean {
   const fields = parseFields(newInvitationBody, [], body);
   return !fields.ok || (fields.value.member_id ?? null) !== null;
@@ -80,10 +77,7 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
   return getDomains(call);
 }
 
-/**
- * Handles `DELETE /orgs/{id}/company-issuer`. If a company's login is broken, members can then use
- * any login method.
- */
+/** Handles `DELETE /orgs/{id}/company-issuer`, for a company whose login is broken. */
 export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -99,9 +93,7 @@ export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
-/**
- * Handles `DELETE /orgs/{id}?give_up_balance`. Returns 409 if credits remain and aren't given up.
- */
+/** Handles `DELETE /orgs/{id}?give_up_balance`. */
 export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;

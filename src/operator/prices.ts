@@ -43,10 +43,7 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/**
- * Handles `POST /prices`: stores all rows or none. Prices start at least the lead time ahead. A
- * different row for the same list, item and date is `price_exists`.
- */
+/** Handles `POST /prices`: stores all rows or none. Prices start at least the lead time ahead. */
 export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newPrices, [], call.body);
   if (!fields.ok) return fields;
@@ -153,7 +150,7 @@ function refuseTime(
   );
 }
 
-/** Checks an item. A model needs a price or a percentage; `*` or an author needs a percentage. */
+/** A model needs a price or a percentage; `*` or an author needs a percentage. */
 function refuseItem(
   call: OperatorCall,
   { item, percent, price }: PostedRow,
@@ -170,7 +167,6 @@ function refuseItem(
   return price === undefined ? null : refusePrice({ item, kind, price }, at);
 }
 
-/** Checks that the price is for one model and has the fields of its kind. */
 function refusePrice(
   {
     item,
@@ -220,7 +216,7 @@ export function refuseUnits(
   return invalid(message, `${at}.${unit}`);
 }
 
-/** Returns null unless the model is in the configuration or catalog. */
+/** Returns the kind of a configured or built-in model. */
 export function kindOf({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }

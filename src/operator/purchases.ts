@@ -41,8 +41,8 @@ export const refundSchema = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund`, by default for the full remaining
- * amount. The wallet is updated later. Requires an Idempotency-Key; a retry is the same refund.
+ * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund`. The wallet is updated later. Requires
+ * an Idempotency-Key; a retry is the same refund.
  */
 export async function postRefund(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(refundSchema, [], call.body ?? {});

@@ -19,8 +19,8 @@ export const unsavedSettlementBody = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/settle`: charges a logged `settlement_unsaved` once. Retries return the
- * same response. `voided` and `unknown` mean no charge.
+ * Handles `POST /orgs/{id}/settle`: charges a logged `settlement_unsaved` once. `voided` and
+ * `unknown` mean no charge.
  */
 export async function postSettle(call: OperatorCall): Promise<Answer> {
   const fields = parseBody(unsavedSettlementBody, call.body);
@@ -44,8 +44,8 @@ export async function postSettle(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /orgs/{id}/rebuild-wallet`: restores a lost wallet from D1. Returns 404 without a
- * stored balance, and 409 if the wallet is intact.
+ * Handles `POST /orgs/{id}/rebuild-wallet`: restores a lost wallet from D1. Returns 409 if the
+ * wallet is intact.
  */
 export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);

@@ -32,8 +32,7 @@ type Fields = z.infer<typeof rerateFields>;
 
 /**
  * Handles `POST /rerate`: sums how much less a model's requests would have cost at another price,
- * and credits it once per organization and ID, unless it is a dry run. Only lowers charges and
- * changes no receipt.
+ * and credits it once per organization and ID, unless it is a dry run. Changes no receipt.
  */
 export async function postRerate(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(rerateFields, [], call.body);
@@ -62,7 +61,7 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   const owed = reports.filter(({ report }) => report.lessMicro > 0);
   const organizations: View[] = [];
   for (const one of owed) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other: what was credited before a fault is known
+    // oxlint-disable-next-line no-await-in-loop -- stops at a failure
     const view = await credited(call, { id, isDry }, one);
     if (!view.ok) return view;
     organizations.push(view.value);

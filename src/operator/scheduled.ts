@@ -21,7 +21,7 @@ import { outboxSeries } from "./depths.ts";
 import { sweepHourly } from "./hourly.store.ts";
 import { continueRound } from "./sweep.store.ts";
 
-/** Runs the hourly job for all crons but two. */
+/** Runs a cron's job. Unlisted crons run the hourly job. */
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRONS.round) return runRound(env);
   return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
@@ -70,10 +70,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 
-/**
- * Runs the hourly job: wakes outboxes, starts a round over wallets and deliveries, encrypts secrets
- * with the current KEY_SECRETS, deletes expired personal data, and checks company domains.
- */
+/** Runs the hourly job. */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
@@ -105,7 +102,7 @@ export async function runScheduled(env: Env): Promise<void> {
   if (found !== null) await setGauges(env, found.series());
 }
 
-/** Continues the round. The gauges change once it is complete. */
+/** The gauges change once the round is complete. */
 async function runRound(env: Env): Promise<void> {
   const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
   if (depths !== null) await setGauges(env, depths.series());

@@ -18,8 +18,8 @@ export async function getSessions(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `DELETE /orgs/{id}/sessions/{session_id}`, even for an unused session. It is revoked
- * everywhere before the response.
+ * Handles `DELETE /orgs/{id}/sessions/{session_id}`, even for an unused session. It ends everywhere
+ * before the response.
  */
 export async function deleteSession(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);

@@ -10,8 +10,7 @@ const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
 const AT_ONCE = 6;
 /**
- * Timeout of one call in ms. If all calls of a page time out, it takes 14 minutes, so the lease is
- * longer.
+ * Timeout of one call in ms. The lease is longer than a page whose calls all time out (14 minutes).
  */
 const POKE_TIMEOUT_MS = 5000;
 const LEASE_MS = 15 * 60_000;
@@ -28,7 +27,7 @@ export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 const roundSchema = z.object({
   /** Last processed organization, or "". */
   after: z.string(),
-  /** End of the lease in Unix ms; 0 without one. */
+  /** End of the lease (Unix ms); 0 without one. */
   leaseMs: z.number(),
   found: foundSchema,
   closed: z.array(z.string()),
@@ -84,12 +83,12 @@ class Sweep {
     }
     while (this.#poked < POKES_MAX) {
       const since = this.#clock() - USED_WITHIN_MS;
-      // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
+      // oxlint-disable-next-line no-await-in-loop -- one page at a time limits memory
       const page = await organizationsDue(this.#db, since, this.#round.after);
       this.#depths.book(page.bookBytes);
-      // oxlint-disable-next-line no-await-in-loop -- the same
+      // oxlint-disable-next-line no-await-in-loop -- likewise
       await mapConcurrently(AT_ONCE, page.due, (due) => this.#pokeOrganization(due, unavailable));
-      // oxlint-disable-next-line no-await-in-loop -- kept after each page: the platform may end an invocation
+      // oxlint-disable-next-line no-await-in-loop -- the platform may end an invocation
       if (!(await this.#keep(page.due.at(-1)?.id ?? this.#round.after))) return null;
       // oxlint-disable-next-line no-await-in-loop -- the last step
       if (page.due.length < PAGE) return this.#end();
@@ -144,7 +143,6 @@ class Sweep {
   }
 }
 
-/** Returns null without a round or while another invocation has the lease. */
 async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   const row = await db
     .prepare(
@@ -159,7 +157,7 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
 /** An organization. 1 marks an object that is due. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
-/** Returns a page, and the database size, which D1 reports with each result. */
+/** D1 reports the database size with each result. */
 async function organizationsDue(
   db: D1Database,
   since: number,

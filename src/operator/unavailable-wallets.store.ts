@@ -30,7 +30,7 @@ export async function listUnavailable(db: D1Database): Promise<readonly string[]
 
 /**
  * Tests wallets that didn't open in the last sweep, and a sample of recently used ones. `asked` is
- * 0 if the database fails.
+ * 0 if D1 fails.
  */
 export async function queryWallets(
   db: D1Database,

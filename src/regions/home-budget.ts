@@ -3,7 +3,7 @@ const PATIENCE_MS = 2300;
 const CALL_MS_MAX = 2000;
 const CALL_MS_MIN = 200;
 
-/** Returns the budget in ms of a call and its retry. The request already waited `spentMs`. */
+/** Returns the ms for a call and its retry. The request already waited `spentMs`. */
 export function homeBudgetMs(spentMs: number): number {
   return Math.min(CALL_MS_MAX, Math.max(CALL_MS_MIN, PATIENCE_MS - spentMs));
 }

@@ -17,9 +17,8 @@ const AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six concurrently. Returns results in order. Each receiver first gets one
- * item. After a failure, its others stay `untried`, so a receiver that hangs blocks only one of the
- * six.
+ * Delivers items, at most six concurrently. Each receiver first gets one item. After a failure, its
+ * others stay `untried`, so a receiver that hangs blocks only one of the six.
  */
 export async function eachReceiver<T>(
   items: readonly T[],
@@ -38,7 +37,7 @@ export async function eachReceiver<T>(
       const [i, item] = next;
       const receiver = receiverOf(item) ?? i;
       if (failing.has(receiver)) continue;
-      // oxlint-disable-next-line no-await-in-loop -- one of six workers, one item after another
+      // oxlint-disable-next-line no-await-in-loop -- a worker delivers one item at a time
       const answer = await deliver(item);
       answers[i] = answer;
       if (answer.kind === "failed") failing.add(receiver);

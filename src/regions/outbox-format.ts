@@ -37,7 +37,7 @@ export function outcomeToJson(item: OutcomeItem): object {
   };
 }
 
-/** Returns null if the outcome is invalid. `sender` is the region that ran the request. */
+/** Parses an outcome, or returns null. `sender` ran the request. */
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
   const parsed = outcome.safeParse(value);
   if (!parsed.success) return null;
@@ -62,7 +62,7 @@ export function revocationToJson({ keyHash, revokedAt, root }: RevocationItem): 
   return { key_hash: keyHash, revoked_at: revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Returns null if the revocation is invalid. */
+/** Parses a revocation, or returns null. */
 export function revocationFromJson(value: unknown): RevocationItem | null {
   const parsed = revocation.safeParse(value);
   if (!parsed.success) return null;
@@ -94,7 +94,7 @@ const itemResult = z.object({
   reason: z.optional(z.string()),
 });
 
-/** Returns null without an ID. */
+/** Parses a result. Returns null without an ID. */
 export function resultFromJson(
   idName: IdName,
   value: unknown,

@@ -6,10 +6,7 @@ import { reasonOf } from "../shared/log.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
-/**
- * A queued message. `body` is JSON that depends on `kind`. While a `receiver` fails, only its own
- * messages wait.
- */
+/** A queued message. While a `receiver` fails, only its own messages wait. */
 export type Message = {
   readonly id: string;
   readonly kind: string;
@@ -51,7 +48,7 @@ const outcomeBody = z.object({
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
 });
 
-/** Returns null if the message isn't a valid outcome. */
+/** Parses an outcome, or returns null. */
 export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
@@ -66,7 +63,7 @@ const revocationBody = z.object({
   root: z.optional(z.string()),
 });
 
-/** Returns null if the message isn't a valid revocation. */
+/** Parses a revocation, or returns null. */
 export function revocationOf({ id, body }: Message): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;

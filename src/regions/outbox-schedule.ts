@@ -64,7 +64,7 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns null if the name isn't an outbox. */
+/** Returns the target of an outbox, or null for other names. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [whose, shard] = name.split("/");
   if (shard === undefined) return null;

@@ -15,7 +15,6 @@ const ATTEMPTS = 2;
  */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
-/** Larger limits, for a client's response and a stored conversation. */
 const ANSWERS_MAX: { readonly [K in PeerOperation]?: number } = {
   forward: BODY_BYTES_MAX,
   kept: 1.5 * BODY_BYTES_MAX,
@@ -32,19 +31,18 @@ export type PeerOperation =
   | "holds"
   | "failures";
 
-/** A response with status 200 and JSON, whose fields the caller must check. */
+/** A response with status 200 and JSON. The caller must check its fields. */
 export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Whether an earlier attempt got no response. It may have succeeded. */
+  /** Whether an earlier attempt, which may have succeeded, got no response. */
   readonly isRepeat: boolean;
 };
 
 export type PeerCallOptions = {
   /** The ID in both regions' logs. */
   readonly requestId: string;
-  /** Returns Unix ms for signatures. */
   readonly now: () => number;
   /** Maximum ms for all attempts, including the response body. Default: 2000. */
   readonly budgetMs?: number;
@@ -52,7 +50,7 @@ export type PeerCallOptions = {
   readonly attempts?: number;
   readonly after?: After;
   readonly signal?: AbortSignal;
-  /** Called without a valid response. */
+  /** Called if there is no valid response. */
   readonly onFailed?: (reason: string) => void;
 };
 
@@ -80,7 +78,7 @@ export async function callPeer(
     const leftMs = endMs - elapsedMs();
     if (options.signal?.aborted === true) reason = GIVEN_UP;
     if (leftMs <= 0 || reason === GIVEN_UP) break;
-    // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
+    // oxlint-disable-next-line no-await-in-loop -- only after a failure
     const attempted = await attempt(message, shareOf(leftMs, left));
     if (attempted.answer !== null) return { ...attempted.answer, isRepeat: left < attempts };
     ({ reason } = attempted);
@@ -154,8 +152,8 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
 }
 
 /**
- * Returns the status and its source. A response without `x-request-id` comes from something in
- * front of the Worker, usually Cloudflare's protection.
+ * A response without `x-request-id` comes from something in front of the Worker, usually
+ * Cloudflare's protection.
  */
 function statusWords(status: number, headers: Headers): string {
   if (headers.has("x-request-id")) return `status ${status}`;
@@ -165,7 +163,7 @@ function statusWords(status: number, headers: Headers): string {
 
 /**
  * Returns why a region can't be called, or null. Looks up an unknown key, which tests its key
- * objects and database.
+ * objects and D1.
  */
 export async function peerFault(
   peer: PeerConfig,

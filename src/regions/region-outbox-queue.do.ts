@@ -29,28 +29,25 @@ const REVIVED = -1;
 /** Maximum failing receivers per round. Each may use up the whole round. */
 const PROBES_MAX = 6;
 
-/** A receiver. `dueAt` (Unix ms) is its next message or, while it fails, its next retry. */
+/** `dueAt` (Unix ms) is the receiver's next message or, while it fails, its next retry. */
 type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
 
 type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until they are delivered; none is dropped. `dead` ones were rejected. `parked`
- * ones are too old, and only sweeps or a response from their region retry them. A failing receiver
- * has its own backoff and gets one message per round.
+ * Stores messages until they are delivered; none is dropped. The receiver rejected `dead` ones.
+ * `parked` ones are too old: only sweeps or a response from their region retry them. A failing
+ * receiver has its own backoff and gets one message per round.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
-  /**
-   * Latest known Unix ms, and whether messages may wait for an unreachable region. Null is unknown.
-   */
+  /** Latest known Unix ms, and whether messages may wait for an unreachable region. */
   #clockMs: number | null = null;
   #isUnheard: boolean | null = null;
   /** Whether a receiver may be failing; null is unknown. */
   #hasFailing: boolean | null = null;
 
-  /** Opens a queue. The storage must have `OUTBOX_TABLES`. */
   constructor(storage: DurableObjectStorage, name: string) {
     this.#storage = storage;
     this.#name = name;
@@ -61,7 +58,6 @@ export class OutboxQueue {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);
     };
-    // A single statement is a transaction already.
     if (messages.length === 1) write();
     else this.#storage.transactionSync(write);
   }
@@ -97,7 +93,7 @@ export class OutboxQueue {
     });
   }
 
-  /** Limits all waits to the maximum backoff after the clock moved back. */
+  /** Limits all waits to the maximum backoff, after the clock moved back. */
   followClock(nowMs: number): void {
     const isBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
@@ -132,13 +128,13 @@ export class OutboxQueue {
     ];
   }
 
-  /** Returns up to 100 messages, even before they are due. `receiver` null means any. */
+  /** Returns up to 100 messages, even before they are due. */
   waiting(receiver: string | null): readonly Message[] {
     if (receiver !== null) return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVER_MAX);
     return this.due(Number.MAX_SAFE_INTEGER);
   }
 
-  /** Returns the next due time in Unix ms, or null if nothing waits. `receiver` null means any. */
+  /** Returns the next due time (Unix ms). `receiver` null means any. */
   nextDueAt(receiver: string | null = null): number | null {
     const isMeant = (line: Line): boolean => receiver === null || line.receiver === receiver;
     return this.#lines().find(isMeant)?.dueAt ?? null;
@@ -243,7 +239,7 @@ export class OutboxQueue {
     );
   }
 
-  /** Retries up to 100 parked messages, the longest untried first. */
+  /** Retries up to 100 parked messages, the longest waiting first. */
   revive(nowMs: number): void {
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED} WHERE (id, kind) IN

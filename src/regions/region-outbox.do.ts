@@ -30,7 +30,6 @@ import type { Region } from "../shared/regions.ts";
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
-/** Minimum pause in ms after a failed alarm. */
 const RETRY_MS = 1000;
 /** Ms to collect outcomes for one request. */
 const GATHER_MS = 100;
@@ -39,8 +38,8 @@ const STALE_MS = 60_000;
 
 /**
  * A durable message queue, one object per shard: `own/0` to `own/15` for this region's wallets,
- * `{peer}/0` to `{peer}/15` for the other region's, and `{peer}/revocations`. Messages are
- * delivered at least once, and receivers apply them once. `OutboxCalls` documents the calls.
+ * `{peer}/0` to `{peer}/15` for the other region's, and `{peer}/revocations`. Delivers at least
+ * once; receivers apply a message once. `OutboxCalls` documents the calls.
  */
 export class RegionOutbox extends DurableObject<Env> {
   /** The name, stored because alarms may not have it. */
@@ -52,7 +51,6 @@ export class RegionOutbox extends DurableObject<Env> {
    * concurrently.
    */
   #idle: Promise<unknown> = Promise.resolve();
-  /** Time when the alarm for collected outcomes was set. */
   #armedMs = -Infinity;
   /** Running flushes, shared by callers with the same receiver. */
   readonly #flushing = new Map<string | null, Promise<void>>();
@@ -154,7 +152,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
   }
 
-  /** Delivers messages. Returns false if there was no response at all. */
+  /** Returns false if no message got a response. */
   async #deliver(all: readonly Message[]): Promise<boolean> {
     const messages = firstOfEachId(all);
     if (messages.length === 0) return true;
@@ -208,10 +206,7 @@ export class RegionOutbox extends DurableObject<Env> {
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
-  /**
-   * Sets the next alarm. Returns false if nothing waits. Uses the remaining time, because tests
-   * shift our clock but not the platform's.
-   */
+  /** Uses the remaining time, because tests shift our clock but not the platform's. */
   async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);

@@ -21,7 +21,7 @@ const makeLine = (): SummedLine => new SummedLine("peer_refused");
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
-/** Maximum bytes. `forward` has the client's body in base64; `kept` has JSON in JSON. */
+/** `forward` has the client's body in base64; `kept` has JSON in JSON. */
 const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,
   lookup: MESSAGE_BYTES_MAX,

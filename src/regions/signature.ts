@@ -20,7 +20,7 @@ const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
-/** A keyid: `eu:` and 12 characters of base64url. */
+/** `eu:` and 12 characters of base64url. */
 const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
 /**
@@ -83,7 +83,6 @@ export async function verifySignature(
   const secret = await secretOf(keyId, accepted);
   if (secret === null) return refused("unknown keyid");
   const base = signatureBase(valuesOf({ method, url, contentDigest, requestId }), parameters);
-  // Compares in constant time.
   const isValid = await verifyHmac(await keyOf(secret), signature, base);
   return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
 }
@@ -103,7 +102,7 @@ export function signatureBase(
   return encoder.encode(`${lines.join("")}"@signature-params": ${parameters}`);
 }
 
-/** Returns the values (RFC 9421, 2.2). An empty query is `?` (2.2.7). */
+/** RFC 9421, 2.2. An empty query is `?` (2.2.7). */
 function valuesOf(parts: SignedParts): [name: string, value: string][] {
   const { host, pathname, query } = targetOf(parts.url);
   const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
@@ -134,7 +133,7 @@ type Claim = {
   readonly requestId: string;
 };
 
-/** Parses the signature headers. Repeated ones are joined with a comma and never match. */
+/** Repeated headers are joined with a comma and never match. */
 function claimOf(headers: Headers): Claim | null {
   const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
   const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
@@ -173,10 +172,7 @@ function literally(text: string): string {
 const encoder = new TextEncoder();
 
 type Prepared = { readonly key: CryptoKey; readonly keyId: string };
-/**
- * Cache per secret and isolate. It has no promises, because a request can't wait for another
- * request's I/O.
- */
+/** Holds no promises, because a request can't wait for another request's I/O. */
 const prepared = new WeakMap<PeerSecret, Prepared>();
 
 async function keyOf(secret: PeerSecret): Promise<CryptoKey> {

@@ -4,22 +4,22 @@ import type { Failure } from "../../shared/failure.ts";
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;
-  /** The name in OPERATOR_LOGINS: the subject, preceded by the tenant for Entra. */
+  /** The name in OPERATOR_LOGINS. */
   readonly account: string;
-  /** Creation time of the account (Unix ms); null if the issuer doesn't provide it. */
+  /** Account creation (Unix ms). */
   readonly madeAt: number | null;
-  /** The company that owns the account: a Google domain or an Entra tenant. */
+  /** The owner of the account: a Google domain or an Entra tenant. */
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;
   readonly proven: readonly string[];
-  /** Time of the last login at the issuer (Unix ms); null if not provided. */
+  /** Last login at the issuer (Unix ms). */
   readonly authenticatedAt: number | null;
 };
 
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
-/** The error of a rejected login. Never leaves this folder. */
+/** A rejected login. Only this folder uses it. */
 export class LoginRejected extends Error {
   readonly why: LoginFault;
 
@@ -29,12 +29,12 @@ export class LoginRejected extends Error {
   }
 }
 
-/** The error of an issuer that doesn't respond, or doesn't respond like an issuer. */
+/** An issuer's missing or invalid response. */
 export class IssuerUnavailable extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;
 
-/** Returns the subject, or throws unless it has 1 to 255 printable ASCII characters. */
+/** Returns the subject. Throws unless it has 1 to 255 printable ASCII characters. */
 export function subjectOf(subject: unknown): string {
   if (typeof subject !== "string" || !SUBJECT.test(subject)) throw new LoginRejected("refused");
   return subject;

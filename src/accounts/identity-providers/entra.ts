@@ -25,8 +25,8 @@ const claims = z.looseObject({
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
 });
 /**
- * Microsoft Entra. It has one issuer per tenant, so standard discovery fails. A person is a tenant and `oid`.
- * An address counts only if ownership of its domain was verified (`xms_edov`).
+ * Microsoft Entra. It has one issuer per tenant, so standard discovery fails. An address counts
+ * only if ownership of its domain was verified (`xms_edov`).
  */
 export class Entra {
   readonly #known = new Map<string, CachedIssuer>();
@@ -77,7 +77,6 @@ export class Entra {
   }
 }
 
-/** Reports whether a claim has one of the observed forms of true: true, 1, "1". */
 function isYes(proof: unknown): boolean {
   return proof === true || proof === 1 || proof === "1" || proof === "true";
 }

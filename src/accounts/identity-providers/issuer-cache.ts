@@ -13,7 +13,7 @@ export class IssuerCache {
   readonly #oidc = new Oidc();
   readonly #entra = new Entra();
 
-  /** Returns the URL of the issuer's login page, or `issuer_unreachable`. */
+  /** Returns the URL of the issuer's login page. */
   location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubLocation(at, ticket);
@@ -21,7 +21,7 @@ export class IssuerCache {
     });
   }
 
-  /** Checks that an OpenID Connect issuer responds. Fails with `issuer_unreachable`. */
+  /** Checks that an OpenID Connect issuer responds. */
   reach(at: LoginContext): Promise<Result<null>> {
     return settled(async () => {
       await this.#oidc.known(at);
@@ -29,7 +29,7 @@ export class IssuerCache {
     });
   }
 
-  /** Returns the person of a callback. Fails with `issuer_unreachable`, or `login_refused` and a reason. */
+  /** Returns the person of a callback. */
   claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubClaims(at, ticket, url);
@@ -56,7 +56,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
       const why = error.error === "access_denied" ? "denied" : "refused";
       return refuse({ kind: "login_refused", why });
     }
-    // An expired or used code (RFC 6749 5.2). GitHub returns it with status 200.
+    // The code is expired or used (RFC 6749 5.2).
     if (error instanceof oauth.ResponseBodyError) {
       return refuse({ kind: "login_refused", why: "expired" });
     }
@@ -74,7 +74,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** Reports whether a response isn't an issuer's, such as HTML instead of JSON. */
+/** Reports whether a response isn't an issuer's, such as HTML. */
 function isAway(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");

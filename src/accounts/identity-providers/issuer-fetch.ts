@@ -2,16 +2,12 @@ import { boundedText } from "../../shared/http/bounded-body.ts";
 import { IssuerUnavailable } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
-/** Maximum bytes of a key set, the largest response. */
 const BYTES_MAX = 256 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Sending = Pick<RequestInit, "method" | "headers" | "body">;
 
-/**
- * Calls an issuer without redirects, for at most 5 s and 64 KiB (256 KiB for a key set), or throws
- * `IssuerUnavailable`.
- */
+/** Calls an issuer without redirects, or throws `IssuerUnavailable`. */
 export async function issuerFetch(url: string, init: Sending, isKeySet = false): Promise<Response> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);

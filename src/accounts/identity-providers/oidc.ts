@@ -26,9 +26,9 @@ export type LoginContext = {
   readonly secret: string;
   readonly redirectUri: string;
   readonly nowMs: number;
-  /** Whether plain HTTP is allowed, as with the sandbox. */
+  /** Allows plain HTTP, as with the sandbox. */
   readonly isInsecure: boolean;
-  /** For a customer's issuer: returns the reason not to call an address, or null. */
+  /** Returns why an address of a customer's issuer must not be called, or null. */
   readonly problemOf?: (address: string) => string | null;
 };
 
@@ -50,7 +50,7 @@ export class Oidc {
     return claimsOf(token, at.entry.kind === "google");
   }
 
-  /** Returns the issuer's metadata, at most an hour old. */
+  /** Returns metadata that is at most an hour old. */
   async known(at: LoginContext): Promise<CachedIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
@@ -143,10 +143,7 @@ type Exchange = {
   readonly issuerOf?: (response: Response) => Promise<oauth.AuthorizationServer>;
 };
 
-/**
- * Exchanges the code for claims. Verifies state, `iss`, code, token and signature, and what the library
- * doesn't.
- */
+/** Exchanges the code for claims. Verifies state, `iss`, code, token and signature. */
 export async function exchangeCode({
   known,
   as,
@@ -157,7 +154,7 @@ export async function exchangeCode({
 }: Exchange): Promise<oauth.IDToken> {
   const { entry, secret, redirectUri } = at;
   const client = oauthClient(at);
-  // Entra's `iss` contains the tenant, which isn't known yet, so it is compared with the token's.
+  // Entra's `iss` contains the tenant, which isn't known yet. It is checked later.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
     client,
@@ -190,7 +187,7 @@ export async function exchangeCode({
   return claims;
 }
 
-/** Verifies the signature with keys read in the last five minutes. An unknown key causes one new read. */
+/** Verifies the signature. An unknown key causes one new read of the keys. */
 async function verifySignature(
   known: CachedIssuer,
   as: oauth.AuthorizationServer,
@@ -213,7 +210,10 @@ async function verifySignature(
   }
 }
 
-/** Checks what the library doesn't (OpenID Connect Core 3.1.3.7): `azp` for a single `aud`, and `iat`. */
+/**
+ * Checks what the library doesn't (OpenID Connect Core 3.1.3.7): `azp` for a single `aud`, and
+ * `iat`.
+ */
 function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticket: Ticket): void {
   const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
@@ -223,7 +223,7 @@ function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticke
 
 const EMAIL_MAX = 254;
 
-/** Reads each optional claim separately. Some issuers send booleans as text. */
+/** Checks each claim separately. Some issuers send booleans as text. */
 function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: oauth.IDToken) {
   return {
     email: typeof email === "string" && email.length <= EMAIL_MAX ? email : undefined,
@@ -233,7 +233,7 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
   };
 }
 
-/** Returns a token's claims. Google verifies addresses only of its own mail or a domain it hosts (`hd`). */
+/** Google verifies addresses only of its own mail or a domain it hosts (`hd`). */
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");

@@ -14,17 +14,14 @@ const ticket = z.object({
   verifier: z.string(),
   go: z.string(),
   invitation: z.nullable(z.string()),
-  /** The domain of the company to join. */
   company: z.nullable(z.string()),
-  /** The company's issuer when the login started; absent for other logins. */
+  /** The company's issuer when the login started. */
   connection: z.nullish(z.string()),
   personId: z.nullable(z.string()),
-  /** Unix ms. */
   at: z.number(),
 });
 export type Ticket = z.infer<typeof ticket>;
 
-/** Maximum seconds of a login. */
 const TICKET_S = 600;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 const PURPOSE = "turnpike login 1";
@@ -32,7 +29,7 @@ const PURPOSE = "turnpike login 1";
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
- * Returns the cookie of a starting login. SameSite=Lax, because the callback comes from the issuer's site.
+ * Returns the cookie of a login. SameSite=Lax, because the callback comes from the issuer's site.
  */
 export async function ticketCookie(
   given: Ticket,
@@ -50,8 +47,8 @@ export function expiredTicketCookie(region: Region): string {
 }
 
 /**
- * Returns the ticket of a `Cookie` header; null for none, two, an expired one, or another issuer's or
- * region's.
+ * Returns the ticket of a `Cookie` header. Returns null for none, two, or one that is expired or of
+ * another issuer or region.
  */
 export async function readTicket(
   cookies: string,
@@ -67,7 +64,7 @@ export async function readTicket(
   const text = await unseal(sealed, what, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticket, JSON.parse(text));
-  if (!parsed.success) return null; // made by another release
+  if (!parsed.success) return null; // another release made it
   const opened = parsed.data;
   const ageMs = at.nowMs - opened.at;
   return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;

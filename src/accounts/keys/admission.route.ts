@@ -16,9 +16,9 @@ import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
 import { vouchedCaller } from "./vouched.ts";
 
 /**
- * Verifies each `/v1` request's key without I/O and starts its admission. A paid POST first takes a slot, and
- * awaits its admission while its body is read. At home, a small body with a known key sets `presumed`
- * instead, and the hold admits the key.
+ * Verifies the key of each `/v1` request without I/O and starts its admission. A paid POST first
+ * takes a slot, and its body is read during its admission. In the home region, a small body with a
+ * known key sets `presumed` instead, and the hold admits the key.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -66,7 +66,6 @@ function takeSlot(c: Context<AppEnv>, { hash }: VerifiedKey): ReturnType<InFligh
   return room.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
-/** Starts the admission of a paid request that has a slot, unless the hold will admit the key. */
 function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | ShedReason): void {
   noteMet(c, key);
   c.set("slot", slot);
@@ -101,13 +100,15 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // Any origin may read the reason of a rejection. Otherwise the page sees a network error and retries.
+  // Without these, the page sees a network error instead of the rejection, and retries.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
 }
 
-/** Returns a key's known caller, or undefined. A large body mustn't be read for a key that may be revoked. */
+/**
+ * Returns a key's known caller, unless the body is too large to read for a key that may be revoked.
+ */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? knownCallers(config).get(key) : undefined;
@@ -133,7 +134,7 @@ async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result
   return result;
 }
 
-/** Rejects a request that isn't admitted. Otherwise sets `admitted`. */
+/** Rejects requests that aren't admitted. Sets `admitted`. */
 export async function requireAdmission(
   c: Context<AppEnv>,
   next: Next,
@@ -145,10 +146,7 @@ export async function requireAdmission(
   return undefined;
 }
 
-/**
- * Rejects keys with limits, which could remove their own limits. Register it after the endpoints they may
- * call.
- */
+/** Rejects keys with limits, which could remove their own limits. */
 export async function requireUnlimited(
   c: Context<AppEnv>,
   next: Next,

@@ -14,12 +14,12 @@ const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
 /** Characters of 256 bits in base62. */
 const ROOT_CHARACTERS = 43;
-/** A key's first secret, or a later one, which has the key's hash before its tag. */
+/** A later secret of a key has the key's hash before its tag. */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
-/** A new key. `key` is shown once and never stored. `hash` names its object. */
+/** A new key. `key` is never stored. `hash` names its object. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
@@ -49,7 +49,7 @@ type Rotated = {
   readonly signedBy: KeySecret;
 };
 
-/** Creates a later secret of a key. It is derived, so a retry returns the same one without storage. */
+/** Creates a later secret of a key. It is derived, so a retry needs no storage. */
 export async function mintRotated(of: Rotated): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
@@ -79,8 +79,8 @@ function rootOf(text: string): string {
 }
 
 /**
- * Verifies a key's format and tag without I/O, or returns null. A forged key passes with probability 62^-8.
- * Doesn't check whether the key is active.
+ * Verifies a key's format and tag without I/O, or returns null. A forged key passes with
+ * probability 62^-8. Doesn't check whether the key is active.
  */
 export async function verifyKey(
   text: string,
@@ -123,7 +123,7 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
     : { hash: rootOf(root), home, scope, shown: { secret: hash } };
 }
 
-/** Returns the displayed start of a key: its scope prefix and 4 characters. */
+/** Returns the start of a key for display. */
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
 }
@@ -133,7 +133,7 @@ function scopePrefix(home: Region, scope: Scope): string {
 }
 
 /**
- * Returns a tag of 8 base62 characters. Each uses two bytes of the HMAC, so the modulo bias is below 0.1%.
+ * Returns a tag of 8 base62 characters, each of two bytes, so that the modulo bias is below 0.1%.
  */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
@@ -147,25 +147,25 @@ export function toBase62(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-/** Returns the hash (64 hex characters) that is stored instead of the key. */
+/** Returns the hash that is stored instead of the key. */
 async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
   return hexOf(await sign(hmac, "hash", key));
 }
 
 const encoder = new TextEncoder();
 
-/** Returns an HMAC-SHA-256 of label, NUL and text, so tags and hashes of one secret are independent. */
+/** Returns an HMAC-SHA-256. The label makes tags and hashes independent. */
 export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }
 
-/** Compares two texts of equal length in constant time. */
+/** Compares texts of equal length in constant time. */
 export function isSameSecret(one: string, other: string): boolean {
   const [left, right] = [encoder.encode(one), encoder.encode(other)];
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
 
-/** Imported keys by secret. Promises aren't cached, so no request waits for another request's promise. */
+/** Holds no promises, so that no request waits for another's. */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {

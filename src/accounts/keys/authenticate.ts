@@ -16,7 +16,7 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Maximum ms to read a key from the database. After that, the response is 503. */
+/** Maximum ms to read a key from D1 before a 503. */
 const REGISTER_TIMEOUT_MS = 6000;
 
 export type Verification = {
@@ -29,7 +29,7 @@ export type Verification = {
   readonly now?: number;
 };
 
-/** Ms after its end that a session is rejected here. Before that, home decides by its clock. */
+/** Ms after a session's end, during which only the home region's clock decides. */
 const SESSION_SPARE_MS = 60_000;
 
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
@@ -39,10 +39,7 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
     readonly after?: After;
   };
 
-/**
- * Verifies a key without I/O. Fails with `invalid_api_key` (also if a session expired), `region_mismatch`, or
- * `origin_not_allowed`.
- */
+/** Verifies a key without I/O. */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verified(token, request.keySecrets);
@@ -72,8 +69,8 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
 }
 
 /**
- * Admits a key: at home through its wallet, elsewhere through its local key object. If these can't decide,
- * fails with `overloaded` or `storage_unavailable`, never with a 401.
+ * Admits a key: in its home region through its wallet, elsewhere through its local key object. If
+ * these can't decide, fails with 503, never with 401.
  */
 export async function admitKey(
   key: VerifiedKey,
@@ -120,8 +117,7 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
 }
 
 /**
- * Retries once on a fresh stub. If only the response was lost, two slots are taken, which never exceeds the
- * limit.
+ * Retries once. If only the response was lost, two slots are taken, which never exceeds the limit.
  */
 async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
@@ -156,8 +152,8 @@ function admittedFor(
 const HEADER_CHARACTERS_MAX = 128;
 
 /**
- * Returns the bearer token, or null. The scheme is case-insensitive (RFC 9110, 11.1). A comma means two
- * joined headers and is rejected.
+ * Returns the bearer token, or null. The scheme is case-insensitive (RFC 9110, 11.1). A comma means
+ * two joined headers and is rejected.
  */
 export function bearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
@@ -176,7 +172,7 @@ function isSession(token: string): boolean {
 const OURS = "svc_";
 
 /**
- * Returns the credential of `Authorization: Bearer` or `x-api-key`. If they differ, the one issued by us
+ * Returns the credential of `Authorization` or `x-api-key`. If they differ, the one we issued
  * counts; two of ours are rejected.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
@@ -202,22 +198,19 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two reports of a key's uses by other regions. A recorded last use can lag as much. */
+/** Minimum ms between two reports of a key's uses by other regions. */
 const HEARD_MS = 15_000;
 
 type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type Learned = KeyName & Pick<VerifiedKey, "home">;
 
-/**
- * The isolate's cache of key owners, which never change, so it knows which wallet to call. Also caches
- * permanent revocations.
- */
+/** The isolate's cache of key owners, which never change, and of permanent revocations. */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();
   readonly #died = new Map<string, Omit<Caller, "shown">>();
   readonly #dead = new Set<string>();
-  /** Time of the last reported use by another region (Unix ms). */
+  /** Last reported uses by another region (Unix ms). */
   readonly #heard = new Map<string, number>();
 
   get({ hash, shown }: KeyName): Caller | undefined {
@@ -245,9 +238,7 @@ export class KnownCallers {
     return caller;
   }
 
-  /**
-   * Records a rejection. A permanently revoked key is never looked up again; others are at their next use.
-   */
+  /** Records a rejection. A permanently revoked key is never looked up again. */
   refused({ hash, shown }: KeyName, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;
@@ -270,7 +261,7 @@ export class KnownCallers {
 
   learn({ hash, home, shown }: Learned, record: Key): Caller {
     const { keyId, orgId, memberId, scope } = record;
-    // During a rollout, an older object may return another shape, which must not be cached.
+    // An older object may return another shape during a rollout, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);

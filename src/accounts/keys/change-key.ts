@@ -15,21 +15,20 @@ const ROUNDS_MAX = 5;
 type KeyChanging = {
   readonly find: () => Promise<StoredKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
-  /** Returns the failure if this key's limits may only be tightened, or null. */
+  /** Returns a failure if the caller can't raise this key's limits. */
   readonly refuseWider: (key: StoredKey) => Promise<Refusal | null>;
 };
 
 /**
- * Changes a key in the database, then in its object and wallet, where it applies immediately. A retry
- * completes a partial change. Fails with `not_found`, `invalid_request`, `role_required` or a storage
- * failure. Throws when D1 fails.
+ * Changes a key in D1, then in its object and wallet, where it applies immediately. A retry
+ * completes a partial change. Throws if D1 fails.
  */
 export async function changeKeyEverywhere(
   services: KeyServices & TermsContext,
   { find, fields, refuseWider }: KeyChanging,
 ): Promise<Result<StoredKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    // oxlint-disable-next-line no-await-in-loop -- retried after a concurrent change
+    // oxlint-disable-next-line no-await-in-loop -- retries after a concurrent change
     const before = await find();
     if (before === null) return refuse({ kind: "not_found", message: "No such key." });
     const terms = changedTerms(before.terms, fields, services);
@@ -37,11 +36,11 @@ export async function changeKeyEverywhere(
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const isWider =
       rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
-    // oxlint-disable-next-line no-await-in-loop -- retried after a concurrent change
+    // oxlint-disable-next-line no-await-in-loop -- likewise
     const wider = isWider ? await refuseWider(before) : null;
     if (wider !== null) return wider;
     const change = { name, rpmLimit, terms: terms.value };
-    // oxlint-disable-next-line no-await-in-loop -- retried after a concurrent change
+    // oxlint-disable-next-line no-await-in-loop -- likewise
     const changed = await changeKey(services.db, before, change, {
       nowMs: services.now,
       actor: services.actor,
@@ -57,8 +56,8 @@ function tellOf(
   reread: () => Promise<StoredKey | null>,
 ): Promise<Result<StoredKey>> {
   return syncWithDatabase(changed, {
-    // The key object comes first. The second step replaces an earlier lookup by the wallet; a later one
-    // returns the new state.
+    // The key object comes first. The second step replaces an earlier lookup by the wallet; a later
+    // one returns the new state.
     tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);
       await register(keyHash).setTerms(terms);

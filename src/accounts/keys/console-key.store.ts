@@ -11,7 +11,7 @@ export type ConsoleKey = {
   readonly prefix: string;
 };
 
-/** Creates a console key and discards its text, so nobody can use it outside the console. */
+/** Creates a console key and discards its text, so that only the console can use it. */
 export async function mintConsoleKey(mint: {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -24,7 +24,7 @@ export async function mintConsoleKey(mint: {
 
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
-/** Returns a batch statement that inserts the member's console key if missing. Put it after the member's. */
+/** Returns a batch statement that inserts a console key if missing. The member comes before it. */
 export function insertConsoleKey(
   db: D1Database,
   key: ConsoleKey,
@@ -51,7 +51,7 @@ export function insertConsoleKey(
     );
 }
 
-/** Creates a member's console key if the last one was revoked by logging out everywhere. */
+/** Creates a console key if the member's last one was revoked. */
 export async function ensureConsoleKey(
   { db, ...mint }: Parameters<typeof mintConsoleKey>[0] & { readonly db: D1Database },
   memberId: string,

@@ -3,10 +3,10 @@ import type { RequestCredential } from "../../shared/caller.ts";
 import { credentialFromJson, presentedFields, presentedToJson } from "./session-token.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 
-/** A request that another region forwards home, unchanged. `body` is base64, or null without one. */
+/** A request that another region forwards to the home region. `body` is base64. */
 export type ForwardedRequest = {
   readonly method: string;
-  /** The encoded path of the URL. `query` includes its question mark, or is "". */
+  /** The path stays encoded. `query` includes its question mark. */
   readonly path: string;
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -26,7 +26,7 @@ type Surface = {
 };
 
 /**
- * Handles POST /internal/v1/forward at a key's home: runs the request without taking a slot. Returns 409 for
+ * Handles POST /internal/v1/forward in a key's home region, without taking a slot. Returns 409 for
  * a write whose ID was seen in the last minute, which is a network duplicate.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
@@ -59,7 +59,6 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   });
 }
 
-/** Returns the key unless its session has ended, which only the wallet knows. */
 async function ofLiveSession(
   c: Context<AppEnv>,
   key: Key,
@@ -78,7 +77,9 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
   return failureResponse(failure, c.var.requestId);
 }
 
-/** Returns null for a path that isn't forwarded, or resolves elsewhere, such as `/v1/../admin/v1`. */
+/**
+ * Returns null for a path that isn't forwarded, or resolves elsewhere, such as `/v1/../admin/v1`.
+ */
 function requestOf(
   c: Context<AppEnv>,
   forwarded: ForwardedRequest,
@@ -92,7 +93,6 @@ function requestOf(
   return isAnsweredAtHome(routed) ? request : null;
 }
 
-/** Returns the request, or null for invalid base64, a GET with a body, or a forbidden method. */
 function made(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
   try {
     const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };

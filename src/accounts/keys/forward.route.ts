@@ -15,12 +15,12 @@ import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
 
-/** Maximum ms to deliver an organization's waiting outcomes before home reads. */
+/** Maximum ms to deliver an organization's waiting outcomes first. */
 const FLUSH_MS = 1000;
 
 /**
- * Forwards a global key's request home. Delivers waiting outcomes first, so home sees all spend. Sends a
- * write only once; a lost response is a 503.
+ * Forwards a global key's request to its home region. Delivers waiting outcomes first, so that the
+ * home region sees all spend. Sends a write only once; a lost response is a 503.
  */
 export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const { caller } = c.var.admitted;
@@ -63,7 +63,6 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
   return new Response(answered.body === "" ? null : answered.body, { status, headers });
 }
 
-/** Returns the body in base64, or null without one. Fails with 408, 413 or 503. */
 async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;

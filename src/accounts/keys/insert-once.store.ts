@@ -19,10 +19,7 @@ type NamedCaller = {
   readonly idempotency: Idempotency;
 };
 
-/**
- * Inserts a key and its Idempotency-Key in one batch. Fails like `insertKey`, with `idempotency_replay`
- * within 24 hours, or with `idempotency_mismatch`. Throws when D1 fails.
- */
+/** Inserts a key and its Idempotency-Key in one batch. Throws if D1 fails. */
 export async function insertKeyOnce(
   db: D1Database,
   key: StoredKey,
@@ -81,7 +78,8 @@ function findEarlier(
 }
 
 /**
- * Returns the failure of a repeat, or null. If only the first response was lost, the batch finds its own key.
+ * Returns the failure of a repeat. If only the first response was lost, the batch finds its own key
+ * and it returns null.
  */
 async function repeated(
   db: D1Database,
@@ -96,7 +94,7 @@ async function repeated(
 
 const SWEPT_ROWS_MAX = 5000;
 
-/** Deletes a batch of rows older than 24 hours. Returns the number of deleted rows. */
+/** Deletes a batch of rows older than 24 hours. Returns their number. */
 export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
   const { meta } = await db
     .prepare(

@@ -14,20 +14,20 @@ import type { Region } from "../../shared/regions.ts";
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
 
 /**
- * The source of a key's data: this region's database, or home for a global key. Its calls return null for an
- * unknown key. Throws if unavailable, with `HomeUnreachable` for home.
+ * The source of a key's data: this region's D1, or the home region of a global key. Calls return
+ * null for an unknown key, and throw if the source is unavailable.
  */
 export type KeyLookup = {
-  /** Whether the source is this region's database. Home records uses itself. */
+  /** Whether the source is this region's D1. The home region records uses. */
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
 };
 
-/** The error of a home region that gave no valid response in time. */
+/** The home region gave no valid response in time. */
 export class HomeUnreachable extends Error {}
 
-/** Returns the source of a home region's keys. Null or this region's name means the local database. */
+/** Returns the source of a home region's keys. Null means this region. */
 export function keyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
@@ -44,7 +44,7 @@ export function keyLookup(env: Env, home: Region | null): KeyLookup {
   );
 }
 
-/** Maximum ms that a key's first use waits for home, including one retry. */
+/** Maximum ms that a key's first use waits, including one retry. */
 const LOOKUP_BUDGET_MS = 2000;
 
 const text = z.string().check(z.minLength(1), z.maxLength(100));

@@ -35,28 +35,27 @@ import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Minimum ms between two writes of `last_used_at`, and between refreshes of the key's data. */
+/** Minimum ms between two writes of `last_used_at`, and between refreshes. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
-/** Ms between retries to write a revocation to the database. */
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * A key in one region, named by its hash: its data, its status and, away from home, an exact log of its last
- * minute. Each admission is stored before the response, so restarts never admit more. Unknown keys store
+ * A key in one region: its data, its status and, away from home, an exact log of its last minute.
+ * Each admission is stored before the response, so restarts never admit more. Unknown keys store
  * nothing.
  */
 export class KeyRegister extends DurableObject<Env> {
-  /** Null if storage must be read first, as at start and after an error. */
+  /** The data, or null if storage must be read first. */
   #memory: RegisterMemory | null = null;
-  /** The key lookup in progress, which concurrent first uses share. */
+  /** The lookup that concurrent first uses share. */
   #learning: Promise<void> | null = null;
-  /** The number of limit changes. It reveals database reads that began before a change. */
+  /** Reveals reads of D1 that began before a limit change. */
   #limitsSet = 0;
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
-  /** Time of the newest known use (Unix ms). */
+  /** Newest known use (Unix ms). */
   #usedAt = 0;
 
   admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
@@ -85,7 +84,7 @@ export class KeyRegister extends DurableObject<Env> {
     try {
       const { key, revokedAt } = this.#remember();
       if (key === null && revokedAt === null) await this.#learn();
-      // No await from here on: reads, decision and writes form one transaction.
+      // No await from here on, so that everything is one transaction.
       return decide();
     } catch (error) {
       this.#memory = null;
@@ -111,8 +110,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Writes pending uses and revocations to the database. Never throws, which would use up the platform's six
-   * retries.
+   * Writes pending uses and revocations to D1. Never throws, because that would use up the
+   * platform's six retries.
    */
   override async alarm(): Promise<void> {
     try {
@@ -172,7 +171,6 @@ export class KeyRegister extends DurableObject<Env> {
     return { ok: true, keyId, orgId, memberId, scope, ...rate };
   }
 
-  /** Reports whether a secret is active, as far as this region knows. */
   #isLive(secret: string | undefined): boolean {
     const { key, retired } = this.#remember();
     if (secret === undefined) return true;
@@ -207,7 +205,7 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** Moves admissions in the future to now, after the clock stepped back. */
+  /** Sets later admissions to now, after the clock moved back. */
   #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     storeClamp(this.ctx.storage.sql, clockMs);
@@ -215,7 +213,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
 
-  /** Looks up the key once for all waiting callers, and stores it unless it was revoked meanwhile. */
+  /** Looks up the key once for all waiting callers. */
   #learn(): Promise<void> {
     this.#learning ??= this.#readBook().finally(() => {
       this.#learning = null;
@@ -233,15 +231,14 @@ export class KeyRegister extends DurableObject<Env> {
       this.revoke(found.revokedAt);
       return;
     }
-    // A read must not undo a limit change either.
+    // Nor must it undo a limit change.
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
-    // Home records uses itself, so its next lookup is due in a minute.
+    // The home region records uses itself, so the next lookup is due in a minute.
     storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
   }
 
-  /** Records a use after the response and refreshes the key, at most once a minute. */
   #touchWhenDue(usedAt: number): void {
     const { key } = this.#remember();
     if (key === null || usedAt - key.touchedAt < TOUCH_INTERVAL_MS) return;
@@ -256,7 +253,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  /** Schedules the recording of a use in `delayMs`. Does nothing away from home, which records uses. */
+  /** Schedules the recording of a use. Only the home region records uses. */
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
@@ -272,7 +269,7 @@ export class KeyRegister extends DurableObject<Env> {
     await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
   }
 
-  /** Stores the attempt first, so a slow database or an eviction doesn't cause a second one. */
+  /** Stores the attempt first, so that a slow D1 or an eviction doesn't cause a second one. */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });
   }
@@ -289,14 +286,13 @@ export class KeyRegister extends DurableObject<Env> {
         this.#amend({ rpmLimit, terms, secrets });
       }
     } catch (error) {
-      // If the database fails, admissions continue with the stored key.
+      // If D1 fails, admissions continue with the stored key.
       this.#memory = null;
       logWarning("key_use_not_noted", { reason: reasonOf(error) });
       this.#owe(usedAt, TOUCH_INTERVAL_MS);
     }
   }
 
-  /** Marks a use as recorded. A later use waits for its alarm. */
   #paid(usedAt: number): void {
     const { owedUse } = this.#remember();
     if (owedUse === null || Math.max(owedUse.used_at, this.#usedAt) > usedAt) return;

@@ -38,8 +38,8 @@ import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * Handles GET /v1/keys: returns active keys and the newest 100 revoked ones. A `member` sees only their own.
- * `?revoked=true&limit&after` pages through all revoked keys.
+ * Handles GET /v1/keys: active keys and the newest 100 revoked ones. A `member` sees only their
+ * own. `?revoked=true` pages through all revoked keys.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const query = keysQuery(c.req.url);
@@ -50,7 +50,6 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
   return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
-/** A page position, as in `next_after`: Unix ms, a dot, the key's ID. */
 const place = z.pipe(
   once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response")),
   z.transform((text): ListCursor => {
@@ -92,7 +91,7 @@ export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey)
 }
 
 /**
- * Handles POST /v1/keys: returns 201 with the record and, only here, the key. Within a day, a repeated
+ * Handles POST /v1/keys: 201 with the key object and, only here, the key. A repeated
  * Idempotency-Key gets 409 and the key's ID, or 422 with another body.
  */
 export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
@@ -121,7 +120,10 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
 }
 
-/** The roles that may raise a key's limits, by its owner's role. A lower role could be using the key. */
+/**
+ * The roles that can raise a key's limits, by its owner's role. A lower role could be using the
+ * key.
+ */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],
@@ -130,8 +132,8 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * Handles PATCH /v1/keys/{id}: changes a key immediately. Owners and admins change any key, others their own.
- * Raising limits can need a higher role (403 `role_required`).
+ * Handles PATCH /v1/keys/{id}. Owners and admins change any key, others their own. Raising limits
+ * can need a higher role.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
@@ -156,10 +158,7 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-/**
- * Handles GET /v1/key and /v1/auth/key: returns the key and its remaining limits. `data` has OpenRouter's
- * format.
- */
+/** Handles GET /v1/key and /v1/auth/key. `data` has OpenRouter's format. */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
@@ -186,9 +185,8 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * Handles POST /v1/keys/{id}/rotate: returns 201 with the record and, only here, the new secret. Earlier
- * secrets end after `overlap_seconds`. Requires an Idempotency-Key; a repeat within a day returns the same
- * secret.
+ * Handles POST /v1/keys/{id}/rotate: 201 with the key object and, only here, the new secret.
+ * Requires an Idempotency-Key; a repeat within a day returns the same secret.
  */
 export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const { admitted, config, member } = c.var;
@@ -221,10 +219,7 @@ async function rotationOf(c: AppContext): Promise<Result<RotationRequest>> {
   return parseRotation({ header, body: body.value.json, named });
 }
 
-/**
- * Handles DELETE /v1/keys/{id}: revokes a key; a key can revoke itself. If the database fails, used keys of
- * the caller's member can still be revoked.
- */
+/** Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own used keys. */
 export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
@@ -240,7 +235,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
-/** Revokes a known key of the caller's member. Otherwise returns `failure`. */
+/** Revokes a key that the wallet knows and the caller's member owns. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await readObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));

@@ -12,7 +12,7 @@ import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
 export const ACTIVE_KEYS_MAX = 1000;
-/** Maximum new keys per organization in 24 hours, because each leaves a permanent row. */
+/** Maximum new keys per organization in 24 hours. Each leaves a permanent row. */
 const NEW_KEYS_MAX = 10_000;
 export const LISTED_REVOKED = 100;
 
@@ -23,7 +23,7 @@ const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_sp
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
-/** Returns an active or revoked key by hash, or null. Functions here throw when D1 fails. */
+/** Returns an active or revoked key, or null. Functions here throw if D1 fails. */
 export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
@@ -33,9 +33,9 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * Returns a statement that inserts a key if its member, the calling key and its secret are active (null for
- * operators), and the organization is below its limits. A single statement, so concurrent calls can't exceed
- * them.
+ * Returns a statement that inserts a key if its member, the calling key and its secret are active,
+ * and the organization is below its limits. A single statement, so that concurrent calls can't
+ * exceed them.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -71,7 +71,7 @@ export function insertKeyStatement(
     );
 }
 
-/** Returns a SQL condition: the secret is active, even of a key that was never rotated. */
+/** Returns an SQL condition: the secret is active. */
 export function hasNotRetired(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
@@ -117,8 +117,8 @@ function askerOf(callerKeyId: string | null): Actor {
 }
 
 /**
- * Inserts a key and its terms in one batch. Fails with `conflict` at a limit, `not_found` without an active
- * member, or `invalid_api_key`.
+ * Inserts a key and its terms in one batch. Fails with `conflict` at a limit, `not_found` without
+ * an active member, or `invalid_api_key`.
  */
 export async function insertKey(
   db: D1Database,
@@ -164,7 +164,7 @@ export async function insertFailure(
 
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/** Returns active keys and the newest 100 revoked ones, newest first. */
+/** Returns active keys and the newest 100 revoked ones. */
 export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly StoredKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
@@ -191,7 +191,7 @@ export async function listRevokedKeys(
   return results.map(keyFromRow);
 }
 
-/** Returns the query of a page of revoked keys. Parameters: ?1 and ?2 owner, ?3 limit, ?4 and ?5 position. */
+/** Parameters: ?1 and ?2 owner, ?3 limit, ?4 and ?5 position. */
 function revokedOf({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
@@ -199,7 +199,7 @@ function revokedOf({ memberId }: KeyOwner): string {
     AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
 }
 
-/** Returns an owner's active or revoked key by ID, or null. Includes console keys only on request. */
+/** Returns an owner's active or revoked key, or null. */
 export async function findKey(
   db: D1Database,
   id: string,
@@ -224,7 +224,9 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
-/** Updates a key that still equals `before`, else returns null. The change time always increases. */
+/**
+ * Updates a key that still equals `before`, else returns null. The change time always increases.
+ */
 export async function changeKey(
   db: D1Database,
   before: StoredKey,
@@ -267,7 +269,7 @@ export async function changeKey(
   return { ...before, ...change, changedAt: isStored ? changedAt : null };
 }
 
-/** Returns the event statements of a change. All statements of the batch change a row, or none does. */
+/** Either all statements of the batch change a row, or none. */
 function changeEvents(
   db: D1Database,
   before: StoredKey,
@@ -284,7 +286,7 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Revokes a key of this organization, keeping an earlier time. Returns false for an unknown key. */
+/** Revokes a key. An earlier time stays. Returns false for an unknown key. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,
@@ -322,7 +324,7 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** Returns member IDs by key ID for at most 10,000 keys: active ones, then the newest others. */
+/** Returns member IDs by key ID for at most 10,000 keys, active ones first. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,

@@ -40,10 +40,7 @@ type Mint = {
 
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
-/**
- * Creates a member's key, by default with 60 requests a minute, in its own region. Fails with 400 and
- * `param`.
- */
+/** Creates a member's key in its own region. Fails with 400 and `param`. */
 export async function mintKeyOf(
   mint: Mint,
   member: Pick<Key, "memberId" | "orgId">,

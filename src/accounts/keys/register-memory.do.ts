@@ -24,24 +24,23 @@ const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT
   CREATE TABLE forwarded_writes (
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
-/** The tables of a key object, created by the first write, so lookups of unknown keys store nothing. */
+/** The tables of a key object. Lookups of unknown keys don't create them. */
 export const REGISTER_TABLES: Tables = {
   name: "register",
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
 export type RegisteredKey = Key & {
-  /** Time of the last recorded use (Unix ms), or 0. */
+  /** Last recorded use (Unix ms), or 0. */
   readonly touchedAt: number;
 };
 
 export type RegisterMemory = {
   readonly window: RateWindow;
   readonly key: RegisteredKey | null;
-  /** Revocation time (Unix ms); null while active. */
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
-  /** End times (Unix ms) of known retired secrets, by hash. */
+  /** End times (Unix ms) of retired secrets, by hash. */
   readonly retired: ReadonlyMap<string, number>;
 };
 
@@ -98,7 +97,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Moves stored admissions in the future to now. */
+/** Moves admissions in the future to now. */
 export function storeClamp(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -145,7 +144,7 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-/** Stores changed columns. Returns false if nothing changed. */
+/** Stores changed columns. Returns false if there are none. */
 export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);
@@ -166,7 +165,7 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
   };
 }
 
-/** An unrecorded use (Unix ms) with the key's hash, because an alarm doesn't know its object's name. */
+/** An unrecorded use, with the key's hash, because an alarm doesn't know its object's name. */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
 function owedUse(sql: SqlStorage): OwedUse | null {
@@ -181,12 +180,12 @@ export function markUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
-/** Marks a revocation as not yet in the database. Stores the key's hash for the alarm. */
+/** Marks a revocation as not yet in D1. */
 export function markRevocationUnsaved(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
-/** Returns the key's hash if its revocation isn't in the database yet, or null. */
+/** Returns the key's hash if its revocation isn't in D1 yet. */
 export function unsavedRevocation(sql: SqlStorage): string | null {
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }
@@ -198,7 +197,7 @@ export function markRevocationSaved(sql: SqlStorage): void {
 /** Ms within which a network duplicate can arrive. */
 const REMEMBERED_MS = 60_000;
 
-/** Reports whether a write's ID was seen in the last minute, and stores it. Keeps at most two rows. */
+/** Stores a write's ID. Reports whether it arrived before within a minute. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(

@@ -19,7 +19,7 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
   readonly region: Region;
   readonly peers: readonly Region[];
   readonly keySecrets: readonly KeySecret[];
-  /** The request's time (Unix ms). */
+  /** Unix ms. */
   readonly now: number;
   readonly actor: Actor;
 };
@@ -27,22 +27,22 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Revokes a key in all regions. Runs every step on each call, so a retry completes a partial revocation; the
- * first time stays. After `storage_unavailable` or `overloaded`, the key may already be revoked: retry.
+ * Revokes a key in all regions. A retry completes a partial revocation; the first time stays. After
+ * a failure, the key may already be revoked: retry.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,
   key: Key,
 ): Promise<Result<Key>> {
   const revokedAt = key.revokedAt ?? services.now;
-  // 1. Tombstones in the key object and wallet: the next request is rejected.
+  // 1. Key object and wallet: the next request is rejected.
   const buried = await bury(services, key, revokedAt);
   if (!buried.ok) return buried;
-  // 2. Durable notices to the other regions, which ask home for each request until they have it.
+  // 2. Durable notices to other regions. Until then, these call the home region for each request.
   const item = { keyHash: key.keyHash, revokedAt: buried.value };
   const notified = await notifyPeers(services, key.scope, [item]);
   if (!notified.ok) return notified;
-  // 3. The database, for lists and for key objects without stored data.
+  // 3. D1, for lists and for key objects without stored data.
   const gone = { ...key, revokedAt: buried.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
   const booked = await queryDatabase(
@@ -53,7 +53,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   if (booked.ok) {
     return booked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
   }
-  // 4. If the database is unavailable, the key object keeps retrying.
+  // 4. If D1 is unavailable, the key object keeps retrying.
   const owed = await reachObject(async () => {
     await services.register(key.keyHash).tellBook();
     return success(gone);
@@ -62,8 +62,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Writes the tombstone in the key object, then always in the wallet. The wallet's own tombstone overrules an
- * earlier lookup, and a later lookup finds the key revoked.
+ * Revokes the key in its object, then in the wallet, where it overrules an earlier lookup. A later
+ * lookup finds the key revoked.
  */
 async function bury(
   { register, wallet, actor }: KeyServices,

@@ -22,7 +22,7 @@ import type { NewSecret, SecretRow } from "./secrets.store.ts";
 const OVERLAP_MAX_S = 30 * 86_400;
 const ROUNDS_MAX = 5;
 
-/** The body of a rotation. `overlap_seconds` of 0 ends earlier secrets immediately. */
+/** The body of a rotation. */
 export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
   end_sessions: z.optional(z.boolean()),
@@ -30,7 +30,9 @@ export const rotationSchema = z.object({
 
 export type RotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
-/** Parses a rotation. Requires an Idempotency-Key, because a lost response would lose the secret. */
+/**
+ * Parses a rotation. Requires an Idempotency-Key, because a lost response would lose the secret.
+ */
 export async function parseRotation({
   header,
   body,
@@ -52,7 +54,7 @@ export async function parseRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A rotation with its key and caller. The caller must be active; null is an operator. */
+/** A rotation. Its caller must be active; null is an operator. */
 type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];
@@ -76,15 +78,14 @@ export function rotationView(
 }
 
 /**
- * Adds a secret to a key in the database, key object and wallet, then in other regions. Ended secrets are
- * rejected immediately. A retry completes a partial rotation. Fails with `not_found`, `conflict`,
- * `idempotency_mismatch`, `invalid_api_key` or a storage failure. Throws when D1 fails.
+ * Adds a secret to a key in D1, key object and wallet, then in other regions. Ended secrets are
+ * rejected immediately. A retry completes a partial rotation. Throws if D1 fails.
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
   rotating: Rotating,
 ): Promise<Result<Rotation>> {
-  // 1. The database: all secrets and their end times.
+  // 1. D1: all secrets and their end times.
   const made = await secretOfBook(services, rotating);
   if (!made.ok) return made;
   const booked = await rotating.find();
@@ -95,7 +96,7 @@ export async function rotateKeyEverywhere(
   if (!notified.ok) return notified;
   const closed = await endConsoles(services, booked, rotating);
   if (!closed.ok) return closed;
-  // 3. Durable notices to other regions, which ask home for each request until they have it.
+  // 3. Durable notices to other regions. Until then, these call the home region for each request.
   const ended = (notified.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
@@ -135,7 +136,7 @@ async function secretOfBook(
 ): Promise<Result<MadeSecret>> {
   const { db, keySecrets, now } = services;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    /* oxlint-disable no-await-in-loop -- retried after a concurrent rotation */
+    /* oxlint-disable no-await-in-loop -- retries after a concurrent rotation */
     const booked = await find();
     if (booked === null || booked.revokedAt !== null) return noSuchKey();
     const secrets = await listSecrets(db, booked.keyId);

@@ -8,7 +8,7 @@ import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
-/** Maximum new secrets per key in 24 hours, because each leaves a row for that long. */
+/** Maximum new secrets per key in 24 hours. Each leaves a row for that long. */
 export const ROTATIONS_MAX = 100;
 
 /** A row of `key_secrets`. Times are Unix ms. */
@@ -22,7 +22,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest first; empty if it was never rotated. */
+/** Returns a key's secrets, newest first; none if it was never rotated. */
 export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -42,14 +42,14 @@ export type NewSecret = {
   /** The calling key and secret, which must be active; null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** Time (Unix ms) at which the other secrets end, unless they end earlier. */
+  /** The other secrets end then (Unix ms) or earlier. */
   readonly retiresAt: number;
   readonly endsSessions: boolean;
 };
 
 /**
- * Inserts a key's newest secret. Returns false if the number is taken, the key or caller is revoked, or at
- * the maximum. Throws when D1 fails.
+ * Inserts a key's newest secret. Returns false if the number is taken, the key or caller is
+ * revoked, or at the maximum. Throws if D1 fails.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;
@@ -59,7 +59,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // inserted once: the row may have been deleted since
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only once, because the row may have been deleted since
     )
     .bind(of.keyId);
   const next = db
@@ -110,7 +110,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
   return (inserted?.results.length ?? 0) > 0;
 }
 
-/** Returns a batch statement for the event of a rotation. The wallet uses the same event ID. */
+/** The wallet uses the same event ID. */
 function secretMade(db: D1Database, made: NewSecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = made;
   return eventIfChanged(db, {

@@ -8,13 +8,13 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 const SESSIONS_MAX = 500;
 
 /**
- * Sessions' last minutes away from home, in memory. They keep a session within its own limit, so it doesn't
- * use its key's slots. Home counts all regions.
+ * The last minute of sessions away from home, in memory. A session above its own limit is rejected
+ * here, so that it doesn't use its key's slots. The home region counts all regions.
  */
 export class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();
 
-  /** Returns the failure if a request exceeds the session's limit at `clockMs` (Unix ms), or null. */
+  /** Returns the failure of a session above its limit, or null. */
   refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;
@@ -27,7 +27,7 @@ export class SessionRateWindows {
     return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
   }
 
-  /** Counts a request. Returns the rest of the limit, or null without one. */
+  /** Counts a request. */
   take(session: PacedSession | undefined, clockMs: number): RateState | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;

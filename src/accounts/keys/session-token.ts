@@ -15,7 +15,7 @@ import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN = "svc_st_";
-/** Maximum characters of a token, which limits its models and origins. */
+/** Maximum characters of a token. */
 export const SESSION_TOKEN_MAX = 4096;
 const SESSION_ID = "ses_";
 const OWNER_CHARACTERS = 8;
@@ -94,8 +94,8 @@ export type SessionMint = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storage. Its token has the terms and a full HMAC-SHA-256, because nothing else
- * protects its budget.
+ * Creates a session without storage. Its token has the terms and a full HMAC-SHA-256, because
+ * nothing else protects its budget.
  */
 export async function mintSession(
   { home, scope, keyHash, orgId, secrets }: SessionMint,
@@ -113,7 +113,7 @@ export async function mintSession(
   return { session, token: untagged + (await macOf(secret, untagged)) };
 }
 
-/** Returns the session and key of a valid token without I/O, or null. */
+/** Returns the session and key of a valid token without I/O. */
 export async function verifySession(
   token: string,
   secrets: readonly KeySecret[],
@@ -128,7 +128,7 @@ export async function verifySession(
   if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
   const reported = payload.safeParse(JSON.parse(decoder.decode(bytes)));
-  if (!reported.success) return null; // a token of another version
+  if (!reported.success) return null;
   const scope = global === undefined ? "regional" : "global";
   return {
     hash: reported.data.key,
@@ -138,14 +138,14 @@ export async function verifySession(
   };
 }
 
-/** Returns the creation time in a session's ID (Unix ms), or null. */
+/** Returns the creation time in a session's ID (Unix ms). */
 export function sessionMintedAt(id: string): number | null {
   const length = SESSION_ID.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
   return mintedAt(id.slice(0, length), SESSION_ID);
 }
 
-/** Reports whether a session's ID belongs to this organization or key, even if the session was never used. */
+/** Reports whether a session, used or not, belongs to this organization or key. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },
@@ -170,7 +170,7 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** The presented secret in a peer message; absent for the first secret. */
+/** The presented secret in a message between regions; absent for the first secret. */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionWire),

@@ -67,8 +67,8 @@ function isOrigin(text: string): boolean {
 }
 
 /**
- * Handles POST /v1/sessions: returns 201 with the record and, only here, the token. Stores nothing. Fails
- * with 400 for limits above the key's, or 403 `key_is_limited` for a session.
+ * Handles POST /v1/sessions: 201 with the session and, only here, its token. Stores nothing. Limits
+ * can't exceed the key's.
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { caller } = c.var.admitted;
@@ -96,7 +96,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * Creates a session. By default it copies its key's allowed models, so it can list them. If that makes the
+ * Copies its key's allowed models by default, so that a session can list them. If that makes the
  * token too long, it has no list; the key's still applies.
  */
 async function mintFor(
@@ -196,8 +196,8 @@ export function sessionsView({ sessions, nextAfter }: SessionPage): View {
 }
 
 /**
- * Handles GET /v1/sessions: returns active, used sessions, oldest first. A `member` sees those of their keys,
- * a limited key its own.
+ * Handles GET /v1/sessions: active, used sessions, oldest first. A `member` sees those of their
+ * keys, a limited key its own.
  */
 export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
@@ -210,7 +210,10 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/** Handles DELETE /v1/sessions/{id}: ends a session, used or not, in all regions from the response on. */
+/**
+ * Handles DELETE /v1/sessions/{id}: ends a session, used or not, in all regions before the
+ * response.
+ */
 export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
@@ -277,7 +280,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
   };
 }
 
-/** Returns the JSON of the calling session. It includes its own budget, but not its key's. */
+/** Returns the calling session, without its key's budget. */
 export function ownSessionView(c: AppContext, session: Session, status: KeyStatus): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const spend = status.session ?? nothing;

@@ -11,7 +11,7 @@ import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A key in the database of its home region. Times are Unix ms. */
+/** A key in D1 of its home region. Times are Unix ms. */
 export type StoredKey = Key & {
   readonly keyHash: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export type StoredKey = Key & {
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
-  /** Time of the last change of its terms; null if it never had any. */
+  /** Last change of its terms. */
   readonly changedAt: number | null;
   readonly spend: KeySpend;
 };
@@ -106,7 +106,7 @@ export const KEY_READ_ONLY: readonly string[] = [
   "member_id",
 ];
 
-/** Returns the JSON of a key. Its home is this region, because the database has no other keys. */
+/** Returns a key object. D1 has only keys of its region. */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
   const { terms, spend } = key;
   const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));

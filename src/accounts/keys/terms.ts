@@ -15,16 +15,15 @@ import type { Micros } from "../../shared/money.ts";
 import { isNarrower } from "../../shared/policy.ts";
 
 /**
- * The model names sold here. `entryOf` normalizes an entry of a model list: names become IDs, aliases and
- * `author/*` stay, and unknown names are null. IDs and authors don't match an alias, because aliases can
- * change.
+ * The model names sold here. `entryOf` normalizes an entry of a model list: names become IDs,
+ * aliases and `author/*` stay, and unknown names are null. IDs and authors don't match an alias,
+ * because aliases can change.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;
   readonly isAlias: (name: string) => boolean;
 };
 
-/** The time (Unix ms) and model names for checking terms. */
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
 /** Returns `before` changed by `fields`. Fails with 400 and `param`. */
@@ -36,7 +35,6 @@ export function changedTerms(
   const models = allowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
   const read = readTerms(before, { ...fields, allowed_models: models.value });
-  // a period needs a budget
   const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
@@ -51,7 +49,7 @@ export function changedTerms(
   return success(terms);
 }
 
-/** Returns the list in normal form without duplicates. Fails with 400 and `param` for an unknown name. */
+/** Normalizes a list of models. Fails with 400 and `param` for an unknown name. */
 export function allowedModels<T extends null | undefined>(
   given: readonly string[] | T,
   { entryOf }: Pick<ModelNames, "entryOf">,
@@ -82,7 +80,7 @@ export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames):
 const atMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
-/** For each limit, reports whether `after` allows no more than `before`. */
+/** Whether `after` allows no more than `before`. */
 const IS_NO_WIDER: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {
@@ -117,7 +115,7 @@ export function isWithin(
   return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
-/** Returns what remains of each limit, and when it resets. The spend is newer than the database's. */
+/** Returns the rest of each limit, and when it resets. The spend is newer than D1's. */
 export function keyStatusView(
   { terms, requests, tokens, budget, budgets }: KeyStatus,
   scope: "key" | "session" = "key",
@@ -139,7 +137,6 @@ export function keyStatusView(
   };
 }
 
-/** Returns the budgets in the order in which they are checked, and the one with the fewest dollars left. */
 function budgetsOfStatus(
   { budgetMicro, budgetPeriod }: KeyTerms,
   {

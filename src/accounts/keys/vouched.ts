@@ -19,19 +19,19 @@ export function vouchFor(request: Request, admitted: Admitted): void {
   callers.set(request, { admitted });
 }
 
-/** Gives an internal request a verified key, as if the client had sent it. */
+/** Gives an internal request a verified key. */
 export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-/** Returns the caller of an internal request, or undefined for a client's request. */
+/** Returns the caller of an internal request, or undefined for a client's. */
 export function vouchedCaller(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 
 /**
- * Returns a global key for another region. Fails with `invalid_api_key` for any other key, or `conflict` for
- * a repeated `writeId`. Without a secret, checks only the hash.
+ * Returns a global key for another region. Fails with `invalid_api_key` for any other key, or
+ * `conflict` for a repeated `writeId`. Without a secret, checks only the hash.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],

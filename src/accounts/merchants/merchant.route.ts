@@ -19,10 +19,7 @@ import { findMerchantName, MERCHANT_SECRET } from "./merchants.store.ts";
 
 export type MerchantAction = "read" | "capture" | "release";
 
-/**
- * Returns the handler of a merchant's action. Requests without a merchant's secret continue with their API
- * key.
- */
+/** Returns the handler of a merchant's action. Other requests continue with their API key. */
 export function merchantRoute(kind: MerchantAction) {
   return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
     const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
@@ -61,7 +58,9 @@ async function actionOf(
   return success(kind === "release" ? { kind } : null);
 }
 
-/** Forwards an action to the hold's home region. Repeats are harmless, because a hold ends only once. */
+/**
+ * Forwards an action to the hold's home region. Retries are safe, because a hold ends only once.
+ */
 async function actAway(
   c: AppContext,
   home: Region,

@@ -5,7 +5,7 @@ export const MERCHANT_SECRET = "svc_mer_";
 const SECRET_CHARACTERS = 43;
 const SECRET = new RegExp(`^${MERCHANT_SECRET}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 
-/** An operator's service that captures holds. Times are Unix ms. */
+/** A service that operators allow to capture holds. Times are Unix ms. */
 export type Merchant = {
   readonly name: string;
   readonly createdAt: number;
@@ -53,7 +53,7 @@ export async function listMerchants(db: D1Database): Promise<readonly Merchant[]
   return results.map(merchantOf);
 }
 
-/** Replaces a merchant's secret. The old one ends immediately. Returns null for an unknown name. */
+/** Replaces a merchant's secret. The old one ends immediately. */
 export async function rotateMerchant(
   db: D1Database,
   rotated: { readonly name: string; readonly secret: string; readonly at: number },

@@ -8,17 +8,14 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { findMember } from "./members.store.ts";
 
 /**
- * Reads the caller's member from the database and sets `member`. Fails with 401 for a revoked key, 403 for a
+ * Reads the caller's member from D1 and sets `member`. Fails with 401 for a revoked key, 403 for a
  * write of a suspended organization, or 503.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
-/**
- * Does the same as `requireMember` for endpoints that work without the database. Sets `memberUnread` on
- * failure.
- */
+/** Like `requireMember`, but sets `memberUnread` on failure. */
 export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
@@ -60,7 +57,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/** Rejects another organization's ID with the 404 of an unknown ID. Runs before role checks. */
+/** Rejects another organization's ID with the 404 of an unknown ID. */
 export async function requireOwnOrganization(
   c: Context<AppEnv>,
   next: Next,
@@ -72,7 +69,7 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
-/** Lets the wallet read the new event after a successful change. */
+/** Makes the wallet read the new event after a successful change. */
 export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   if (isRead(c.req.method) || !c.res.ok) return;

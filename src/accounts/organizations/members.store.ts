@@ -16,21 +16,21 @@ type MemberChange = {
   readonly role?: Role | undefined;
 };
 
-/** A removed member's key, revoked in the database but not yet in its object. */
+/** A removed member's key, revoked in D1 but not yet in its object. */
 export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly keyHash: string;
   readonly revokedAt: number;
 };
 
-/** SQL: the members of the organization ?2 except ?1. */
+/** SQL: the members of organization ?2 except ?1. */
 const OTHERS = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
 /** SQL condition: the organization has an owner besides ?1. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
 /**
- * Returns a SQL condition: the acting member `by` is active and may change the member's role. Null is an
- * operator.
+ * Returns an SQL condition: the acting member `by` is active and can change the member's role. Null
+ * is an operator.
  */
 const mayAct = (
   by: string,
@@ -40,15 +40,15 @@ const mayAct = (
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
 /**
- * SQL condition: member ?1 of organization ?2 may get the address ?3 and the role ?4 from ?5. Null keeps a
- * value.
+ * SQL condition: ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
+ * keeps a value.
  */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
-/** Returns the member of an active key, or null. Functions here throw when D1 fails. */
+/** Returns the member of an active key. Functions here throw if D1 fails. */
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(
@@ -85,7 +85,7 @@ export async function listMembers(db: D1Database, orgId: string): Promise<readon
   return results;
 }
 
-/** Adds a member. Fails with `conflict` if the address is taken, ignoring case. */
+/** Adds a member. Fails with `conflict` if the address is taken. */
 export async function insertMember(
   db: D1Database,
   member: StoredMember,
@@ -99,7 +99,7 @@ export async function insertMember(
   return row === undefined ? emailTaken(member.email) : success(row);
 }
 
-/** Returns a batch statement that adds the member unless its address is taken. */
+/** Returns a statement that adds the member unless its address is taken. */
 export function insertMemberStatement(
   db: D1Database,
   { id, orgId, email, role, createdAt }: StoredMember,
@@ -124,12 +124,12 @@ export function memberCreatedStatement(
     type: "member.created",
     actor,
     subject: id,
-    data: { role }, // without the address, because events outlive the member
+    data: { role }, // events outlive the member, so no address
     createdAt,
   });
 }
 
-/** The actor of a member change, and the time (Unix ms). `memberId` is absent for an operator. */
+/** The actor of a change. `memberId` is absent for an operator. */
 export type MemberChangeActor = {
   readonly actor: Actor;
   readonly nowMs: number;
@@ -137,8 +137,8 @@ export type MemberChangeActor = {
 };
 
 /**
- * Applies a change in one batch, and ends invitations that the new role can't grant. Fails with `not_found`,
- * or `conflict` for a taken address or as `last_owner`.
+ * Applies a change in one batch, and ends invitations that the new role can't grant. Fails with
+ * `not_found`, or `conflict` for a taken address or as `last_owner`.
  */
 export async function updateMember(
   db: D1Database,
@@ -157,7 +157,7 @@ export async function updateMember(
         where: MAY_CHANGE.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
         values: [member.id, member.orgId, email, role, by],
         columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
-        hidden: ["email"], // without the address, because events outlive the member
+        hidden: ["email"], // events outlive the member, so no address
       },
     ),
     db
@@ -201,8 +201,8 @@ type RemovedRow = EndedKey & {
 };
 
 /**
- * Removes a member, revokes their keys and ends their invitations in one batch. A repeat returns the same
- * keys. Fails with `not_found`, `role_required`, or `conflict` as `last_owner`.
+ * Removes a member, revokes their keys and ends their invitations in one batch. A retry returns the
+ * same keys. Fails with `not_found`, `role_required`, or `conflict` as `last_owner`.
  */
 export async function removeMember(
   db: D1Database,
@@ -255,7 +255,6 @@ export async function removeMember(
   return success({ keys: ended?.results ?? [], personId: row.personId, email: row.email });
 }
 
-/** Returns batch statements that end invitations the member can no longer grant, with events. */
 function invitationsEnded(
   db: D1Database,
   member: MemberName,

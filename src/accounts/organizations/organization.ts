@@ -6,7 +6,7 @@ import type { Region } from "../../shared/regions.ts";
 
 const SLUG = /^[a-z0-9-]{3,32}$/;
 
-/** A slug that an organization can choose: 3 to 32 lowercase letters, digits and hyphens, not reserved. */
+/** A slug that an organization can choose. */
 export const slugSchema = z.string().check(
   z.regex(SLUG, "must be 3 to 32 lowercase letters, digits and hyphens"),
   z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),
@@ -30,12 +30,14 @@ export function isReservedSlug(slug: string): boolean {
 
 export const nameSchema = label(200);
 
-/** zod's email pattern with the label rules of RFC 1035: at most 63 characters, no final hyphen. */
+/** zod's email pattern with the label rules of RFC 1035. */
 const EMAIL =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 const NO_EMAIL = "must be an email address";
 
-/** ASCII only, so the database can ignore case. At most 64 characters before the @ (RFC 5321). */
+/**
+ * ASCII only, so that the database can ignore case. At most 64 characters before the @ (RFC 5321).
+ */
 export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
   z.maxLength(254),
   z.refine((text) => text.indexOf("@") <= 64, NO_EMAIL),
@@ -58,7 +60,7 @@ export const MEMBER_READ_ONLY: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 
-/** An organization in its home region's database. Times are Unix ms. */
+/** An organization in its home region's D1. Times are Unix ms. */
 export type StoredOrganization = {
   readonly id: string;
   readonly name: string;
@@ -67,12 +69,11 @@ export type StoredOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
-  /** The price list; null for the region's prices. */
+  /** The price list; null for the region's. */
   readonly priceList: string | null;
   readonly createdAt: number;
 };
 
-/** Changes to an organization. Absent fields keep their value. */
 export type OrganizationChange = {
   readonly [K in "name" | "slug" | "status" | "rpmLimit" | "priceList"]?:
     | StoredOrganization[K]

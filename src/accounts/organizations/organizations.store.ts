@@ -18,8 +18,8 @@ export const ORGANIZATION_COLUMNS = `id, name, slug, region, is_personal AS isPe
   rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
- * Creates an organization, its owner and a zero balance in one batch. Fails with `conflict` for a taken slug.
- * If D1 throws, the organization may exist.
+ * Creates an organization, its owner and a zero balance in one batch. Fails with `conflict` for a
+ * taken slug. If D1 throws, the organization may exist.
  */
 export async function createOrganization(
   db: D1Database,
@@ -35,7 +35,7 @@ export async function createOrganization(
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
            VALUES (?, ?, 0, 0, ?)
-           ON CONFLICT (org_id) DO NOTHING`, // if the batch was slow, the wallet may have published already
+           ON CONFLICT (org_id) DO NOTHING`, // the wallet may have published already
         )
         .bind(organization.id, epoch, organization.createdAt),
       ...also,
@@ -48,8 +48,8 @@ export async function createOrganization(
 }
 
 /**
- * Applies a change in one statement and returns the row. Fails with `conflict` for a taken slug,
- * `invalid_api_key`, or `not_found` for an operator.
+ * Applies a change and returns the row. Fails with `conflict` for a taken slug, `invalid_api_key`,
+ * or `not_found` for an operator.
  */
 export async function updateOrganization(
   db: D1Database,
@@ -70,7 +70,7 @@ export async function updateOrganization(
   }
 }
 
-/** The actor of a change and the time (Unix ms). A calling key must be active; null is an operator. */
+/** The actor of a change. `keyId` must be active; null is an operator. */
 type ChangedBy = {
   readonly keyId: string | null;
   readonly actor: Actor;
@@ -170,7 +170,7 @@ function organizationCreated(
     type: "organization.created",
     actor,
     subject: id,
-    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // without the name, which may be a person's, because events outlive it
+    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // events outlive a person, so no personal name
     createdAt: row.createdAt,
   });
 }
@@ -180,17 +180,17 @@ function slugTaken(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** Reports whether a slug is taken. D1 names the violated constraint only in SQLite's message. */
+/** D1 names the violated constraint only in SQLite's message. */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")
   );
 }
 
-/** The newest migration that this release needs. */
+/** The newest migration of this release. */
 export const NEWEST_MIGRATION = "0029_rules.sql";
 
-/** Whether the database responds, and whether it has this release's migrations. */
+/** Whether the database responds and has this release's migrations. */
 export type DatabaseState = "ready" | "behind" | "away";
 
 export async function databaseState(db: D1Database): Promise<DatabaseState> {

@@ -16,10 +16,7 @@ const AT_ONCE = 6;
 
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
-/**
- * Handles DELETE /organization { give_up_balance }: an owner closes it permanently. Fails with 409 if credits
- * remain that aren't given up.
- */
+/** Handles DELETE /organization: an owner closes it permanently. */
 export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
@@ -34,7 +31,7 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
-/** Returns `has_balance` if the organization has credits and the caller doesn't give them up. */
+/** Fails with `has_balance` if the caller doesn't give up remaining credits. */
 export async function checkBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -51,8 +48,8 @@ export async function checkBalanceGivenUp(
 }
 
 /**
- * Closes an organization. Nothing is admitted or charged afterwards. Erases names and addresses; the ledger
- * stays. After a 503, a retry completes the work.
+ * Closes an organization. Nothing is admitted or charged afterwards. Erases names and addresses;
+ * the ledger stays. After a 503, a retry completes the work.
  */
 export async function endOrganization(
   services: ClosingServices,
@@ -81,7 +78,7 @@ export async function endOrganization(
   const out = await mapConcurrently(AT_ONCE, closed.persons, ({ personId, memberId }) =>
     endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
-  // Webhooks and their deliveries are deleted.
+  // Deletes webhooks and their deliveries.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);
   if (configured.unanswered) return refuse(configured.failure);

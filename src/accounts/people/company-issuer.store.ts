@@ -12,16 +12,16 @@ export type CompanyIssuer = {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly createdAt: number;
-  /** Time of the first owner login with it; null for a draft. */
+  /** First login of an owner with it; null for a draft. */
   readonly triedAt: number | null;
-  /** Null if members can use any login. */
+  /** Since when members must use it, or null. */
   readonly requiredAt: number | null;
 };
 
 const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-/** Returns an organization's issuer, even a draft. Functions here throw when D1 fails. */
+/** Returns an organization's issuer, even a draft. Functions here throw if D1 fails. */
 export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
@@ -30,8 +30,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 }
 
 /**
- * Returns the issuer of a proven domain, or null. Not of a slug, because anyone can choose another company's
- * name. `wantsYes` requires an operator's approval.
+ * Returns the issuer of a proven domain. Slugs don't count, because anyone can choose another
+ * company's name. `wantsYes` requires an operator's approval.
  */
 export function findIssuerByDomain(
   db: D1Database,
@@ -126,7 +126,7 @@ export async function setIssuerRequired(
   return (changed?.results.length ?? 0) > 0;
 }
 
-/** Removes the issuer and invalidates its identities. Members can use any login again. */
+/** Removes the issuer. Members can use any login again. */
 export async function removeIssuer(db: D1Database, orgId: string, change: Told): Promise<boolean> {
   const [removed] = await db.batch<{ id: string }>([
     db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),

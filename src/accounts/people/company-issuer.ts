@@ -34,10 +34,10 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-/** Hosts whose identity provider gives anyone an account, on any path. */
+/** Hosts whose identity provider gives anyone an account. */
 const PUBLIC_HOSTS =
   /^(?:accounts\.google|appleid\.apple|github|gitlab|bitbucket|id\.atlassian|api\.login\.yahoo|login\.yahoo|(?:www\.)?linkedin|id\.twitch|(?:[\w-]+\.)?slack|discord|(?:www\.)?facebook|access\.line|(?:www\.)?paypal)\.(?:com|org|me|tv)$/;
-/** The paths of Microsoft's issuers that accept any account. Other paths are tenants of companies. */
+/** Paths of Microsoft's issuers that accept any account. Other paths are tenants of companies. */
 const MICROSOFT_PUBLIC =
   /^\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/;
 
@@ -51,7 +51,7 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
-/** Returns why an address can't be a company's issuer, or null. The sandbox allows localhost. */
+/** Returns why an address can't be a company's issuer, or null. */
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
   const url = publicAddress(address);
   if (typeof url !== "string") return null;
@@ -60,7 +60,7 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
   return isInsecure && isOwn ? null : url;
 }
 
-/** Handles GET /company/issuer: returns the settings and our callback URL, never the secret. */
+/** Handles GET /company/issuer, without the secret. */
 export async function getIssuer(call: MemberCall): Promise<Answer> {
   return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
 }
@@ -81,10 +81,7 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
   return row.triedAt === null ? "draft" : "on";
 }
 
-/**
- * Handles POST /company/issuer { issuer, client_id, client_secret }: stores a draft, which an owner's login
- * activates. Fails with `no_proven_domain` (409) or `issuer_unreachable` (503).
- */
+/** Handles POST /company/issuer: stores a draft, which an owner's login activates. */
 export async function postIssuer(call: MemberCall): Promise<Answer> {
   const fields = parseFields(newIssuerBody, [], call.body);
   if (!fields.ok) return fields;
@@ -115,8 +112,8 @@ function noDomain(): Answer {
 }
 
 /**
- * Handles POST /company/issuer/require { required }. Fails with `not_by_company` (409) unless the caller
- * logged in with the issuer, so nobody locks themselves out.
+ * Handles POST /company/issuer/require. The caller must have logged in with the issuer, to avoid a
+ * lockout.
  */
 export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   const fields = parseFields(requireIssuerBody, [], call.body);
@@ -161,7 +158,7 @@ export async function mailSettings(
   }
 }
 
-/** Returns the issuer in the form of a LOGIN_ISSUERS entry, with the organization's ID. */
+/** Returns the issuer as a LOGIN_ISSUERS entry. */
 export function issuerEntryOf({
   orgId,
   issuer,
@@ -170,7 +167,7 @@ export function issuerEntryOf({
   return { id: orgId, kind: "oidc", issuer, client_id: clientId, secret: "", reauth: false };
 }
 
-/** Returns the decrypted client secret, or null if its KEY_SECRETS entry was removed. */
+/** Returns the decrypted secret, or null if its KEY_SECRETS entry was removed. */
 export function clientSecretOf(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
@@ -178,7 +175,7 @@ export function clientSecretOf(
   return unseal(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
 }
 
-/** Encrypts old secrets under the first KEY_SECRETS entry. Called by the hourly cron. */
+/** Encrypts secrets again with the first KEY_SECRETS entry, every hour. */
 export async function resealIssuers(
   db: D1Database,
   keySecrets: readonly KeySecret[],
@@ -187,13 +184,13 @@ export async function resealIssuers(
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
     // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
     const anew = await resealed(row.clientSecret, what, keySecrets);
-    // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
+    // oxlint-disable-next-line no-await-in-loop -- likewise
     if (anew !== null) await storeResealed(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }
 }
 
-/** Returns the addresses that the issuer can verify: those at proven domains. */
+/** Returns the addresses at proven domains. The issuer can verify only those. */
 export async function provenBy(
   db: D1Database,
   orgId: string,

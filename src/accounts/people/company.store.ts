@@ -22,12 +22,14 @@ export type CompanyDomain = {
 const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
-/** Ms after which a missing record ends joining by the domain, and other organizations can prove it. */
+/**
+ * Ms after which a missing record ends joining by the domain, and other organizations can prove it.
+ */
 const GONE_MS = 7 * DAY_MS;
 
 /**
- * Returns the organization's domain row, creating it if needed; null above ten. Functions here throw when D1
- * fails.
+ * Returns the organization's domain row, creating it if needed, or null above ten. Functions here
+ * throw if D1 fails.
  */
 export async function insertDomain(
   db: D1Database,
@@ -87,8 +89,8 @@ function domainEvent(
 }
 
 /**
- * Marks a domain as proven. Returns `taken` if another organization has it, unless its record was missing for
- * a week.
+ * Marks a domain as proven, unless another organization has it and its record was found within a
+ * week.
  */
 export async function proveDomain(
   db: D1Database,
@@ -115,7 +117,7 @@ export async function proveDomain(
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
 
-/** Records an operator's approval. Returns false if the domain isn't proven. */
+/** Records an operator's approval of a proven domain. */
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -149,7 +151,7 @@ export async function removeDomain(
 }
 
 /**
- * Returns a SQL condition: the domain allows joining at time `?n`. `approved` is 1 if operators must approve
+ * SQL condition: the domain allows joining at time `?n`. `approved` is 1 if operators must approve
  * domains.
  */
 const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
@@ -167,8 +169,8 @@ export function findJoinableDomain(
 }
 
 /**
- * Adds a person through a company domain, in one batch. Returns false if the domain doesn't allow joining,
- * the organization isn't an active team, the person was ever a member, or the address is taken.
+ * Adds a person through a company domain. Returns false if the domain doesn't allow joining, the
+ * organization isn't an active team, the person was ever a member, or the address is taken.
  */
 export async function joinCompany(
   db: D1Database,
@@ -228,7 +230,7 @@ export async function listDomainsToCheck(
   return results;
 }
 
-/** Records a check. Returns true if the record is missing for the first time, which creates an event. */
+/** Records a check. If the record is missing for the first time, adds an event and returns true. */
 export async function recordDomainCheck(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,

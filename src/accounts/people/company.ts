@@ -36,7 +36,7 @@ export async function getDomains(call: MemberCall): Promise<Answer> {
   return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
 }
 
-/** Handles POST /company/domains { domain }: returns 201 with the required TXT record. */
+/** Handles POST /company/domains: 201 with the required TXT record. */
 export async function postDomain(call: MemberCall): Promise<Answer> {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
@@ -66,10 +66,7 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-/**
- * Handles POST /company/domains/{domain}/prove: looks up the record at two resolvers. Fails with
- * `domain_not_proven` (409).
- */
+/** Handles POST /company/domains/{domain}/prove: looks up the record at two resolvers. */
 export async function postProof(call: MemberCall): Promise<Answer> {
   const { db, as, now: nowMs } = call;
   const own = await ownDomain(call);
@@ -139,7 +136,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the organization that a person can join by their verified addresses, or null. */
+/** Returns the organization that a person can join by their verified addresses. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,
@@ -168,7 +165,7 @@ export async function findOwnJoinableDomain(
   return null;
 }
 
-/** Adds a person to their company's organization, or finds them there. Returns null if they can't join. */
+/** Adds a person to their company's organization, or finds them there. */
 export async function joinOrganization(
   services: PeopleServices,
   company: CompanyDomain,
@@ -184,7 +181,7 @@ export async function joinOrganization(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
-/** Checks each proven domain daily, and notifies owners of a missing record. Called by the hourly cron. */
+/** Checks each proven domain daily, and notifies owners of a missing record. */
 export async function checkDomains(
   db: D1Database,
   nowMs: number,

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 
-/** Two resolvers, because both must be spoofed. */
+/** An attacker must spoof both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
@@ -15,7 +15,7 @@ const FREE_MAIL = new Set(
    hotmail.co.uk yahoo.co.uk orange.fr wanadoo.fr free.fr laposte.net libero.it`.split(/\s+/),
 );
 
-/** Returns a company domain in normal form, or the reason why it is invalid. */
+/** Normalizes a company domain, or returns why it is invalid. */
 export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {

@@ -13,8 +13,9 @@ const IS_CLOSED = "EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = ?1)
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 /**
- * Closes an organization: ends members, keys, invitations and webhooks, and erases names and addresses.
- * `memberId` must be an owner; null is an operator. A repeat returns the same. Returns null if not allowed.
+ * Closes an organization: ends members, keys, invitations and webhooks, and erases names and
+ * addresses. `memberId` must be an owner; null is an operator. A retry returns the same. Returns
+ * null if not allowed.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -104,10 +105,7 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
   return row !== null;
 }
 
-/**
- * Erases the name, addresses and identities of a person without memberships. IDs stay. Returns false for a
- * member.
- */
+/** Erases a person without memberships, except IDs. Returns false for a member. */
 export async function erasePerson(
   db: D1Database,
   personId: string,
@@ -177,7 +175,7 @@ export async function exportOrganization(
 
 const EXPORT_EVERY_MS = 600_000;
 
-/** Takes the person's export slot, one per ten minutes. Returns 0, or the ms until the next. */
+/** Allows one export per ten minutes. Returns 0, or the ms until the next. */
 export async function takeExport(db: D1Database, personId: string, nowMs: number): Promise<number> {
   const [taken, found] = await db.batch<{ exportedAt: number | null }>([
     db

@@ -31,11 +31,9 @@ const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /**
-   * The address that the person must have verified. Absent for a member, or if anyone with the link can join.
-   */
+  /** The address that the person must have verified. Absent if anyone with the link can join. */
   email: z.nullish(emailSchema),
-  /** The existing member who gets a login; absent for a new member. */
+  /** The existing member who gets a login. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
 export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
@@ -45,7 +43,7 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
 };
 
 /**
- * Handles POST /invitations: returns 201 with the link. Extends an open one for the same address or member.
+ * Handles POST /invitations: 201 with the link. Extends an open one for the same address or member.
  */
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -107,7 +105,6 @@ export async function createInvitation(
   return success({ ...invitationRecord(made.value), link });
 }
 
-/** Returns the failure of an address that doesn't fit the other fields, or null. */
 function refuseAddress({
   role,
   email,
@@ -157,7 +154,7 @@ export async function previewInvitation(services: PeopleServices, body: unknown)
   });
 }
 
-/** Handles POST /invitation/accept { token } for a person with a matching address. */
+/** Handles POST /invitation/accept. */
 export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(invitationTokenBody, [], call.body);
   if (!fields.ok) return fields;
@@ -170,7 +167,7 @@ export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   return acting.ok ? success({ organization_id: orgId, member_id: memberId }) : acting;
 }
 
-/** Adds the person as the invited member. Returns an existing membership unchanged. */
+/** Adds the person as the invited member. An existing membership stays unchanged. */
 export async function joinByInvitation(
   services: PeopleServices,
   requested: {
@@ -204,7 +201,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** Returns the invitation of a valid token, even an ended one. Rejects others with 404 without I/O. */
+/** Returns the invitation of a valid token, even an ended one. Rejects others without I/O. */
 async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
   const fields = parseFields(invitationTokenBody, [], body);
   if (!fields.ok) return fields;

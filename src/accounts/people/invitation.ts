@@ -14,13 +14,13 @@ export type Invitation = {
   readonly email: string | null;
   /** The member who gets a login; null for a new member. */
   readonly memberId: string | null;
-  /** The inviting member's ID; null for an operator. */
+  /** The inviting member; null for an operator. */
   readonly invitedBy: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
 };
 
-/** `svc_iv_<region>_`, the secret's ID, the rest of the invitation's ID, and the tag in base64url. */
+/** `svc_iv_<region>_`, the secret's ID, the rest of the invitation's ID, and the tag. */
 const TOKEN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
 export async function invitationToken(
@@ -34,7 +34,7 @@ export async function invitationToken(
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
-/** Returns the ID in this region's valid token, or null. Needs no I/O. */
+/** Returns the ID in this region's valid token, or null, without I/O. */
 export async function readInvitationToken(
   token: string,
   region: Region,
@@ -52,7 +52,7 @@ async function tagOf(secret: KeySecret, region: Region, id: string): Promise<str
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Returns a masked address for display to others: `a…@example.com`. */
+/** Returns a masked address for others: `a…@example.com`. */
 export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

@@ -17,7 +17,7 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
   created_at AS createdAt, expires_at AS expiresAt`;
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
-/** Returns a SQL condition: the member `?n` is active and may grant `role`. Null is an operator. */
+/** SQL condition: the member `?n` is active and can grant `role`. Null is an operator. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
@@ -32,8 +32,8 @@ function addressFor(member: string, email: string): string {
 }
 
 /**
- * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, at 50 open ones or
- * 20 per inviter and hour, with `not_found` for an unknown member, or `conflict` for one with a login.
+ * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, at 50
+ * open ones or 20 per inviter and hour, for an unknown member, and for one with a login.
  */
 export async function insertInvitation(
   db: D1Database,
@@ -180,8 +180,9 @@ const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members 
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
- * Accepts an invitation in one batch and returns the member's ID. Returns null unless it is open and allowed,
- * the organization is active, the address is verified, and the person is no member and wasn't removed since.
+ * Accepts an invitation in one batch and returns the member's ID. Returns null unless it is open
+ * and allowed, the organization is active, the address is verified, and the person is no member and
+ * wasn't removed since.
  */
 export async function acceptInvitation(
   db: D1Database,

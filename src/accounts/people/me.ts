@@ -87,7 +87,7 @@ function sessionRecord(one: SessionSummary, own: string): View {
   };
 }
 
-/** Handles GET /me/export: returns the person's data in this region, with events, once in ten minutes. */
+/** Handles GET /me/export: the person's data in this region, once in ten minutes. */
 export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
@@ -108,15 +108,16 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /me/log-out`: ends all sessions, and revokes the person's console keys, which ends session
- * tokens created in the console.
+ * Handles POST /me/log-out: ends all sessions, and revokes the person's console keys, which ends
+ * session tokens created in the console.
  */
 export async function postLogOut(call: PeopleCall): Promise<Answer> {
   await endSessionsOf(call.db, call.person.id, call.now + 1);
   for (const key of await consoleKeysOf(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
     const actor = memberActor(key.memberId);
-    // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop, and a retry does the rest
+    // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop, and a retry does the
+    // rest
     const revoked = await revokeKeyEverywhere({ ...call, actor }, ending);
     if (!revoked.ok) return revoked;
     call.takeEvents(key.orgId);
@@ -131,8 +132,7 @@ export const identityBody = z.object({
 });
 
 /**
- * Handles POST /me/unlink { issuer, subject }: unlinks an identity and ends all sessions. Fails with 409 for
- * the only identity.
+ * Handles POST /me/unlink: unlinks an identity, unless it is the only one, and ends all sessions.
  */
 export async function postUnlink(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(identityBody, [], call.body);
@@ -176,10 +176,7 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
 
 export const newOrganizationBody = z.object({ name: nameSchema });
 
-/**
- * Handles POST /organizations { name }: creates an organization in this region. A person's first one is
- * personal.
- */
+/** Handles POST /organizations. A person's first organization is personal. */
 export async function postOrganization(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(newOrganizationBody, [], call.body);
   if (!fields.ok) return fields;
@@ -223,9 +220,8 @@ export async function postTeam(call: MemberCall): Promise<Answer> {
 }
 
 /**
- * Handles DELETE /me { give_up_balance }: leaves all organizations, closes those without other members, and
- * erases the person. Fails with 409 for `last_owner` or `has_balance`. After a 503, a retry completes the
- * work.
+ * Handles DELETE /me: leaves all organizations, closes those without other members, and erases the
+ * person. After a 503, a retry completes the work.
  */
 export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
@@ -274,7 +270,6 @@ const ASKED_MAX = 50;
 
 type Of = { readonly memberId: string; readonly orgId: string };
 
-/** Returns the events of all memberships, with one series of calls per organization. */
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],

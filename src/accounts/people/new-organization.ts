@@ -24,7 +24,7 @@ import { randomBase62 } from "../../shared/id.ts";
 
 const LONGEST = 32;
 
-/** Returns a name as a slug, or null if it is too short or reserved. */
+/** Returns null if the slug would be too short or reserved. */
 function slugOf(name: string): string | null {
   const folded = name
     .normalize("NFKD")
@@ -56,15 +56,14 @@ type NewOrganization = {
   readonly name: string;
   readonly isPersonal: boolean;
   readonly isSuspended: boolean;
-  /** `Promotion.identity` of a sign-up credit; null for none. */
   readonly promoted: string | null;
 };
 
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * Creates a person's organization: first the wallet, then all rows in one batch. A failure discards the
- * wallet unless the organization may exist. Throws when D1 fails or the identity is taken.
+ * Creates a person's organization: first the wallet, then all rows in one batch. A failure discards
+ * the wallet unless the organization may exist. Throws if D1 fails or the identity is taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -136,7 +135,7 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
     });
 }
 
-/** Credits the sign-up promotion. Its reference makes repeats harmless. */
+/** Credits the sign-up promotion. Its reference makes retries safe. */
 export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const owed: Promotion | null = await findOwedPromotion(db, orgId);

@@ -15,18 +15,18 @@ type SignUpRules = {
   readonly creditsADayMicro: number;
 };
 
-/** The dependencies of calls by people. `now` is the request's time (Unix ms). */
+/** The dependencies of calls by people. `now` is in Unix ms. */
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
-    /** Lets the wallet read new events from the database after the response. */
+    /** Makes the wallet read new events from D1 after the response. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Null if mail is off, so links are only displayed. */
+    /** Sends emails. If null, links are only displayed. */
     readonly mail: SendMail | null;
     readonly isSandbox: boolean;
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
-    /** The console's origin, such as `https://eu.example.com`. */
+    /** The console's origin. */
     readonly origin: string;
   };
 
@@ -51,7 +51,10 @@ export type OwnSessions = {
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
-    /** The organization whose issuer was used, to which the session is limited; '' for an operator issuer. */
+    /**
+     * The organization whose issuer opened the session, which is limited to it; '' for an operator
+     * issuer.
+     */
     readonly realm: string;
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;

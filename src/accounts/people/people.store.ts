@@ -15,7 +15,7 @@ const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
 /**
- * Returns the person of an identity after updating their display data, or null. Functions here throw when D1
+ * Returns the person of an identity after updating their display data. Functions here throw if D1
  * fails.
  */
 export async function findAndRefreshPerson(
@@ -68,9 +68,7 @@ export async function insertLonePerson(
   }
 }
 
-/**
- * Reports whether a batch failed because the identity or personal organization exists, by SQLite's message.
- */
+/** Reports, by SQLite's message, whether the identity or personal organization exists. */
 export function isIdentityTaken(error: unknown): boolean {
   return (
     error instanceof Error &&
@@ -87,7 +85,7 @@ export async function deleteLonePerson(db: D1Database, personId: string): Promis
   ]);
 }
 
-/** Returns batch statements for a person and their identity. They fail if the identity is taken. */
+/** Returns statements for a person and their identity. They fail if the identity is taken. */
 export function insertPerson(
   db: D1Database,
   person: Person,
@@ -119,7 +117,7 @@ function insertIdentity(
     .bind(realm, issuer, subject, personId, nowMs);
 }
 
-/** Links an identity to a person. Returns false if it belongs to another person. */
+/** Links an identity to a person. Returns false if another person has it. */
 export async function linkIdentity(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -213,7 +211,7 @@ export async function recordActing(db: D1Database, memberId: string, nowMs: numb
     .run();
 }
 
-/** A person and their current member. `as` is null without an organization. */
+/** A person and their current member. */
 export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
@@ -233,7 +231,7 @@ type ActingRow = Person & {
   readonly keyHash: string | null;
 };
 
-/** Returns a session's person and member in one query, or null if either has ended. */
+/** Returns a session's person and member, or null if either has ended. */
 export async function findActingPerson(
   db: D1Database,
   session: {
@@ -280,8 +278,8 @@ export async function findActingPerson(
 }
 
 /**
- * Reports whether a session may act in the organization. A company issuer's session may act only in its own;
- * other sessions can't if the organization requires its issuer.
+ * Reports whether a session can act in the organization. A company issuer's session can act only in
+ * its own; other sessions can't if the organization requires its issuer.
  */
 function isOpenTo(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,

@@ -28,7 +28,7 @@ export type Membership = {
   readonly isCompanys: 0 | 1;
 };
 
-/** Returns the member's verified address, or a placeholder. */
+/** Returns the verified address, or a placeholder. */
 export function addressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email

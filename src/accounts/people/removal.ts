@@ -11,15 +11,15 @@ import type { EndedKey, MemberName, RemovedMember } from "../organizations/membe
 const AT_ONCE = 6;
 
 /**
- * Returns the object name for a person's sessions in one realm. Separate objects keep a company's issuer,
- * which can open any number of sessions, from evicting those of other organizations. Operator issuers have
- * the empty realm.
+ * Returns the object name for a person's sessions in one realm. A company's issuer can open any
+ * number of sessions, which evict only those of its own realm. Operator issuers have the empty
+ * realm.
  */
 export function personAccount(personId: string, realm = ""): string {
   return consoleAccount(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
 }
 
-/** Ends all sessions of a member, opened through operator issuers or the company's own. */
+/** Ends all sessions of a member. */
 export async function endSessionsOfMember(
   { consoles }: Pick<KeyServices, "consoles">,
   personId: string,
@@ -34,9 +34,9 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member from the database, then from key objects and wallet, then ends their sessions. Nothing is
- * admitted afterwards; running requests finish and are charged. A null `by` is an operator. After a 503, a
- * retry completes the work.
+ * Removes a member from D1, then from key objects and wallet, then ends their sessions. Nothing is
+ * admitted afterwards; running requests finish and are charged. A null `by` is an operator. After a
+ * 503, a retry completes the work.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,
@@ -53,7 +53,7 @@ export async function removeMemberEverywhere(
   return left.ok ? success({ email }) : left;
 }
 
-/** Revokes all keys, continuing after failures. Returns the first failure. */
+/** Revokes all keys, even if some fail. Returns the first failure. */
 export async function endKeys(
   services: KeyServices,
   keys: readonly EndedKey[],

@@ -11,7 +11,7 @@ export function canGrantRole(by: Role, role: Role): boolean {
   return GIVES[by].includes(role);
 }
 
-/** Returns the same rule as a SQL condition on two columns, because an earlier check may be outdated. */
+/** Returns the same rule in SQL, because an earlier check may be outdated. */
 export function grantsRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;
 }

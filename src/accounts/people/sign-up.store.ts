@@ -8,12 +8,12 @@ const A_DAY_AN_IDENTITY = 3;
 type SignUpPlace = {
   readonly id: string;
   readonly address: string;
-  /** The identity that signs up; null for a person's further organization. */
+  /** The identity; null for a person's further organization. */
   readonly identity: string | null;
   readonly nowMs: number;
 };
 
-/** Takes one of the hour's sign-up slots and deletes old ones. Returns false if none is left. */
+/** Takes one of the hour's sign-up slots. Returns false if none is left. */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpPlace,
@@ -34,7 +34,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** Returns the salt of stored identity hashes, creating it from `fresh` once. */
+/** Returns the salt of stored identity hashes. Stores `fresh` if there is none. */
 export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
@@ -55,7 +55,7 @@ export type Promotion = {
 };
 
 /**
- * Returns a batch statement for the credit. Inserts nothing if the identity had one or the day's budget is
+ * Returns a statement that inserts the credit, unless the identity had one or the day's budget is
  * spent.
  */
 export function insertPromotion(
@@ -74,7 +74,7 @@ export function insertPromotion(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
-/** Returns a credit that the wallet hasn't confirmed yet, or null. */
+/** Returns a credit that the wallet hasn't confirmed yet. */
 export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
   return db
     .prepare(
@@ -96,7 +96,7 @@ export async function recordPromotionCredited(
     .run();
 }
 
-/** Returns a batch statement for the personal organization. It fails if the person has one. */
+/** Returns a statement for the personal organization. It fails if the person has one. */
 export function insertPersonalOrganization(
   db: D1Database,
   personId: string,
@@ -115,7 +115,7 @@ export async function hasPersonalOrganization(db: D1Database, personId: string):
   return row !== null;
 }
 
-/** Converts a personal organization into a team. Returns false if it is none. */
+/** Converts a personal organization into a team. Returns false for others. */
 export async function convertToTeam(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare(

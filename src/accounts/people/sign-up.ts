@@ -20,15 +20,15 @@ type SigningUp = {
   readonly name: string;
   /** The verified address; null prevents sign-up. */
   readonly email: string | null;
-  /** Creation time of the account (Unix ms); null if unknown. */
+  /** Account creation (Unix ms). */
   readonly madeAt: number | null;
   readonly address: string;
 };
 
 /**
- * Creates a person, their personal organization, its wallet and possibly a credit. Fails with `login_refused`
- * if sign-up is off, no address is verified, or there were too many. Returns null if the identity exists.
- * Throws when D1 fails.
+ * Creates a person, their personal organization, its wallet and possibly a credit. Fails with
+ * `login_refused` if sign-up is off, no address is verified, or there were too many. Returns null
+ * if the identity exists. Throws if D1 fails.
  */
 export async function signUp(
   services: PeopleServices,
@@ -68,7 +68,7 @@ export async function signUp(
   }
 }
 
-/** Takes a sign-up slot. It also counts for an address or person, and for an identity. */
+/** Takes a sign-up slot of the hour, the address or person, and the identity. */
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
@@ -92,9 +92,7 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
   }
 }
 
-/**
- * Returns a salted hash that outlives the person. The salt is in the database, because KEY_SECRETS rotate.
- */
+/** Returns a hash that outlives the person. Its salt is in D1, because KEY_SECRETS rotate. */
 async function promotionTag(db: D1Database, words: string): Promise<string> {
   return (
     await hmacSha256(await hmacKey(await promotionSalt(db, randomBase62(43))), words)

@@ -1,14 +1,14 @@
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Ms that an invited address is stored after its invitation ends. */
+/** Ms to store an invited address after its invitation ends. */
 const INVITED_MS = 30 * DAY_MS;
 /** Ms without login after which a person without organizations is erased. */
 const LONE_MS = 90 * DAY_MS;
 const BATCH = 500;
 
 /**
- * Erases addresses of ended invitations and inactive people without memberships, in batches. Throws when D1
- * fails.
+ * Erases addresses of ended invitations and inactive people without memberships, in batches. Throws
+ * if D1 fails.
  */
 export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;

@@ -1,6 +1,5 @@
 import type { Role } from "../../shared/caller.ts";
 
-/** A member for display to the team. Times are Unix ms. */
 type TeamMember = {
   readonly id: string;
   readonly email: string;
@@ -16,7 +15,7 @@ type TeamMember = {
 const LISTED_MAX = 1000;
 const MAILED_MAX = 20;
 
-/** Returns members in order of joining. Throws when D1 fails. */
+/** Returns members in order of joining. Throws if D1 fails. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
     .prepare(

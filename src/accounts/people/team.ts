@@ -12,7 +12,7 @@ import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
 import { listTeam } from "./team.store.ts";
 
-/** Handles GET /members: returns the team. Callers who can't invite see only their own address. */
+/** Handles GET /members. Callers who can't invite see only their own address. */
 export async function getTeam(call: MemberCall): Promise<Answer> {
   const rows = await listTeam(call.db, call.as.orgId);
   const seesAll = canGrantRole(call.as.role, "member");
@@ -31,7 +31,7 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
 
 export const roleChangeBody = z.object({ role: roleSchema });
 
-/** Handles PATCH /members/{id} { role }: changes a role from the member's next request on. */
+/** Handles PATCH /members/{id}: changes a role for the next request. */
 export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
@@ -44,7 +44,7 @@ export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** Handles DELETE /members/{id}: removes a member from the response on. Anyone can leave. */
+/** Handles DELETE /members/{id} before the response. Anyone can leave. */
 export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };

@@ -15,10 +15,7 @@ export function recorderOf(config: Config): Recorder {
 
 const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
 
-/**
- * Counts each response by route and status. A 401 starts no flush, so that forged keys cause no
- * object call.
- */
+/** Counts each response. A 401 starts no flush, so that forged keys cause no object call. */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   const config = optionalVariables(c, "config");
@@ -58,7 +55,7 @@ function seriesAt(route: string): RouteSeries {
 export function flushCounts(c: Context<AppEnv>): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
-  if (!recorder.isWaiting) return; // usually already scheduled
+  if (!recorder.isWaiting) return;
   recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),
     (series, view) => objectsOf(c.env).metrics().add(series, view),

@@ -13,10 +13,7 @@ const SERIES_MAX = 10_000;
 
 const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
 
-/**
- * The counters of a region. A lost batch loses only a few counts. `MetricsCalls` documents the
- * calls.
- */
+/** The counters of a region. A lost batch loses only a few counts. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counted: RegionCounts | null = null;
 

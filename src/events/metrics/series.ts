@@ -5,7 +5,6 @@ export type Metric = {
   readonly buckets?: readonly number[];
 };
 
-/** Histogram bounds in seconds. */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const;
 
 const counter = (name: string, help: string): Metric => ({ name, help, type: "counter" });

@@ -80,25 +80,22 @@ const LOST_AFTER_MS = 30_000;
 type Add = (series: Series, view: View) => Promise<unknown>;
 
 /**
- * Flushes an isolate's counts. The first count after a flush schedules the next one `delayMs`
- * later, so an idle isolate schedules nothing.
+ * Flushes an isolate's counts. The first count after a flush schedules the next one, so an idle
+ * isolate schedules nothing.
  */
 export class Recorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
   view: () => Series = () => ({});
   readonly #delayMs: number;
-  /** Start of the scheduled flush in ms; -Infinity without one. */
+  /** Start of the scheduled flush in ms. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
   }
 
-  /**
-   * Reports whether there are counts without a scheduled flush. The platform may have ended a
-   * scheduled one.
-   */
+  /** Reports whether counts wait without a scheduled flush. The platform may have ended one. */
   get isWaiting(): boolean {
     if (this.tally.isEmpty) return false;
     return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;
@@ -117,7 +114,7 @@ export class Recorder {
     try {
       await within(add(series, { isolate: this.#isolate, series: this.view() }), ADD_TIMEOUT_MS);
     } catch (error) {
-      // No retry: the call may have arrived, and counts must never double.
+      // No retry, because the call may have arrived, and counts must never double.
       const lost = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lost, reason: reasonOf(error) });
     }

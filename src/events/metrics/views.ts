@@ -1,7 +1,7 @@
 import { METRICS } from "./series.ts";
 import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 
-/** Ms after which a silent isolate counts as ended. */
+/** Ms without a report after which an isolate counts as ended. */
 export const VIEW_MS = 300_000;
 
 /** Sums the gauges of active isolates. */
@@ -16,7 +16,7 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   return sum;
 }
 
-/** Returns seconds, counted from `sinceMs` if a job never ran. */
+/** Returns ages in seconds, from `sinceMs` for a job that never ran. */
 export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): Series {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     (nowMs - (ran?.atMs ?? sinceMs)) / 1000;

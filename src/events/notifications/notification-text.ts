@@ -51,12 +51,11 @@ export function slackBody(event: EventRecord): string {
   return JSON.stringify({ text: escapeSlack(text) });
 }
 
-/** Escapes a name, so that it can't contain mentions or links. */
+/** Prevents mentions and links. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Returns dollars with two decimals from $1, otherwise up to six. */
 function money(data: Data, field: string): string {
   const value = data[field];
   if (typeof value !== "number") return "an unknown amount";

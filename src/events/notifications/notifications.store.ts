@@ -31,7 +31,7 @@ const RECIPIENTS_MAX = 50;
 
 type StoredRecipient = Omit<Recipient, "types"> & { readonly types: string | null };
 
-/** Returns recipients, owners first. All functions of this file throw if D1 fails. */
+/** Returns recipients, owners first. Every function of this file throws if D1 fails. */
 export async function listRecipients(db: D1Database, orgId: string): Promise<readonly Recipient[]> {
   const { results } = await db
     .prepare(
@@ -82,7 +82,7 @@ export async function memberOfKey(db: D1Database, keyId: string): Promise<string
   return row?.member_id ?? null;
 }
 
-/** Limits the choice to the role's types, because the role may have changed. */
+/** Limits the choice to the current role's types. */
 function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
   const allowed = typesOfRole(role);
   if (stored === null) return allowed;

@@ -23,8 +23,8 @@ export class Notifications {
   }
 
   /**
-   * Sends one email per recipient and event. Failed emails aren't retried. Throws if the database
-   * fails before any email, so that the wallet sends the events again.
+   * Sends one email per recipient and event. Failed emails aren't retried. Throws if D1 fails
+   * before any email, so that the wallet sends the events again.
    */
   async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
     const notified = events.flatMap((event) => {
@@ -55,10 +55,7 @@ export class Notifications {
   }
 }
 
-/**
- * Reports whether a recipient gets an event. Only owners and admins get those of other members'
- * keys.
- */
+/** Owners and admins also get events of other members' keys. */
 function wants(recipient: Recipient, { type }: EventRecord, keyMemberId: string | null): boolean {
   const types: readonly string[] = recipient.types;
   if (!types.includes(type)) return false;

@@ -15,7 +15,6 @@ import {
 import type { DeliveryRow, DueDelivery } from "./delivery-rows.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
 
-/** Attempts to keep per delivery. */
 const ATTEMPTS_KEPT = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
@@ -51,7 +50,7 @@ export function recordAttempt(
         webhookId,
       )
       .toArray();
-    if (receiver === undefined) return; // deleted meanwhile
+    if (receiver === undefined) return;
     const failures = isTaken ? 0 : receiver.failures + 1;
     const reported = withoutOldNames(sql, due, { at: nowMs, ...attempt });
     sql.exec(
@@ -97,8 +96,8 @@ type Kept = {
 };
 
 /**
- * Returns the attempts, newest first. If the event was renamed meanwhile, removes the response and
- * signature, which may contain the old name.
+ * Removes the response and signature of an event renamed meanwhile, because they may contain the
+ * old name.
  */
 function withoutOldNames(
   sql: SqlStorage,
@@ -116,10 +115,7 @@ function withoutOldNames(
   return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-/**
- * Returns the attempts. If the last response was removed, the event was renamed, so removes the
- * others too.
- */
+/** If the last response was removed, the event was renamed, so the others are removed too. */
 function attemptsOf(row: Kept): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
   const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);
@@ -137,7 +133,6 @@ function hoursWith(stored: string | null, nowMs: number, isTaken: boolean): Hour
   return { ...hours, [hour]: isTaken ? [taken + 1, missed] : [taken, missed + 1] };
 }
 
-/** Returns the last 24 hours, including the current one. */
 function recentHours(stored: string | null, nowMs: number): Hours {
   const oldest = Math.floor(nowMs / HOUR_MS) - DAY_HOURS + 1;
   const hours = stored === null ? {} : storedJson<Hours>(stored);

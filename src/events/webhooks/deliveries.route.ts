@@ -16,7 +16,7 @@ export const deliveriesParameters = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
 });
 
-/** Returns 400 with `param` for an invalid query. */
+/** Parses a query, or returns 400 with `param`. */
 export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   const query = parseQuery(deliveriesParameters, url);
   if (!query.ok) return query;

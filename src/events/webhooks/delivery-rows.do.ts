@@ -21,12 +21,11 @@ export const DELIVERY_ID = "dlv_";
 /** The state of a webhook. Times are Unix ms. */
 export type Receiver = {
   readonly webhook: Webhook;
-  /** Time of the first failure since the last success. */
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
   /** The reason to disable it, until D1 has recorded it. */
   readonly ending: string | null;
-  /** Position in the usage stream, or null without `usage.settled`. */
+  /** The position; null without `usage.settled`. */
   readonly stream: StreamState | null;
 };
 
@@ -159,7 +158,7 @@ function queue(
 }
 
 /**
- * Fails the oldest deliveries of the largest group (`key`, `end_user`, ...) above the limit, so
+ * Above the limit, fails the oldest deliveries of the largest group (`key`, `end_user`, ...), so
  * that a flood of one kind doesn't displace others.
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
@@ -189,7 +188,10 @@ const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
-/** Replaces stored text. Deletes responses, which may repeat it, and signatures, which cover it. */
+/**
+ * Replaces stored names. Deletes responses, which may repeat them, and signatures, which cover
+ * them.
+ */
 export function renameEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],
@@ -210,7 +212,7 @@ export function renameEvents(
   });
 }
 
-/** Returns the longest due delivery. Returns null without one or during a pause. */
+/** Returns the longest due delivery, or null, also during a pause. */
 export function selectDue(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,
@@ -230,7 +232,7 @@ export function selectDue(
   return { number, eventId, type, body, attempts };
 }
 
-/** Returns the next due time after a pause, in Unix ms, or null. */
+/** Returns the next due time after a pause (Unix ms), or null. */
 export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql
@@ -278,7 +280,7 @@ export type DeliveryRow = {
   duration_ms: number | null;
 };
 
-/** Returns deliveries, newest first, or null if the ID `after` is unknown. */
+/** Returns deliveries, newest first, or null if `after` is unknown. */
 export function selectDeliveries(
   sql: SqlStorage,
   webhookId: string,

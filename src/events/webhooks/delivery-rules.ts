@@ -16,10 +16,10 @@ const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Ms of continuous failure after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/** Number of response bytes to store. */
+/** Response bytes to store. */
 export const RESPONSE_BYTES_MAX = 1024;
 
-/** Returns the next attempt in Unix ms, or null for none. */
+/** Returns the next attempt (Unix ms), or null. */
 export function retryAt(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;
@@ -88,14 +88,13 @@ export async function attemptDelivery(
   }
 }
 
-/** Returns the first bytes as text. The rest isn't read. */
 async function firstBytes(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();
   const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
   let length = 0;
   while (length < bytes.length) {
-    // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
+    // oxlint-disable-next-line no-await-in-loop -- one chunk at a time
     const { done, value } = await reader.read();
     if (done) break;
     const taken = (value as Uint8Array).subarray(0, bytes.length - length);

@@ -10,15 +10,15 @@ export const DELIVERY_TABLES: Tables = {
         "id TEXT PRIMARY KEY NOT NULL," +
         "webhook TEXT NOT NULL," + // JSON copy of the D1 row
         "failing_since INTEGER," +
-        "failures INTEGER NOT NULL DEFAULT 0," + // failed attempts since `failing_since`
-        "paused_until INTEGER," + // null: not paused
+        "failures INTEGER NOT NULL DEFAULT 0," + // failed attempts since then
+        "paused_until INTEGER," +
         "ending TEXT," +
-        "finished INTEGER NOT NULL DEFAULT 0," + // finished deliveries since old ones were deleted
-        "replay TEXT," + // ID of the newest replay
-        "tests TEXT NOT NULL DEFAULT '[]'," + // times of recent tests
+        "finished INTEGER NOT NULL DEFAULT 0," + // finished deliveries since the last deletion
+        "replay TEXT," + // newest replay
+        "tests TEXT NOT NULL DEFAULT '[]'," +
         "last_success_at INTEGER," +
         "last_error TEXT," +
-        "hours TEXT" + // JSON: attempts by hour; null: none
+        "hours TEXT" +
         ") STRICT, WITHOUT ROWID;" +
         "CREATE TABLE deliveries (" +
         "number INTEGER PRIMARY KEY AUTOINCREMENT," +
@@ -30,15 +30,15 @@ export const DELIVERY_TABLES: Tables = {
         "state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed'))," +
         "attempts INTEGER NOT NULL DEFAULT 0," +
         "created_at INTEGER NOT NULL," +
-        "replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1))," + // 1: last queued by a replay
+        "replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1))," + // 1: a replay queued it last
         "next_at INTEGER CHECK ((next_at IS NULL) = (state <> 'pending'))," +
         "last_at INTEGER," +
         "status INTEGER," +
         "error TEXT," +
         "answer TEXT," +
         "duration_ms INTEGER," +
-        "newest_attempts TEXT," + // JSON, newest first
-        "sent_headers TEXT," + // JSON: headers of the newest attempt
+        "newest_attempts TEXT," + // newest first
+        "sent_headers TEXT," + // headers of the newest attempt
         "UNIQUE (webhook_id, event_id)" +
         ") STRICT;" +
         "CREATE INDEX deliveries_due ON deliveries (webhook_id, next_at, number) WHERE state = 'pending';" +
@@ -46,7 +46,6 @@ export const DELIVERY_TABLES: Tables = {
       readableBy: 1,
     },
     {
-      // JSON: position in the usage stream, or null
       sql: "ALTER TABLE receivers ADD COLUMN stream TEXT",
       readableBy: 1,
     },

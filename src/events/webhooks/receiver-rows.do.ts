@@ -50,7 +50,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
       );
       const stream = streamAfter(before?.stream ?? null, webhook);
       writeStream(sql, webhook.id, stream);
-      // Without a position, a pending batch could never be sent and would block the queue.
+      // Without a position, a pending batch would block the queue.
       if (stream === null) {
         sql.exec(
           "DELETE FROM deliveries WHERE webhook_id = ? AND type = ? AND state = 'pending'",
@@ -68,7 +68,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
   });
 }
 
-/** Returns the position after a change. A new stream starts at the time of the change. */
+/** A new stream starts at the time of the change. */
 function streamAfter(before: StreamState | null, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
   return { from: before?.from ?? { sinceMs: webhook.changedAt }, nextAt: 0, idleMs: 0 };
@@ -79,7 +79,6 @@ export function writeStream(sql: SqlStorage, webhookId: string, stream: StreamSt
   sql.exec("UPDATE receivers SET stream = ? WHERE id = ?", text, webhookId);
 }
 
-/** Resets the health after the URL changed. */
 function forgetHealth(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     "UPDATE receivers SET last_success_at = NULL, last_error = NULL, hours = NULL WHERE id = ?",
@@ -97,7 +96,7 @@ export function endPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Counts a test, at most `limit` per minute. Returns 0, or the wait in ms. */
+/** Counts a test. Returns 0, or the wait in ms. */
 export function countTest(
   sql: SqlStorage,
   webhookId: string,

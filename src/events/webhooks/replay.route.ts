@@ -16,7 +16,7 @@ const REPLAY_MAX = 1000;
 /** More than the events of one millisecond: an organization has at most 1,000 active keys. */
 const MILLISECOND_MAX = 10_000;
 
-/** The start: of events by time, or of the usage stream by time or ledger row. */
+/** A start: events start at a time, the usage stream at a time or ledger row. */
 export const replaySchema = z.object({
   since: z.optional(moment),
   usage_since: z.optional(moment),
@@ -31,8 +31,8 @@ type Steps = {
 };
 
 /**
- * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events; pass `next_since` to
- * continue, until it is null. `after_seq` or `usage_since` restarts the usage stream.
+ * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events; callers pass
+ * `next_since` to continue. `after_seq` or `usage_since` restarts the usage stream.
  */
 export async function replayRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, replaySchema, []);
@@ -72,8 +72,8 @@ export async function startReplay(
 }
 
 /**
- * Queues a page of events and returns the start of the next page, which is always later. Never
- * splits the events of one millisecond, even above the page size.
+ * Queues a page of events and returns the start of the next page. Never splits the events of one
+ * millisecond, even above the page size.
  */
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
@@ -93,7 +93,7 @@ export async function replay(steps: {
   let sent = 0;
   // At least one call, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
-    // oxlint-disable-next-line no-await-in-loop -- a call has a size
+    // oxlint-disable-next-line no-await-in-loop -- the size of a call is limited
     const queued = await steps.queue(
       events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
       replayId,

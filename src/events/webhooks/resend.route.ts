@@ -27,7 +27,6 @@ export async function resendRoute(c: AppContext): Promise<Answer> {
   return resent.ok ? accepted({ queued: resent.value }) : resent;
 }
 
-/** Returns 400 unless exactly one field is given. */
 function resendOf({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });

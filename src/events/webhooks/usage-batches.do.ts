@@ -13,7 +13,7 @@ import { usageMessage } from "./usage-message.ts";
 /** Ledger rows per message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
-/** Pages without streamed rows that one read may skip. */
+/** Pages without streamed rows that one read can skip. */
 const SKIPPED_MAX = 20;
 
 /** A batch to send, with the positions before and after it. */
@@ -35,8 +35,8 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
 }
 
 /**
- * Returns null without new rows. Each attempt reads the batch from the ledger, so this object
- * stores no rows. `before` is the delivery of a failed batch.
+ * Returns the next batch, or null without new rows. Each attempt reads the ledger again, so this
+ * object stores no rows. `before` is the delivery of a failed batch.
  */
 export async function nextBatch(
   { storage, read, nowMs }: Source,
@@ -46,7 +46,7 @@ export async function nextBatch(
   const { id, orgId } = webhook;
   let { from } = stream;
   for (let pages = 0; pages < SKIPPED_MAX; pages++) {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const page = await read({ from, limit: BATCH_ROWS });
     if (!page.ok) {
       logWarning("usage_unreadable", { org_id: orgId, webhook_id: id });
@@ -69,7 +69,6 @@ export async function nextBatch(
   return null;
 }
 
-/** Postpones the next read and deletes the delivery of a failed batch. */
 function wait(
   storage: DurableObjectStorage,
   { id, stream, from }: { readonly id: string; readonly stream: StreamState; from: StreamStart },

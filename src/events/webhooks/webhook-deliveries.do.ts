@@ -57,8 +57,8 @@ const TESTS_MAX = 5;
 
 /**
  * Delivers events to webhooks, at least once. Each webhook has its own queue with one message in
- * progress, so a failing one doesn't delay others. It pauses, and then one message tests it. An
- * alarm starts the next waiting delivery. `DeliveriesCalls` documents the calls.
+ * progress, so a failing one doesn't delay others. A failing one pauses, then one message tests it.
+ * `DeliveriesCalls` documents the calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();
@@ -218,7 +218,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async #moveLine(webhookId: string): Promise<void> {
     let leastMs = 0;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one message after the other
+      // oxlint-disable-next-line no-await-in-loop -- one message at a time
       while (await this.#deliverNext(webhookId));
     } catch (error) {
       leastMs = WATCH_MS;
@@ -229,7 +229,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
   }
 
-  /** Returns false if no delivery is due. */
   async #deliverNext(webhookId: string): Promise<boolean> {
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
@@ -300,10 +299,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
   }
 
-  /**
-   * Returns a webhook's secrets. If they can't be decrypted, reads them again, because KEY_SECRETS
-   * may have changed.
-   */
+  /** If the secrets can't be decrypted, reads them again, because KEY_SECRETS may have changed. */
   async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return [];
@@ -315,7 +311,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return found === undefined ? [] : openSecrets(found.webhook, keySecrets, now(this.env));
   }
 
-  /** Disables webhooks in D1 and lets the wallet record the event. */
   async #endAll(): Promise<void> {
     const over = this.#receivers().filter(({ ending }) => ending !== null);
     for (const { webhook, ending } of over) {
@@ -357,7 +352,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       : success(found);
   }
 
-  /** Updates the webhooks from D1. Throws if it fails. */
   #reload(orgId: string): Promise<void> {
     const reloading = this.#reloadAfter(this.#reloading, orgId);
     this.#reloading = reloading.catch(() => undefined);

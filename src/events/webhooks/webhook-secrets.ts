@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { resealed, seal, unseal } from "../../shared/seal.ts";
 
-/** An encrypted secret. `until` (Unix ms) is the end of its validity. */
+/** An encrypted secret, valid until `until` (Unix ms). */
 export type SealedSecret = { readonly sealed: string; readonly until: number | null };
 
 const PREFIX = "whsec_";
@@ -20,7 +20,9 @@ export function sealSecret(secret: string, webhookId: string, by: KeySecret): Pr
   return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
 }
 
-/** Returns null if its key was removed from KEY_SECRETS, or for another webhook. */
+/**
+ * Decrypts a secret. Returns null if the key was removed from KEY_SECRETS, or for another webhook.
+ */
 export function unsealSecret(
   sealed: string,
   webhookId: string,
@@ -42,7 +44,7 @@ export async function openSecrets(
   return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
 }
 
-/** Encrypts again with the first of KEY_SECRETS. Returns null if decryption fails. */
+/** Encrypts a secret again with the first of KEY_SECRETS, or returns null. */
 export async function resealedSecret(
   secret: SealedSecret,
   webhookId: string,

@@ -2,7 +2,7 @@ import { publicAddress } from "../../shared/public-address.ts";
 
 const LENGTH_MAX = 2048;
 /** Characters that URL parsers drop or encode. */
-// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+// oxlint-disable-next-line no-control-regex -- it searches for control characters
 const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
 
 /**

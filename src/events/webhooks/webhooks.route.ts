@@ -63,7 +63,7 @@ export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
 }
 
-/** Handles POST /v1/webhooks: 201 with the webhook. Only this response has the secret. */
+/** Handles POST /v1/webhooks: 201 with the webhook and, only here, its secret. */
 export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
@@ -122,10 +122,7 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
 }
 
-/**
- * Handles POST /v1/webhooks/{id}/rotate: 200 with a new secret. The old one also signs until the
- * overlap ends.
- */
+/** Handles POST /v1/webhooks/{id}/rotate. The old secret also signs until the overlap ends. */
 export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookRotationSchema, []);
   if (!fields.ok) return fields;
@@ -165,7 +162,6 @@ export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(testView(answer.value)) : answer;
 }
 
-/** Sends once, because a retry would send a second message. */
 async function sendTest(
   deliveries: DeliveriesCalls,
   { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
@@ -188,7 +184,6 @@ function checked<T extends Pick<Webhook, "types" | "format">>(webhook: T): Resul
   return invalid(`The format "slack" doesn't support the type "${USAGE_SETTLED}".`, "types");
 }
 
-/** Returns the new reason, or null if the webhook is enabled. */
 function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {
   if (enabled === undefined) return before;
   return enabled ? null : (before ?? "by_request");
@@ -213,7 +208,6 @@ export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   return found.value === null ? noSuchWebhook() : success(found.value);
 }
 
-/** Changes a webhook. Retries if someone else changed it meanwhile. */
 async function change(
   c: AppContext,
   rotated: boolean,
@@ -221,7 +215,7 @@ async function change(
 ): Promise<Result<Webhook>> {
   const by = { ...byOf(c), rotated };
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    /* oxlint-disable no-await-in-loop -- decided anew after a change that came in between */
+    /* oxlint-disable no-await-in-loop -- retries after a concurrent change */
     const found = await webhookInPath(c);
     if (!found.ok) return found;
     const before = found.value;

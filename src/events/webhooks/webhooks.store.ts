@@ -23,7 +23,7 @@ export type Webhook = {
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly SealedSecret[];
-  /** Absent, like null, in copies of an earlier release. */
+  /** Absent in copies of an earlier release. */
   readonly format: WebhookFormat | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
@@ -42,7 +42,7 @@ type StoredWebhook = {
   changed_at: number;
 };
 
-/** Returns webhooks, oldest first. All functions of this file throw if D1 fails. */
+/** Returns webhooks, oldest first. Every function of this file throws if D1 fails. */
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
@@ -71,7 +71,10 @@ export type WebhookChangeActor = {
   readonly nowMs: number;
 };
 
-/** Fails with `conflict` at the limit, or `invalid_api_key` if the key was revoked meanwhile. */
+/**
+ * Inserts a webhook. Fails with `conflict` at the limit, or `invalid_api_key` if the key was
+ * revoked meanwhile.
+ */
 export async function insertWebhook(
   db: D1Database,
   webhook: Webhook,
@@ -110,8 +113,8 @@ export type WebhookChange = Pick<
 >;
 
 /**
- * Returns null if the webhook differs from `before`. A change without effect records no event, and
- * no event contains a secret. `rotated`: the secrets are new.
+ * Updates a webhook, or returns null if it differs from `before`. A change without effect records
+ * no event, and no event contains a secret. `rotated`: the secrets are new.
  */
 export async function updateWebhook(
   db: D1Database,
@@ -148,7 +151,6 @@ export async function updateWebhook(
   return row === undefined ? null : webhookOf(row);
 }
 
-/** Returns null without changes. Only the host of a URL is included. */
 function changesTold(before: Webhook, change: WebhookChange): EventData | null {
   const plain = ({ types, disabledReason, format }: WebhookChange) => ({
     types,
@@ -183,9 +185,9 @@ export async function deleteWebhook(
 const RESEALED_MAX = 500;
 
 /**
- * Encrypts secrets again with the first of KEY_SECRETS, so that old ones can be removed. A webhook
- * that changes meanwhile waits for the next call. An unreadable secret logs an alert: its webhook
- * sends nothing until it is rotated.
+ * Encrypts secrets again with the first of KEY_SECRETS, so that operators can remove old ones. A
+ * webhook that changes meanwhile waits for the next call. A webhook with an unreadable secret sends
+ * nothing until it is rotated.
  */
 export async function resealSecrets(
   db: D1Database,
@@ -205,7 +207,7 @@ export async function resealSecrets(
     if (anew[0] === null) logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
     const kept = JSON.stringify(anew.map((one, i) => one ?? sealed[i]));
     if (kept === secrets) continue;
-    // oxlint-disable-next-line no-await-in-loop -- the same
+    // oxlint-disable-next-line no-await-in-loop -- likewise
     await db
       .prepare("UPDATE webhooks SET secrets = ?3 WHERE id = ?1 AND secrets = ?2")
       .bind(id, secrets, kept)

@@ -49,10 +49,7 @@ export const creditStep: RunStep = async (world, purchase) => {
   return rows.purchase(id) ?? credited;
 };
 
-/**
- * Makes the card the customer's default, and reports a card that many organizations use. Ignores
- * failures.
- */
+/** Makes the card the customer's default, and reports a card that many organizations use. */
 async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
@@ -98,7 +95,7 @@ export async function syncRefunds(world: PaymentDeps, paymentId: string): Promis
   return true;
 }
 
-/** Sends all payments and refunds to a rebuilt wallet, which ignores those that it has. */
+/** Sends all payments and refunds to a rebuilt wallet, which ignores known ones. */
 export async function replayPayments(world: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = world;
   for (const payment of rows.payments()) {
@@ -106,7 +103,7 @@ export async function replayPayments(world: PaymentDeps, madeAt: number): Promis
     if (!payment.isCredited || purchase === null || payment.netMicro === 0) continue;
     const { method, actor } = purchase;
     const { id: paymentId, purchaseId, netMicro } = payment;
-    /* oxlint-disable no-await-in-loop -- one after the other: the wallet is one */
+    /* oxlint-disable no-await-in-loop -- one wallet call at a time */
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await callWallet(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;

@@ -5,7 +5,6 @@ import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import { cardView } from "./purchase-view.ts";
 
-/** The credit offers and the saved card. Null if only the operator can add credits. */
 type Sold = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;
@@ -34,7 +33,7 @@ export function creditsView(page: CreditPage, sold: Sold): View {
   };
 }
 
-/** Returns dollars for OpenRouter's clients, which display the difference as the balance. */
+/** OpenRouter's clients show the difference as the balance. */
 function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]): View {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),

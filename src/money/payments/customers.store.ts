@@ -1,7 +1,7 @@
 import { now } from "../../shared/clock.ts";
 import type { EventBook, SweepCursor } from "./stripe-events.ts";
 
-/** Records a Stripe customer. Like all functions of this file, throws if D1 fails. */
+/** Records a Stripe customer. Every function of this file throws if D1 fails. */
 export async function addCustomer(
   db: D1Database,
   customerId: string,
@@ -27,7 +27,7 @@ export async function readBuyer(
     .first<{ name: string; createdAt: number }>();
 }
 
-/** Records an organization's card. Returns the number of organizations with this card. */
+/** Records an organization's card. Returns the number of organizations with it. */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(
@@ -45,7 +45,7 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
 
 const CURSOR = "stripe_events";
 
-/** Parses a stored cursor: `since`, or `since:before:started` while older events remain. */
+/** Parses `since`, or `since:before:started` while older events remain. */
 function cursorOf(stored: string): SweepCursor {
   const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
   const isCut = beforeS !== undefined && startedS !== undefined;

@@ -55,7 +55,7 @@ const unread = (answer: StripeAnswer): "none" | "unsure" =>
 
 async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
   if (typeof found === "string") return found === "none";
-  await looking.lookAt(found.id); // its row records the remaining work
+  await looking.lookAt(found.id); // its row stores the remaining work
   return true;
 }
 
@@ -93,10 +93,7 @@ async function ofObject(
   return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
-/**
- * Returns the purchase in the metadata. The customer must match, because metadata alone isn't
- * trusted.
- */
+/** Metadata isn't trusted, so the customer must match too. */
 function named(
   world: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
@@ -105,7 +102,9 @@ function named(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/** Adds a lost object's ID to its purchase. A checkout doesn't need its invoice. */
+/**
+ * Adds the ID of an object whose creation response was lost. A checkout doesn't need its invoice.
+ */
 function adopt(
   world: PaymentDeps,
   purchase: Purchase,

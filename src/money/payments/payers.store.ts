@@ -11,7 +11,7 @@ const CURSOR = "payers";
 
 /**
  * Wakes the payment objects of paying organizations, to recover lost alarms and rebuilt wallets.
- * One failure doesn't stop the others. Throws if D1 fails.
+ * Throws if D1 fails.
  */
 export async function wakePayers(
   db: D1Database,

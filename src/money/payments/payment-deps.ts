@@ -8,7 +8,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { PaymentRows } from "./purchase.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** Calls to the wallet. Each can fail and is then retried. */
+/** Calls to the wallet. They are retried if they fail. */
 export type PayingWallet = {
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   setBack(back: PaymentRefunded): Promise<Result<null>>;
@@ -16,7 +16,7 @@ export type PayingWallet = {
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
 };
 
-/** The database access of payments. Each call throws if D1 fails. */
+/** Each call throws if D1 fails. */
 type PayingBook = {
   /** Records a customer, before anything can be paid. */
   addCustomer(customerId: string, orgId: string): Promise<void>;

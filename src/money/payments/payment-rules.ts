@@ -6,7 +6,7 @@ import type { Intent } from "./stripe-objects.ts";
 
 const CENT_MICROS = 10_000n;
 
-/** An amount in whole cents. */
+/** A captured payment, in whole cents. */
 export type Captured = {
   readonly receivedCents: number;
   readonly totalCents: number;
@@ -14,8 +14,8 @@ export type Captured = {
 };
 
 /**
- * Returns the credits: the requested amount or, if lower, the total without tax, multiplied by the
- * share received. Rounded down, so credits never exceed the money received.
+ * Returns the credits: the requested amount or, if lower, the total without tax, times the share
+ * received. Rounded down, so credits never exceed the money.
  */
 export function netOf(askedMicro: Micros, captured: Captured): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
@@ -56,7 +56,10 @@ const WITHDRAWN = new Set([
 ]);
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
-/** Returns the cents. `isUnknown`: a dispute has an unknown status, which counts as lost. */
+/**
+ * Returns the cents refunded or lost. `isUnknown`: a dispute has an unknown status, which counts as
+ * lost.
+ */
 export function refundedCents(
   totalCents: number,
   refunds: readonly Refund[],
@@ -101,7 +104,7 @@ const HARD = new Set(
 );
 const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** The reason of a decline. `isHard`: the card must not be charged again. */
+/** `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
 /** Our errors by Stripe's or the bank's code. All others mean a declined card. */
@@ -124,7 +127,7 @@ export function declineOf(refusal: StripeRefusal): Decline {
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-/** Returns null if the payment has no card. */
+/** Returns the card of a payment, if any. */
 export function cardOf(intent: Intent): Card | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
@@ -136,7 +139,7 @@ export function cardOf(intent: Intent): Card | null {
   };
 }
 
-/** Returns Stripe's fingerprint, which is the same in all organizations. */
+/** Returns Stripe's fingerprint of the card, which is the same in all organizations. */
 export function fingerprintOf(intent: Intent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }

@@ -23,11 +23,11 @@ const FIRST =
   "CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;" +
-  "CREATE TABLE payments (" + // permanent: refunds can follow years later
+  "CREATE TABLE payments (" + // kept, because refunds can follow years later
   "id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE hints (" + // hints to check
+  "CREATE TABLE hints (" +
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
@@ -36,7 +36,7 @@ const FIRST =
   "at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX heard_by_age ON heard (at);" +
-  "CREATE TABLE names (" + // the purchase of each Idempotency-Key
+  "CREATE TABLE names (" +
   "name TEXT PRIMARY KEY NOT NULL," +
   "body TEXT NOT NULL," +
   "purchase_id TEXT NOT NULL," +
@@ -58,14 +58,14 @@ const NOBODY: PaymentsHead = {
 
 type Record_ = { readonly record: string };
 
-/** Returns the rows. Writes without an await in between commit together. */
+/** Returns the tables' rows. Writes without an await in between commit together. */
 export function paymentRows(sql: SqlStorage): PaymentRows {
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
     const [row] = sql.exec<Record_>(query, ...values).toArray();
     return row === undefined ? null : storedJson<T>(row.record);
   };
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const all = <T>(query: string, ...values: (string | number)[]): readonly T[] =>
     sql
       .exec<Record_>(query, ...values)

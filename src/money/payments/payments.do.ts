@@ -209,7 +209,6 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return openTables(this.ctx.storage, PAYMENT_TABLES);
   }
 
-  /** Creates the tables and stores the organization, once. */
   #make(orgId: string, orgName: string): void {
     makeTables(this.ctx.storage, PAYMENT_TABLES);
     const { rows } = this.#world();
@@ -219,7 +218,6 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** Returns the purchase of an Idempotency-Key, or creates it. */
   #wanted(buying: Buying, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
     const world = this.#world();
@@ -262,7 +260,6 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
   }
 
-  /** Continues after the response, then sets the alarm for remaining work. */
   #after(work: Promise<unknown>): void {
     void this.#arm();
     const done = work
@@ -333,7 +330,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const next = this.#machineOf().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
-    // A past alarm was lost, so it is set again.
+    // An alarm in the past was lost, so it is set again.
     const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
     if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
     this.#armedFor = at;

@@ -59,7 +59,6 @@ export function restartStep(world: PaymentDeps, purchase: Purchase): Purchase {
   return storePurchase(world, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
-/** Waits for the customer to pay or confirm at `url`. */
 export function awaitCustomer(
   world: PaymentDeps,
   purchase: Purchase,

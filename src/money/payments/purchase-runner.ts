@@ -67,7 +67,7 @@ export function newPurchase(
   };
 }
 
-/** Tries after which a stuck hint is reported: after about an hour, then daily. */
+/** A stuck hint is reported after this many tries (about an hour), then daily. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -77,7 +77,7 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
 }
 
 /**
- * Runs purchases step by step. Each step is stored first, so that the object can be evicted at any
+ * Runs purchases step by step. Each step is stored first, because the object can be evicted at any
  * time. Steps of one purchase or payment never overlap.
  */
 export class PurchaseRunner {
@@ -88,7 +88,6 @@ export class PurchaseRunner {
     this.#world = world;
   }
 
-  /** Starts a top-up. Repeats change nothing. */
   want({ id, amountMicro }: TopUpRequest): void {
     const { rows, now } = this.#world;
     if (rows.purchase(id) !== null) return;
@@ -109,7 +108,6 @@ export class PurchaseRunner {
     else storePurchase(this.#world, purchase, { ending, nextAt: now() });
   }
 
-  /** Advances a purchase until it must wait. */
   advance(id: string): Promise<void> {
     return this.#chains.run(id, () => this.#goOn(id));
   }
@@ -156,12 +154,12 @@ export class PurchaseRunner {
       ...hints.map((hint) => () => this.heed(hint)),
     ];
     while (tasks.length > 0) {
-      // oxlint-disable-next-line no-await-in-loop -- so many side by side, then the next
+      // oxlint-disable-next-line no-await-in-loop -- limits concurrency
       await Promise.all(tasks.splice(0, AT_ONCE).map((task) => task()));
     }
   }
 
-  /** Returns the next due time in Unix ms, or null. */
+  /** Returns the next due time (Unix ms), or null. */
   nextAt(): number | null {
     const { rows } = this.#world;
     const times = [
@@ -195,7 +193,7 @@ export class PurchaseRunner {
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const { nextAt, step: next, tellAt, untold } = purchase;
-      /* oxlint-disable no-await-in-loop -- step by step */
+      /* oxlint-disable no-await-in-loop -- one step at a time */
       if (untold.length > 0 && (tellAt ?? 0) <= now()) await this.#tell(purchase);
       else if (next !== null && nextAt !== null && nextAt <= now()) {
         await STEPS[next](this.#world, purchase);
@@ -204,7 +202,6 @@ export class PurchaseRunner {
     }
   }
 
-  /** Sends the oldest queued outcome to the wallet. */
   async #tell({ id, untold }: Purchase): Promise<void> {
     const { rows, now, wallet } = this.#world;
     const [first] = untold;

@@ -19,7 +19,6 @@ export type Step =
   | "item"
   | "finalize"
   | "pay"
-  /** Reads the result from Stripe. */
   | "read"
   | "expire"
   | "void"
@@ -48,7 +47,7 @@ export type Purchase = {
   readonly tries: number;
   /** Number of restarts, each with a new idempotency key. */
   readonly anew: number;
-  /** Next step in Unix ms; null if it waits for an event. */
+  /** Next step (Unix ms); null while it waits for an event. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -64,7 +63,7 @@ export type Purchase = {
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** Outcomes that the wallet hasn't received, and the time of the next try. */
+  /** Outcomes that the wallet hasn't received, and the next try. */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
@@ -74,7 +73,7 @@ export type Ending = {
   readonly isHard: boolean;
 };
 
-/** A captured payment, stored permanently. */
+/** A captured payment, which is never deleted. */
 export type Payment = Captured & {
   readonly id: string;
   readonly purchaseId: string;
@@ -82,7 +81,6 @@ export type Payment = Captured & {
   readonly capturedAt: number;
   readonly isCredited: boolean;
   readonly fingerprint: string | null;
-  /** Micro-credits refunded at the newest reading. */
   readonly backMicro: Micros;
   readonly reading: number;
 };
@@ -96,11 +94,11 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /** Creation time of the wallet that has all payments; null if unknown. */
+  /** Creation time of the wallet that has all payments. */
   readonly walletMadeAt: number | null;
 };
 
-/** Calls are synchronous, and writes without an await in between commit together. */
+/** Synchronous calls. Writes without an await in between commit together. */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;
@@ -122,7 +120,6 @@ export type PaymentRows = {
 export const isOver = ({ state }: Purchase): boolean =>
   state === "credited" || state === "declined" || state === "expired";
 
-/** Returns a purchase without internal fields. */
 export function recordOf(purchase: Purchase, payment: Payment | null): PurchaseRecord {
   const {
     sent: _sent,

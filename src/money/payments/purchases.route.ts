@@ -19,7 +19,7 @@ import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
 const MICROS = 1_000_000;
-/** Maximum ms that a response waits, including the start of the object. */
+/** Maximum ms that a response waits. */
 const WAIT_MS = 8000;
 
 export const purchaseBody = z.object({
@@ -29,8 +29,8 @@ export const purchaseBody = z.object({
 });
 
 /**
- * Handles POST /v1/credits/purchases: 202 with a purchase that continues in the background, and the
- * `url` to pay at. Requires an Idempotency-Key; another body with the same key is 422.
+ * Handles POST /v1/credits/purchases: 202 with a purchase that continues in the background.
+ * Requires an Idempotency-Key.
  */
 export async function buyRoute(c: AppContext): Promise<Answer> {
   const { config, admitted } = c.var;
@@ -67,7 +67,6 @@ export async function buyRoute(c: AppContext): Promise<Answer> {
   return bought.ok ? shown(c, bought.value) : bought;
 }
 
-/** Returns 202 with the URL to poll. */
 function shown(c: AppContext, purchase: PurchaseRecord): Answer {
   c.header("location", `/v1/credits/purchases/${purchase.id}`);
   return accepted(purchaseView(purchase));
@@ -92,7 +91,7 @@ export async function readPurchaseRoute(c: AppContext): Promise<Answer> {
   return found.ok ? success(purchaseView(found.value)) : found;
 }
 
-/** Handles POST /v1/credits/purchases/{id}/cancel: 202. A payment made meanwhile is credited. */
+/** Handles POST /v1/credits/purchases/{id}/cancel. A payment made meanwhile is credited. */
 export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
   const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
   return found.ok ? accepted(purchaseView(found.value)) : found;
@@ -148,7 +147,7 @@ async function buyerOf(
   return success({ orgId, orgName, orgCreatedAt, returnUrl });
 }
 
-/** Calls the payments object with retries, so `call` must be repeatable. */
+/** Retries, so `call` must be repeatable. */
 async function askPayments<T>(
   c: AppContext,
   call: (payments: PaymentsCalls) => Promise<Result<T>>,

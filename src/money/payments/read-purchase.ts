@@ -150,7 +150,7 @@ function openInvoice(
   const isUnderWay = intents.some(({ status }) => status === "processing");
   if (isUnderWay) return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
-  // A required confirmation first looks like a declined charge.
+  // A charge that needs a confirmation first looks declined.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
@@ -211,7 +211,7 @@ function gone(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchas
   return endMisconfigured(world, purchase, refusal);
 }
 
-/** Closes an object. If Stripe refuses, it may have been paid, so it is read again. */
+/** If Stripe refuses, the object may have been paid, so it is read again. */
 async function close(
   world: PaymentDeps,
   purchase: Purchase,

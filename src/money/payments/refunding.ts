@@ -16,7 +16,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
-/** Refunds a payment once per name, and returns its ID. The next reading updates the wallet. */
+/** Refunds a payment once per name. The next reading updates the wallet. */
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
@@ -47,7 +47,7 @@ export async function refundOf(
   return success(payment.id);
 }
 
-/** Reports whether this refund exists. Stripe remembers idempotency keys only for a day. */
+/** Stripe remembers idempotency keys only for a day, so this searches for the refund. */
 async function madeBefore(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

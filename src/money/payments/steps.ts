@@ -32,13 +32,13 @@ import { bodyOf } from "./stripe.ts";
 import type { Params, StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** A step, with at most one call that changes something. */
+/** A step of a purchase, with at most one call that changes something. */
 export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 const FAULTS_STORED = 3;
 /**
- * Ms that Stripe stores an idempotency key, with a margin. A checkout is retried less long, because
- * Stripe rejects one that expires within half an hour.
+ * Ms that Stripe stores an idempotency key, with a margin. A checkout is retried for less time,
+ * because Stripe rejects one that expires within half an hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
@@ -123,7 +123,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const head = rows.head();
   if (made === null) {
     if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
-    // A customer without our record is harmless, because it never pays.
+    // A customer that we didn't store never pays, so it is harmless.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(world, retryLater(world, now, answer), { sent: null });
   }
@@ -134,7 +134,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   return storePurchase(world, now, { sent: null, tries: 0 });
 }
 
-/** Starts the first own step. A saved card is charged for one purchase at a time. */
+/** A saved card is charged for one purchase at a time. */
 function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = world;
   if (purchase.ending !== null) return endPurchase(world, purchase, purchase.ending);
@@ -177,7 +177,7 @@ export const sessionStep: RunStep = async (world, purchase) => {
   return findLostSession(world, now);
 };
 
-/** Searches for a session whose creation response was lost. */
+/** Searches for a checkout whose creation response was lost. */
 export async function findLostSession(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(world, purchase, "checkout/sessions");
   const now = world.rows.purchase(purchase.id) ?? purchase;
@@ -255,7 +255,7 @@ export const finalizeStep: RunStep = async (world, purchase) => {
   });
 };
 
-/** Charges the saved card with one idempotency key, and never retries a declined charge. */
+/** Charges the saved card. Never retries a declined charge. */
 export const payStep: RunStep = async (world, purchase) => {
   if (purchase.ending !== null) return moveTo(world, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
@@ -286,7 +286,7 @@ async function byInvoice(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-/** Handles a deleted customer or card, or our invalid request, before anything exists. */
+/** Handles a deleted customer or card, or our invalid request. */
 function refusedByCustomer(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
   if (refusal.error.code !== "resource_missing") return endMisconfigured(world, purchase, refusal);
   if (refusal.error.param !== "customer") return forgetCard(world, purchase);

@@ -117,7 +117,7 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-/** Returns the parameters of a refund, which `name` identifies later. */
+/** Returns the parameters of a refund. `name` identifies it later. */
 export function refundParams(
   paymentId: string,
   { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,
@@ -162,7 +162,7 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** Lists a customer's objects, from ten minutes earlier because clocks differ. */
+/** Lists a customer's objects from ten minutes earlier, because clocks differ. */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

@@ -9,7 +9,7 @@ import { read, readIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** Event types and their hints. Stripe allows at most this many types per call. */
+/** Event types and their hints. Stripe allows no more types per call. */
 const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -42,7 +42,7 @@ export type SweepCursor = {
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
-/** The database access of event dispatch. Each call throws if D1 fails. */
+/** Each call throws if D1 fails. */
 export type EventBook = {
   /** Returns null if the customer isn't in this region. */
   organizationOf(customerId: string): Promise<string | null>;
@@ -57,10 +57,10 @@ export type Dispatching = CallsOf<"payments", "hint"> & {
   readonly isLive: boolean;
 };
 
-/** `told`: stored by the receiver. `nothing`: no organization here. `unsure`: retry. */
+/** `nothing`: the event concerns no organization here. `unsure`: retry. */
 export type Dispatched = "told" | "nothing" | "unsure";
 
-/** Sends an event as a hint with only its IDs. Ignores customers of other regions. */
+/** Sends an event as a hint with only its IDs. */
 export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
   const kind = EVENT_KINDS[event.type];
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
@@ -84,7 +84,7 @@ async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Prom
 type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
-/** Returns the object and customer. For refunds, disputes and warnings, the payment has them. */
+/** Refunds, disputes and warnings lack the object and customer, so this reads their payment. */
 async function namesOf(
   to: Dispatching,
   { data }: StripeEvent,
@@ -133,14 +133,13 @@ async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Nam
 
 /** Seconds to read again, because events become visible late. */
 const OVERLAP_S = 3600;
-/** Shorter than the 30 days for which Stripe stores events. */
+/** Less than the 30 days for which Stripe stores events. */
 const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
  * Sends events since the last sweep to their organizations. The cursor never passes an event that
- * failed. Excess events wait for the next sweep. Returns the number listed, or null if Stripe
- * didn't respond.
+ * failed. Returns the number listed, or null if Stripe didn't respond.
  */
 export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);
@@ -176,7 +175,7 @@ async function sweepPages(
   let isWhole = true;
   let oldestS: number | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
-    /* oxlint-disable no-await-in-loop -- each page begins where the last one ended */
+    /* oxlint-disable no-await-in-loop -- one page at a time */
     const query = { created, limit: 100, starting_after: after, types };
     const events = bodyOf(await to.stripe.ask(read("/v1/events", query)), eventsSchema);
     if (events === null) return null;

@@ -49,8 +49,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * The result. `unsure`: the call may have been executed. `isStored`: retries with this key fail
- * too, so read the object instead.
+ * `unsure`: the call may have been executed. `isStored`: retries with this key fail too, so read
+ * the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -70,7 +70,7 @@ export type StripeAnswer =
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 
-/** Returns a Stripe account. Each call is sent once and never throws. */
+/** Returns a client that sends each call once and never throws. */
 export function stripeOf(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
   send: Fetch = (url, init) => fetch(url, init),
@@ -107,7 +107,7 @@ function requestOf({ method, body, key }: StripeCall, secretKey: string): Reques
   };
 }
 
-/** Returns null if the response doesn't match the schema. */
+/** Returns a valid response body, or null. */
 export function bodyOf<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
   if (answer.kind !== "done") return null;
   const parsed = z.safeParse(schema, answer.body);
@@ -149,7 +149,7 @@ const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/** Returns a header from the last five minutes, or null. */
+/** Parses a signature header of the last five minutes, or returns null. */
 export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
@@ -161,7 +161,7 @@ export function signatureHeader(header: string | null, nowMs: number): Signature
   return shaped.length === 0 ? null : { time, tags: shaped };
 }
 
-/** Reports whether a secret (with its prefix `whsec_`) signed these bytes within five minutes. */
+/** Reports whether a secret signed these bytes within five minutes. */
 export async function isSigned(
   bytes: Uint8Array,
   header: string | null,

@@ -21,8 +21,7 @@ const ANSWER_MS = 8000;
 
 /**
  * Handles POST /payments/stripe. Reads the body only with a recent, well-formed signature header.
- * Returns 2xx once the event is stored or concerns no organization here, 400 for an invalid
- * signature, and 503 for our own failure.
+ * Returns 2xx once the event is stored or concerns no organization here.
  */
 export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const { config } = c.var;
@@ -57,7 +56,6 @@ function unsigned(c: AppContext): Response {
   return fail(c, { kind: "invalid_request", message: "Bad request.", param: null });
 }
 
-/** Returns null for a signed body that isn't an event. */
 function eventOf(bytes: Uint8Array): StripeEvent | null {
   try {
     const parsed = eventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));

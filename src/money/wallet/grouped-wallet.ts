@@ -9,11 +9,11 @@ import type {
 
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
-/** Groups wallet calls of one isolate that arrive while another call to the same wallet runs. */
+/** Groups an isolate's calls that arrive while another call to the same wallet runs. */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  /** Returns the wallet for the request that `stub` and `after` belong to. */
+  /** Returns a stub that groups its calls. `stub` and `after` belong to the current request. */
   walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {

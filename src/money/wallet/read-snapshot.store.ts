@@ -13,13 +13,12 @@ import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
-  /** The debts, or null if there never were any. */
   readonly debts: BookDebts | null;
-  /** Operator settings, which only D1 has. */
+  /** Settings by operators, which only D1 stores. */
   readonly configuration: Configuration | null;
 };
 
-/** Reads the state in one transaction. Returns null if there is none. */
+/** Reads the state in one transaction. */
 export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
   const [head, operators, settings, debts] = await batchOf<
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]

@@ -1,11 +1,10 @@
 import type { SnapshotHead } from "./snapshot.store.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** The database's and the wallet's state when the conflict was found. */
+/** The states of D1 and the wallet, and the publish that found the conflict. */
 type Conflict = {
   readonly head: SnapshotHead;
   readonly epoch: string;
-  /** The publish that found the conflict. */
   readonly revision: number;
 };
 
@@ -14,8 +13,8 @@ export function conflictText(conflict: Conflict): string {
 }
 
 /**
- * Reports whether D1 belongs to this wallet: it has the same epoch, and none of its publishes is
- * newer. Publishes during a conflict don't count.
+ * Reports whether D1's snapshot belongs to this wallet: it has the same epoch and isn't newer.
+ * Publishes during a conflict don't count.
  */
 export function ownsSnapshot(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },

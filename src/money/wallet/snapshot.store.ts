@@ -3,44 +3,43 @@ import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
-/** The database's state before a publish. */
+/** The state of a wallet's snapshot in D1. */
 export type SnapshotHead = {
   readonly epoch: string;
   readonly seq: number;
   readonly creditsMicro: number;
 };
 
-/** A row with D1's column names, without `org_id` and `seq`. */
+/** A row with D1's column names. */
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
-/** Absolute values, with a revision that increases. */
+/** A publish: absolute values and an increasing revision. */
 export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
-  /** The publish that D1 must have, because only later changes are sent; 0 sends everything. */
+  /** Revision that D1 must have, because only later changes are sent. 0 sends everything. */
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly pages: Iterable<SnapshotPage>;
   /** Lowest alert ID to keep, or null to keep all. */
   readonly alertsFrom: string | null;
-  /** All end users are included, so other rows are deleted. */
+  /** Includes all end users and budgets, so that D1 deletes others. */
   readonly everything: boolean;
-  /** Whether to record that the wallet is in use. */
   readonly isUse: boolean;
   /** Last uses of keys, stored regardless of the revision. */
   readonly uses: readonly (readonly KeyUse[])[];
 };
 
 export type PublishResult = {
-  /** The earlier state. `moved`: an older publish of this wallet was replaced. */
+  /** `moved` if D1 accepted this publish, else D1's state. */
   readonly head: SnapshotHead | null | "moved";
   readonly touched: readonly TouchedKey[];
   readonly eventsWait: boolean;
 };
 
-/** Limited to `PAGE_ROWS` rows, because strings in D1 and SQLite can't exceed 2 MB. */
+/** A page. Strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage =
   | {
       readonly table: keyof typeof TABLES | keyof typeof APPENDED;
@@ -48,7 +47,7 @@ export type SnapshotPage =
     }
   | { readonly table: keyof typeof REMOVED; readonly rows: readonly string[] };
 
-/** Rows per page (about 800 KB of JSON with the longest names). */
+/** Rows per page (at most 800 KB of JSON). */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
@@ -122,14 +121,14 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-/** The table and column that identify a removed row. */
+/** Table and key column. */
 const REMOVED = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],
 } as const;
 const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
 
-/** SQL condition: D1 has this publish of this wallet. */
+/** SQL condition: D1 still has this publish. */
 const CURRENT =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
@@ -142,8 +141,8 @@ export async function readSnapshotHead(
 
 /**
  * Writes a publish. The first batch replaces an older publish of the same epoch. Later batches
- * apply only to this publish, so late or repeated ones do nothing. Throws if D1 fails; the next
- * publish repairs a partial one.
+ * apply only while D1 has this publish, so late or repeated ones do nothing. Throws if D1 fails;
+ * the next publish completes a partial one.
  */
 export async function writePublication(
   db: D1Database,
@@ -163,7 +162,7 @@ export async function writePublication(
   };
   for (const page of pages) {
     if (batch.length >= BATCH_STATEMENTS) {
-      // oxlint-disable-next-line no-await-in-loop -- in order: what is left over goes after all is there
+      // oxlint-disable-next-line no-await-in-loop -- leftovers are deleted last
       await send();
     }
     batch.push(pageStatement(db, publication, page));
@@ -191,7 +190,7 @@ async function publishedBy(
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
-  // Another publish wrote to D1 without these rows.
+  // Otherwise, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "the book stood still while it was written",
@@ -223,7 +222,7 @@ export async function* readSnapshotPages(
     `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
   );
   for (let after = ""; ;) {
-    // oxlint-disable-next-line no-await-in-loop -- each page begins where the last one ended
+    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const { results } = await next.bind(orgId, after).all<SnapshotRow>();
     if (results.length > 0) yield results;
     if (results.length < PAGE_ROWS) return;
@@ -273,7 +272,7 @@ export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
     : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
 }
 
-/** Returns a statement that does nothing if D1 is newer, older than `base` or another wallet's. */
+/** Does nothing if D1 is newer, older than `base`, or has another wallet's epoch. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db

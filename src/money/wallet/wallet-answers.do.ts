@@ -40,10 +40,11 @@ import type * as Reports from "../../shared/contracts/reports.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
 
-/** Maximum batches that one call adds to the daily sums. */
 const BATCHES_MAX = 50;
 
-/** Wallet calls with a single transaction. See `WalletPaymentCalls` and `WalletCalls`. */
+/**
+ * The wallet calls that need one transaction. `WalletCalls` and `WalletPaymentCalls` document them.
+ */
 export abstract class AnsweringWallet extends DurableObject<Env> implements WalletPaymentCalls {
   protected abstract deciding(): Decisions;
 

@@ -52,7 +52,7 @@ import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/sett
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
-/** Ms between alarms of an unreadable wallet. Otherwise the platform would stop retrying. */
+/** Ms between alarms of an unreadable wallet. Without them, the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
 
 /**
@@ -63,7 +63,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookFeed;
-  /** Reads of waiting events, shared by concurrent callers. */
+  /** Reads of waiting events, which concurrent callers share. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
@@ -308,10 +308,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#rebuilding;
   }
 
-  /**
-   * Expires holds, publishes, deletes old rows and checks last uses, then sets the next alarm.
-   * Failed work becomes due again.
-   */
+  /** Does the due work and sets the next alarm. Failed work becomes due again. */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
     if (this.#decisions.tryOpen() !== null) await this.#work(false);
@@ -357,8 +354,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   /**
-   * Does due work, then sets the alarm; an earlier alarm would run immediately. `mustPublish`
-   * publishes without waiting and checks for a conflict again.
+   * The alarm is set last, because an earlier one would run immediately. `mustPublish` publishes
+   * without waiting and checks for a conflict again.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
@@ -387,7 +384,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
-    // After publish, which selects its batch synchronously.
+    // First, because publish selects its batch synchronously.
     if (eventsWait) await this.takeEvents();
     else endHours(this.#decisions);
     this.#tell();

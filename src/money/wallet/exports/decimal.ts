@@ -1,4 +1,6 @@
-/** Picodollars per micro-credit. Tokens times a price per million are whole picodollars. */
+/**
+ * Picodollars per micro-credit. A token count times a price per million is a whole number of them.
+ */
 export const PICOS_PER_MICRO = 1_000_000n;
 
 /** Returns `amount` / 10^`scale` without trailing zeros. */

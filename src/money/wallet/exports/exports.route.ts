@@ -26,10 +26,7 @@ export async function exportsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success({ complete_through: page.value.completeThrough }) : page;
 }
 
-/**
- * Handles GET /v1/exports/focus?month or ?day (default: this month): charges, credits, refunds and
- * taxes in FOCUS format.
- */
+/** Handles GET /v1/exports/focus: charges, credits, refunds and taxes in FOCUS format. */
 export async function focusRoute(c: AppContext): Promise<Response> {
   const requested = daysOf(c);
   if (!requested.ok) return fail(c, requested.failure);
@@ -45,7 +42,6 @@ export async function focusRoute(c: AppContext): Promise<Response> {
 
 type Asked = { readonly name: string; readonly days: readonly string[] };
 
-/** Returns the requested days up to today. */
 function daysOf(c: AppContext): Result<Asked> {
   const query = parseQuery(focusQuery, c.req.url);
   if (!query.ok) return query;
@@ -71,9 +67,7 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/**
- * Streams the pages. A failure breaks the stream, so that a part is never mistaken for the whole.
- */
+/** A failure breaks the stream, so that a part is never mistaken for the whole. */
 function streamOf(
   first: string,
   pages: AsyncGenerator<Result<string>>,

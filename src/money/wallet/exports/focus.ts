@@ -117,8 +117,8 @@ function timeOf(ms: number): string {
 }
 
 /**
- * Returns a row for the exact cost of each bill line, for the rounding to whole micro-credits, and
- * for the cost that the operator absorbed.
+ * Returns a row for each bill line's exact cost, for the rounding to micro-credits, and for the
+ * cost that the operator absorbed.
  */
 export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;
@@ -217,7 +217,7 @@ function adjustmentColumns(
   };
 }
 
-/** Returns the rows of a credit. `taxMicro` is a payment's tax. */
+/** Returns the rows of a credit and its tax. */
 export function creditRows(
   at: FocusDay,
   { amountMicro, reference }: LedgerCredit,
@@ -262,7 +262,7 @@ function kindOf(reference: string, amountMicro: number): CreditKind {
   return amountMicro > 0 ? "credit" : "correction";
 }
 
-/** Returns the ID of the credited payment, or null. */
+/** Returns the ID of the credited payment, if any. */
 export function paymentOf({ reference, amountMicro }: LedgerCredit): string | null {
   if (kindOf(reference, amountMicro) !== "payment") return null;
   return reference.split(":")[1] ?? null;
@@ -277,7 +277,7 @@ function costs(billed: string, effective: string): FocusRow {
   };
 }
 
-/** Returns the columns of a purchase, which is billed now and effective when used. */
+/** A purchase is billed now and effective when used. */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costs(amount, ZERO),

@@ -16,7 +16,7 @@ export type ExportSources = {
   readonly payments: () => Pick<PaymentsCalls, "taxes">;
 };
 
-/** Yields CSV lines by page. Fails if an object is unavailable. */
+/** Yields CSV lines by page. */
 export async function* focusPages(
   { orgId, wallet, payments }: ExportSources,
   days: readonly string[],
@@ -28,7 +28,7 @@ export async function* focusPages(
         after,
         limit: GROUPS_PER_PAGE,
       };
-      // oxlint-disable-next-line no-await-in-loop -- pages follow each other
+      // oxlint-disable-next-line no-await-in-loop -- one page at a time
       const page: Result<ChargesPage> = await readObject(() => wallet().chargesOfDay(query));
       if (!page.ok) return yield page;
       // oxlint-disable-next-line no-await-in-loop -- likewise

@@ -54,7 +54,7 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
   });
 }
 
-/** Returns an admission if the rate limits of key and session allow one. Doesn't count it. */
+/** Returns an admission, if the rate limits allow one, without counting it. */
 function placeOf(
   { keys }: Gate,
   tx: Tx,
@@ -95,7 +95,7 @@ function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefi
   return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
 
-/** Returns the first response for a retry, even above the key's rate limit; otherwise null. */
+/** Retries get the first response, even above the key's rate limit. */
 function replayFor(
   { keys }: Gate,
   tx: Tx,
@@ -121,13 +121,12 @@ export async function holdFor(
   return decideFor(gate, keyHash, (tx) => {
     const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
-    // A request from the other region hasn't been counted here.
+    // A request from the other region wasn't counted here.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
     return hold(tx, request, terms).answer;
   });
 }
 
-/** Places a hold. The session's rate limit already counted this request. */
 export function placeHoldFor(
   gate: Gate,
   request: HoldRequest,
@@ -187,7 +186,8 @@ function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"
 }
 
 /**
- * Applies a member's change. Fails if the organization is suspended or the calling key was revoked.
+ * Applies a change by a member, unless the organization is suspended or the calling key was
+ * revoked.
  */
 export function changeBy<T>(
   { decisions, keys }: Gate,
@@ -202,7 +202,7 @@ export function changeBy<T>(
   });
 }
 
-/** Applies a change of a key. Does nothing without a wallet. */
+/** Applies a change of a key. */
 export function applyKeyChange(
   { decisions, keys }: Gate,
   tell: (keys: KeyAdmissions, tx: Tx) => void,
@@ -214,7 +214,7 @@ export function applyKeyChange(
   return success(null);
 }
 
-/** Reports whether a decision needs no call to the key object. `keyHash` is null without a key. */
+/** Reports whether a decision needs no call to the key object. */
 export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
   const tx = decisions.tryOpen();
   return keyHash === null || tx === null || keys.knows(tx, keyHash);

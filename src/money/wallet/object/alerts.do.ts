@@ -23,10 +23,7 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/**
- * Maximum alerts per kind and end user in 24 hours. Customers can change limits 1,000 times a
- * minute.
- */
+/** Maximum per kind and end user in 24 hours. Customers can change limits 1,000 times a minute. */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
@@ -117,7 +114,7 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
   return reported >= DAILY_ALERTS_MAX;
 }
 
-/** Returns the ledger row that re-armed the balance alert: `seq` if the balance is high enough. */
+/** Returns `seq` if the balance re-arms the alert, else the ledger row that did. */
 export function rearmedAt(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
@@ -147,7 +144,7 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/** Deletes a batch. Returns the lowest ID to keep in the database, or null to keep all. */
+/** Deletes a batch. Returns the lowest ID to keep in D1, or null to keep all. */
 export function forgetOldAlerts(tx: Tx): string | null {
   const { sql, nowMs } = tx;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
@@ -200,14 +197,12 @@ function alertOf(row: StoredAlert): AlertRecord {
   };
 }
 
-/** A quota or budget that is used up or too small for the request. */
+/** A quota or budget that is used up, or too small for the request. */
 type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
-  /** External ID of an end user, or ID of a key or session. */
   readonly subject: string;
-  /** The budget's window; null if it never resets. */
+  /** The period; null if the budget never resets. */
   readonly period: BudgetPeriod | null;
-  /** First day of the period, or null without one. */
   readonly since: string | null;
   readonly limit: Micros;
   readonly left: number;
@@ -269,7 +264,7 @@ function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[
 
 /**
  * Returns the limit that rejected a request. Returns null if only open holds did, and for unused
- * sessions and unknown end users, whose names clients can invent.
+ * sessions and unknown end users, because clients can invent their names.
  */
 export function reachedByRefusal(
   tx: Tx,

@@ -14,13 +14,13 @@ import { followTerms } from "./budgets.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Returns the models that may serve a request, or null if the other region sent none. */
+/** Returns the models that may serve a request, or null if unknown. */
 export function modelsOf({ candidates, model }: HoldRequest): readonly string[] | null {
   if (candidates !== undefined) return [...new Set(candidates.map((one) => one.model))];
   return model === null ? null : [model.id];
 }
 
-/** Returns the budgets in the order of checks. */
+/** Returns a request's budgets in the order of checks. */
 export function requestMeters(
   tx: Tx,
   request: HoldRequest,
@@ -38,7 +38,7 @@ export function requestMeters(
   return meters.filter(({ budget }) => reservesIn(budget, models));
 }
 
-/** Returns the budgets of an unused session. The first grant stores them. */
+/** The first grant of a session stores its budgets. */
 function unusedMeters({ id, budgets }: Session): Meter[] {
   return (budgets ?? []).map((budget) => ({
     scope: "session",
@@ -68,22 +68,22 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
 export function checkRequests(meters: readonly Meter[], at: Moment): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
-    // A running request counts when it ends, so waiting doesn't help.
+    // A running request counts only when it ends, so waiting doesn't help.
     const short = { required: 1, onlyHolds: false };
     if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
   }
   return null;
 }
 
-/** Returns at most `granted`, or null without a token budget. */
+/** Returns the tokens to hold, or null without a token budget. */
 export function tokensWithin(
   meters: readonly Meter[],
   at: Moment,
   { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
 ): Result<number | null> {
   const { least: leastOutput, most } = request.tokens;
-  if (request.placed !== undefined) return success(granted); // no tokens
-  const least = request.hasCap ? most : leastOutput; // the client's own cap isn't lowered
+  if (request.placed !== undefined) return success(granted);
+  const least = request.hasCap ? most : leastOutput;
   let tokens = granted;
   for (const meter of meters) {
     if (meter.budget.unit !== "tokens") continue;

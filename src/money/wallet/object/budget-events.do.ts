@@ -21,7 +21,6 @@ function reaches({ meter, before, after }: Count, threshold: number): boolean {
   return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
 }
 
-/** Emits events within the charge's transaction. */
 export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
   for (const count of crossings) {
     const { meter, after } = count;
@@ -65,12 +64,12 @@ function emitAlert(tx: Tx, { meter, after, at }: Alert): void {
   addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
 }
 
-/** Returns an ID, never an end user's external ID, which may be a person's name. */
+/** An end user's external ID may be a person's name. */
 function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }
 
-/** Reports a rolling window at most once per window length. */
+/** Limits events of a rolling window to one per window length. */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);
   return minutes === null ? bucketOf(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));

@@ -13,16 +13,15 @@ import {
 import type { BudgetRow } from "../tables/budget-rows.do.ts";
 
 export type Meter = BudgetRow & {
-  /** Held amounts by period. Rolling windows and `total` have one entry for all open holds. */
+  /** Held amounts by period. Rolling windows and `total` have one entry. */
   readonly held: Map<number, number>;
 };
 
 export type BudgetMemory = {
   /** Scopes with a budget. Others need no lookup. */
   readonly scopes: Set<BudgetScope>;
-  /** Budgets of the owners loaded so far. */
   readonly meters: Map<string, readonly Meter[]>;
-  /** Budgets changed since the newest checkpoint, by owner and ID. */
+  /** Changed since the newest checkpoint, by owner and ID. */
   readonly unsaved: Map<string, Meter>;
 };
 
@@ -34,10 +33,8 @@ export function loadBudgets(sql: SqlStorage): BudgetMemory {
 
 type Parties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
 
-/** Maximum owners in memory. Above it, unneeded ones are evicted. */
 const OWNERS_MAX = 2000;
 
-/** Returns the owners in the order of checks. */
 function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): BudgetOwner[] {
   if (scopes.size === 0) return [];
   const { endUserId, keyId, session = null } = parties;
@@ -100,10 +97,7 @@ function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void 
   else held.set(bucket, sum);
 }
 
-/**
- * Returns the period of a hold's admission for a calendar window, and 0 for others, which count all
- * open holds.
- */
+/** Only calendar windows distinguish the holds' periods. */
 function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
@@ -120,9 +114,8 @@ export function heldIn({ budget, held }: Meter, at: Pick<Moment, "period">): num
 export type CountedRequest = Parties & {
   readonly seq: number;
   readonly period: Moment["period"];
-  /** Time of settling or expiry, in Unix ms. */
   readonly atMs: number;
-  /** The model that served it, or the possible ones. Null if unknown. */
+  /** The model that served it, or the possible ones. */
   readonly models: readonly string[] | null;
   readonly amounts: Readonly<Record<BudgetUnit, number>>;
 };
@@ -147,7 +140,7 @@ export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedR
   });
 }
 
-/** Returns the current amounts in the budget's unit. */
+/** Returns the amounts in the budget's unit. */
 export function amountsOf(meter: Meter, at: Moment) {
   const { budget, tally } = meter;
   const settled = settledIn(budget.window, tally, at);
@@ -155,12 +148,12 @@ export function amountsOf(meter: Meter, at: Moment) {
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
-/** Changes only memory. The next checkpoint stores the counts. */
+/** Changes memory. The next checkpoint stores the counts. */
 export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
   for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
-/** Changes only memory. The next checkpoint stores the budget. */
+/** Changes memory, like `applyCounts`. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
   const name = nameOf(before);
   const list = meters.get(name) ?? [];
@@ -171,7 +164,7 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
   unsaved.set(`${name}\n${before.budget.id}`, after);
 }
 
-/** Stores changed counts within a checkpoint's transaction. */
+/** Stores changed counts. */
 export function storeCounts(
   sql: SqlStorage,
   { books, budgets }: WithBudgets,

@@ -18,7 +18,7 @@ export function budgetsOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
   return metersOfOwner(tx.sql, tx.memory, owner).map((meter) => statusOf(tx, meter));
 }
 
-/** Returns the budgets in the order of checks; for a session, only its own. */
+/** Returns the budgets of a key, or only those of a session, in the order of checks. */
 export function budgetsOfKey(
   tx: Tx,
   keyId: string,

@@ -15,8 +15,8 @@ import type { BudgetMemory, Meter } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Replaces an owner's budgets. A budget with the same unit, window and models keeps its count. A
- * new calendar budget without models starts with the period's usage, others at zero. Open holds
+ * Replaces an owner's budgets. A budget keeps its count if unit, window and models stay. Otherwise
+ * a calendar budget without models starts with the period's usage, others at zero. Open holds
  * always count.
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
@@ -26,7 +26,7 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
     if (known === undefined) return newMeter(tx, owner, budget);
-    return { ...known, budget, sinceSeq: memory.books.seq }; // its count includes all rows up to here
+    return { ...known, budget, sinceSeq: memory.books.seq }; // the count includes all rows up to here
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {
@@ -77,7 +77,6 @@ function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
   return { ...budgets, scopes: new Set([...budgets.scopes, scope]) };
 }
 
-/** Returns the usage of the current calendar period, or null to start at zero. */
 function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
   const isCalendar = window === "day" || window === "week" || window === "month";
   const of = isCalendar && models === null ? usageOf(tx, owner) : null;
@@ -91,7 +90,7 @@ function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): n
   return stored + laterUsage(tx.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns null for a session, which has no daily totals. */
+/** Sessions have no daily totals. */
 function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
   switch (scope) {
     case "organization":
@@ -125,7 +124,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/** Counts future entries of rolling windows as of now, after the clock moved back. */
+/** Counts later entries of rolling windows as of now, after the clock moved back. */
 export function pullBuckets(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {

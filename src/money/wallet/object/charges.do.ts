@@ -78,15 +78,11 @@ function closedBefore(floorId: string): string {
 type Batch = {
   readonly fromId: string;
   readonly endId: string;
-  /** An SQL condition. */
   readonly only: string;
   readonly limit?: number;
 };
 
-/**
- * Returns charges in a range of IDs, and the last ID if the limit was reached. Late charges are
- * added when they are posted.
- */
+/** Late charges are added when they are posted. */
 function chargesOf(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
@@ -148,7 +144,7 @@ export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Ch
   charges.set(day, groups);
 }
 
-/** Stores charges. A closed day is final, so its later charges go to the next open day. */
+/** Stores charges. A closed day is final: its later charges go to the next open day. */
 export function addCharges(sql: SqlStorage, charges: Charges): void {
   const { closedDay } = readFold(sql);
   for (const [day, groups] of charges) {

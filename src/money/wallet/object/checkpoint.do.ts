@@ -11,7 +11,7 @@ import { countsStored, storeCounts } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
-/** Stores totals, so that a start only reads later rows. Updates memory after the transaction. */
+/** Stores totals, so that a start reads only later rows. Updates memory after the transaction. */
 export function takeCheckpoint(tx: Tx): void {
   const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
@@ -67,7 +67,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const MARK_ROWS = 1000;
 
-/** Keeps checkpoints at least MARK_ROWS apart. Ledger reads start at them. */
+/** Ledger reads start at checkpoints, which are at least MARK_ROWS apart. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

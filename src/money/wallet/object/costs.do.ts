@@ -60,7 +60,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Returns the last rebuild, which lost earlier receipts, in Unix ms; 0 for never. */
+/** A rebuild loses earlier receipts. Returns its time (Unix ms), or 0. */
 function rebuiltAt(sql: SqlStorage): number {
   const { at } = sql
     .exec<{

@@ -23,11 +23,11 @@ import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
- * Runs each decision in one synchronous transaction, and keeps memory and the alarm consistent with
- * the tables.
+ * Runs each decision in one synchronous transaction. Keeps memory and the alarm consistent with the
+ * tables.
  */
 export class Decisions {
-  /** `lost`: the tables couldn't be read. The next call reads them again. */
+  /** `lost`: the tables couldn't be read, so the next call reads them again. */
   #memory: Memory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
@@ -45,7 +45,6 @@ export class Decisions {
     return this.#schedule;
   }
 
-  /** Loads existing tables. `alarmAt` is in Unix ms. */
   start(alarmAt: number | null): void {
     this.#schedule = new Schedule(alarmAt);
     this.#recover();
@@ -69,7 +68,6 @@ export class Decisions {
     });
   }
 
-  /** Sets the alarm and delivers events. */
   noteNews(tx: Tx): void {
     this.#schedule.arm(tx);
     if (tx.memory.isUntold) this.#onNews();
@@ -98,7 +96,7 @@ export class Decisions {
     }
   }
 
-  /** Frees full storage. Returns false if nothing can be deleted. */
+  /** Deletes old rows because storage is full. */
   #makeRoom(): boolean {
     const tx = this.tryOpen();
     if (tx === null) return false;
@@ -139,7 +137,7 @@ export class Decisions {
     return this.#transactionAt(memory, clockMs);
   }
 
-  /** Handles a clock that moved back. Changes the tables before memory. */
+  /** Changes the tables before memory. */
   #stepBack(before: Memory, clockMs: number): Tx {
     this.#memory = "lost"; // until everything is read again
     followClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
@@ -167,7 +165,7 @@ export class Decisions {
 
   /** Loads memory and schedules due work. Throws if the tables can't be read or are too new. */
   load(): void {
-    this.#memory = "lost"; // until everything is read
+    this.#memory = "lost";
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
     this.#memory = loadMemory(this.#storage.sql);
     const tx = this.open();
@@ -192,9 +190,8 @@ export function unavailable(): Refusal {
 
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
-/** Ms between publishes of a busy wallet. */
 const BUSY_MS = 90_000;
-/** Maximum holds and charges since the last publish of a quiet wallet. */
+/** A wallet with more holds and charges since its last publish is busy. */
 const QUIET_MAX = 128;
 /** Ms after which an overdue alarm counts as lost. */
 const STALE_MS = 60_000;
@@ -206,7 +203,7 @@ class Schedule {
   #publishedAt = -Infinity;
   #delayMs = DELAY_MIN_MS;
   #retainAt: number | null = null;
-  /** Time of the alarm on the platform's clock. */
+  /** The time on the platform's clock, which differs from the wallet's. */
   #alarmAt: number | null;
 
   constructor(alarmAt: number | null) {
@@ -245,7 +242,7 @@ class Schedule {
     this.#publishAt = null;
   }
 
-  /** Ends a publish. While the wallet is busy, each pause is longer. */
+  /** Doubles the delay of the next publish, up to a minute. */
   published(nowMs: number): void {
     this.#isPublishing = false;
     this.#publishAt = null;
@@ -263,7 +260,7 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** Returns when changes must be published: soon, unless they are few and routine. */
+  /** Returns when changes must be published: soon, unless they are only holds and charges. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
       const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
@@ -273,7 +270,7 @@ class Schedule {
     return nowMs + this.#delayMs;
   }
 
-  /** Sets an earlier alarm if needed, committed with the decision. */
+  /** Sets an earlier alarm if needed, in the decision's transaction. */
   arm(tx: Tx): void {
     const { storage, nowMs } = tx;
     const { memory } = tx;
@@ -302,17 +299,17 @@ class Schedule {
 }
 
 /**
- * Handles a clock (`tx.nowMs`) that moved back from `tx.memory.clock`. Open holds keep their
- * remaining time and period. Admissions of the last minute, and Idempotency-Keys, count as made
- * now. Memory must be reloaded afterwards.
+ * Follows a clock that moved back from `tx.memory.clock` to `tx.nowMs`. Open holds keep their
+ * remaining time and period. Admissions of the last minute and Idempotency-Keys count as made now.
+ * The caller must reload memory.
  */
 function followClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
-  // Must be the newest row, so that a start doesn't use an older row's time.
+  // The newest row, so that a start doesn't use an older row's time.
   pullBuckets(tx);
   takeCheckpoint(tx);
-  // Newer holds have newer IDs, which contain the real time.
+  // IDs contain the real time, so newer holds have newer IDs.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {

@@ -34,7 +34,7 @@ import { refuseLimits } from "./settings.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Creates an end user with defaults, or changes the given fields. */
+/** Creates an end user with default quotas, or changes the given fields. */
 export function putEndUser(
   tx: Tx,
   externalId: string,
@@ -86,7 +86,7 @@ export function listEndUsers(
   return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
 
-/** Deletes an end user but keeps its spend of this month; see `depart`. */
+/** Deletes an end user. Its spend of this month stays. */
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
   const known = findEndUser(tx, "external_id", externalId);
   if (known === null) return missing();
@@ -170,7 +170,7 @@ export type NewEndUser = {
 };
 
 /**
- * Returns null at the maximum. Continues the spend of a predecessor deleted this month. Writes
+ * Returns an end user that continues the spend of `departed`, or null at the maximum. Writes
  * nothing.
  */
 export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
@@ -203,7 +203,7 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
     return;
   }
   deleteDepartedHash(sql, departed.user.externalId);
-  // Spend at the checkpoint. Readers add later rows.
+  // Readers add later rows to the spend.
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
   raiseAlerts(tx, quotaCrossings(null, user, period), memory.books.seq);
@@ -222,8 +222,7 @@ export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): voi
 }
 
 /**
- * Deletes an end user. Until the month ends, its row remains under a hash of its name, and its open
- * holds and charges count.
+ * Until the month ends, the row remains under a hash of its name, and open holds and charges count.
  */
 function depart(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
@@ -253,7 +252,7 @@ function depart(tx: Tx, user: EndUser): void {
   memory.changed = true;
 }
 
-/** Deletes end users who departed in past months. Returns true if more may remain. */
+/** Deletes rows of end users deleted in past months. Returns true if more may remain. */
 export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
@@ -265,7 +264,7 @@ export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): bo
   return gone.length >= rowsMax;
 }
 
-/** Returns a hash that starts with a control character, which names can't contain. */
+/** Names can't contain the control character at the start. */
 function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

@@ -28,7 +28,10 @@ export function addEvent(
   return takeEvent(tx, { ...event, id, createdAt: nowMs });
 }
 
-/** Truncates overlong data with an alert, because a rejected event would block later ones. */
+/**
+ * Stores an event from D1. Truncates overlong data and alerts, because a rejected event would block
+ * later ones.
+ */
 export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
   if (placeOf(sql, event.id) !== null) return false;
@@ -58,7 +61,6 @@ export function takeEvent(tx: Tx, event: EventRecord): boolean {
   return true;
 }
 
-/** Deletes events older than a year, and excess ones from the fullest partition. */
 function dropOld({ sql, nowMs }: Tx): void {
   const rooms = sql
     .exec<{ room: string; first: number | null; last: number | null }>(
@@ -94,7 +96,7 @@ function dropOld({ sql, nowMs }: Tx): void {
   forgetOldEvents(sql, nowMs);
 }
 
-/** Maximum events per hour, type and actor. The rest are only counted. */
+/** Maximum events per hour, type and actor. More are only counted. */
 const HOURLY_MAX = 100;
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;
@@ -116,7 +118,6 @@ function hasRoomThisHour(tx: Tx, { type, actor }: NewEvent): boolean {
   return fits;
 }
 
-/** Returns this hour's count, and emits the summary of a finished hour. */
 function countOfHour(tx: Tx, actor: string, type: EventType): Count {
   const hour = tx.nowMs - (tx.nowMs % HOUR_MS);
   const [known] = tx.sql
@@ -136,7 +137,7 @@ function tellLeftOut(tx: Tx, { actor, type, hour, left_out: leftOut }: Count): v
   addEvent(tx, event, [actor, type, hour]);
 }
 
-/** Records one event per actor, type and finished hour, in batches. */
+/** Records one summary event per actor, type and finished hour. */
 export function flushSuppressedEvents(tx: Tx): void {
   const { sql, nowMs } = tx;
   const over = sql
@@ -168,7 +169,7 @@ const OF_MEMBERS = `seq IN (
   UNION SELECT seq FROM events WHERE type GLOB 'member.*' AND subject IN (SELECT value FROM json_each(?6)))`;
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
-/** Returns events, newest first, or null if the event `after` doesn't exist. */
+/** Returns events, newest first, or null if `after` doesn't exist. */
 export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPage | null {
   const last = query.after === null ? null : placeOf(sql, query.after);
   if (query.after !== null && last === null) return null;
@@ -236,7 +237,7 @@ export function markDelivered(sql: SqlStorage, seq: number): void {
 
 const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
-/** Replaces an end user's name with its ID, and marks the events for webhooks. */
+/** Replaces an end user's name with its ID, also for webhooks. */
 export function eraseName(
   { sql, memory }: Tx,
   { id, externalId }: { readonly id: string; readonly externalId: string },

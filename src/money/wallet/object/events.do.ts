@@ -17,12 +17,11 @@ import type { Tx } from "./memory.do.ts";
 
 const TOLD_AT_ONCE = 100;
 const TAKE_TIMEOUT_MS = 10_000;
-/** Ms to wait after a failed delivery. */
 const PAUSE_MS = 5000;
 
 /**
- * Sends new events in order to the webhooks object, which ignores repeats. The next publish retries
- * failures.
+ * Sends new events in order to the webhooks object, which ignores duplicates. The next publish
+ * retries failures.
  */
 export class WebhookFeed {
   readonly #decisions: Decisions;
@@ -40,7 +39,7 @@ export class WebhookFeed {
     if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
     this.#isTelling = true;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- page by page, in the log's order
+      // oxlint-disable-next-line no-await-in-loop -- keeps the order
       while (await this.#tellPage());
     } catch (error) {
       this.#pausedUntil = elapsedMs() + PAUSE_MS;
@@ -52,7 +51,6 @@ export class WebhookFeed {
     }
   }
 
-  /** Sends one page. Returns false if none is left. */
   async #tellPage(): Promise<boolean> {
     const tx = this.#decisions.tryOpen();
     if (tx === null || !tx.memory.isUntold) return false;
@@ -68,7 +66,7 @@ export class WebhookFeed {
     }).ok;
   }
 
-  /** Sends events with an erased name. Returns false if none is left. */
+  /** Sends events whose end user's name was erased. */
   async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
     const renamed = selectRenamed(sql, TOLD_AT_ONCE);
     if (renamed.length === 0) {
@@ -97,8 +95,8 @@ export function endHours(decisions: Decisions): void {
 }
 
 /**
- * Moves events from D1 to the wallet's log. Retries are harmless. Never throws: events that fail
- * stay in D1.
+ * Moves events from D1 to the wallet's log. Retries are safe. Never throws: events that fail stay
+ * in D1.
  */
 export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
   try {
@@ -106,7 +104,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
     if (orgId === undefined) return;
     endHours(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
-      /* oxlint-disable no-await-in-loop -- one page after the other */
+      /* oxlint-disable no-await-in-loop -- one page at a time */
       const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
       if (waiting.length === 0) return;
       const taken = decisions.decide((tx) => {

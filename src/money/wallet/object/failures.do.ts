@@ -69,7 +69,7 @@ function isOf(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string })
   return ({ keyId }) => keyIds?.includes(keyId) ?? true;
 }
 
-/** Returns the end of the newest hour with failures that weren't stored, or `fromMs`. */
+/** Returns the end of the newest hour whose failures weren't all stored, or `fromMs`. */
 function wholeFrom(
   { fromMs }: FailureQuery,
   counts: readonly FailureCount[],

@@ -27,7 +27,6 @@ async function answerPart(
   }
 }
 
-/** Returns null for an outcome. */
 function keyOf(part: WalletPart): string | null {
   if (part.call === "admitAndHold") return part.args[0];
   return part.call === "hold" ? (part.args[1] ?? null) : null;

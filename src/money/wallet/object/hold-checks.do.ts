@@ -54,7 +54,7 @@ export function policiesIfAny(
   return policies.length === 0 ? {} : { policies };
 }
 
-/** Applies the policies. A placed hold calls no provider, but its key needs `may_hold`. */
+/** A placed hold calls no provider, so only its key's `may_hold` counts. */
 function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
@@ -91,7 +91,7 @@ function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   return invalid("This session belongs to another end user.", "user");
 }
 
-/** Returns the expired request with this Idempotency-Key, or null. */
+/** Returns the expired request with this Idempotency-Key, if any. */
 export function findExpiredHolder(
   { sql, nowMs }: Tx,
   { idempotency }: HoldRequest,
@@ -101,7 +101,7 @@ export function findExpiredHolder(
   return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
 }
 
-/** Rejects requests while payments are owed. A session's error omits the amount. */
+/** Rejects requests while refunded payments are owed. A session's error omits the amount. */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
@@ -126,7 +126,7 @@ export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result
   const { tpmLimit: limit } = terms;
   if (limit === null || request.placed !== undefined) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
-  const least = request.hasCap ? most : leastOutput; // the client's own cap isn't lowered
+  const least = request.hasCap ? most : leastOutput;
   const share = (free: number): number => shareOf(free, request.hasCap);
   const verdict = tokensOf(tx, request.keyId).decide(limit, { least, most, share }, tx.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
@@ -157,7 +157,7 @@ export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
   return success({ user, counted, made });
 }
 
-/** Applies the terms to the budget. Returns null if the key never had one. */
+/** Applies the terms to the key's budget, or returns null if it never had one. */
 export function budgetOf(
   tx: Tx,
   keyId: string,
@@ -187,8 +187,8 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
 }
 
 /**
- * Returns the key's budget. A quota hold creates one without a limit, because daily totals lack its
- * spend, which a later budget needs.
+ * Returns the key's budget. A hold against quotas creates one without a limit: daily totals lack
+ * its spend, which a later budget needs.
  */
 export function budgetFor(tx: Tx, { keyId, placed }: HoldRequest, terms: KeyTerms): Budget | null {
   const budget = budgetOf(tx, keyId, terms);
@@ -196,9 +196,7 @@ export function budgetFor(tx: Tx, { keyId, placed }: HoldRequest, terms: KeyTerm
   return beginBudget(tx, { keyId, budgetMicro: null, budgetPeriod: null });
 }
 
-/**
- * Creates a budget with earlier spend. The row is as of the newest checkpoint; memory is current.
- */
+/** The row is as of the newest checkpoint; memory is current. */
 function beginBudget(tx: Tx, terms: Omit<Budget, "spend">): Budget {
   const { memory, sql } = tx;
   const { keyId } = terms;

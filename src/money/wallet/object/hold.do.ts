@@ -69,7 +69,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const wrongId = refuseId(request.id, tx.clockMs);
   if (wrongId !== null) return anew(wrongId);
   if (books.holds.has(request.id)) return again(tx, request, terms);
-  // The database belongs to another wallet, or storage is nearly full.
+  // D1 belongs to another wallet, or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
   assert(
@@ -83,11 +83,10 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   return answer === null ? again(tx, request, terms) : anew(answer);
 }
 
-/** An approved hold. `lapsed` is the expired request that it replaces and voids, or null. */
+/** An approved hold. `lapsed` is the expired request that it replaces and voids. */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
   readonly granted: Micros;
-  /** Granted by the key's token limit; null without one. */
   readonly tokens: number | null;
   readonly lapsed: string | null;
 };
@@ -112,7 +111,6 @@ function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant
     : amounts;
 }
 
-/** Checks tokens, budgets, quotas and balance. */
 function amountsFor(
   tx: Tx,
   request: HoldRequest,
@@ -193,7 +191,7 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-/** Stores a grant. Returns null, without changes, if the ID is known. */
+/** Returns null, without changes, if the ID is known. */
 function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   const { request, routes, payer, granted: amount, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = tx;
@@ -248,7 +246,6 @@ function noteRates(tx: Tx, { session, isPlaced }: HeldTerms, firstUse: Session |
   if (isPlaced !== true) countSessionRequest(tx, session);
 }
 
-/** Returns null if the session was used before. */
 function firstUseOf({ sql }: Tx, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
@@ -262,7 +259,7 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
   readonly firstUse: Session | null;
 };
 
-/** Stores a hold. Returns false, without changes, if the ID is known. */
+/** Returns false, without changes, if the ID is known. */
 function storeGrant(
   tx: Tx,
   { open, request, tokens }: Opened,
@@ -296,7 +293,6 @@ function storeGrant(
   };
   const isOneRow =
     idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
-  // A single statement is a transaction already.
   return isOneRow ? write() : tx.storage.transactionSync(write);
 }
 
@@ -304,10 +300,7 @@ function purposeOf({ pays, merchant, description, tags }: Purpose): Purpose {
   return { pays, merchant, description, ...(tags !== undefined && { tags }) };
 }
 
-/**
- * Returns a hold as stored. A quota hold has 0 in the ledger's columns, and its amount in its
- * purpose.
- */
+/** A hold against quotas has 0 in the ledger's columns, and its amount in its purpose. */
 function storedHold(
   request: HoldRequest,
   open: OpenHold,
@@ -330,7 +323,7 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** Emits the event of a reached limit. A session's error has only its own amounts. */
+/** A session's error has only its own amounts. */
 function refused(
   tx: Tx,
   request: HoldRequest,
@@ -354,7 +347,7 @@ function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonl
   return requestMeters(tx, request, { terms, endUserId: endUser?.id ?? null });
 }
 
-/** Requests a top-up if the balance is too low. A session's error omits the purchase. */
+/** A session's error omits the purchase. */
 function toppedUp(tx: Tx, failure: Failure, reported: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
   const purchaseId = topUpIfDue(tx, true);
@@ -370,11 +363,10 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
   "candidates_required",
 ]);
 
-/** Stores a rejection. Returns null if the ID is known. */
+/** Returns null if the ID is known. */
 function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
-  // Stores only rejections of the other region's requests, except those that it retries with the
-  // same ID.
+  // The other region's rejected requests are stored, unless it retries them with the same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;

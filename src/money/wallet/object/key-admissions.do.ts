@@ -47,12 +47,11 @@ const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
 type AdmissionContext = Pick<Objects, "register"> & {
-  /** Returns null without a wallet. */
   readonly tx: () => Tx | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** A pending lookup. `isStale`: the key changed here meanwhile. */
+/** A pending lookup. `isStale`: a call changed the key meanwhile. */
 type Question = { readonly hash: string; isStale: boolean };
 
 type AskRegister = (register: RegisterCalls) => Promise<Identified>;
@@ -66,9 +65,9 @@ export type AdmissionPlace = {
 };
 
 /**
- * The organization's keys, with an exact log of the last minute, so that no 60 seconds exceed the
- * limit. Key objects send the terms once; later changes arrive as calls. Each admission is stored
- * before the response.
+ * The organization's keys, with an exact log of the last minute, so that no 60 seconds exceed a
+ * rate limit. Key objects return the terms once; later changes arrive as calls. Each admission is
+ * stored before the response.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;
@@ -97,7 +96,7 @@ export class KeyAdmissions {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  /** Returns `invalid_api_key` if the key or secret is unknown, revoked or expired. */
+  /** Returns an active key, or `invalid_api_key`. */
   live(tx: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
     const { sql, clockMs } = tx;
     const key = this.#key(sql, hash);
@@ -120,7 +119,7 @@ export class KeyAdmissions {
     return success(key.record);
   }
 
-  /** Returns the failure of a revoked key, even if it was never used here. */
+  /** Returns a failure if the key is revoked or expired, even if it was never used here. */
   isDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(tx, keyHash)) return null;
     const live = this.live(tx, keyHash, shown);
@@ -138,7 +137,7 @@ export class KeyAdmissions {
     return learning;
   }
 
-  /** Returns an admission without counting it. Fails with `invalid_api_key` or `rate_limited`. */
+  /** Returns an admission without counting it. */
   place(tx: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
     const live = this.live(tx, hash, shown);
     if (!live.ok) return live;
@@ -175,18 +174,17 @@ export class KeyAdmissions {
     }
   }
 
-  /** Updates published uses. Looks up keys that differ in D1. */
+  /** Records which uses were published. Looks up keys that differ in D1. */
   noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (tx === null) return;
     const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
       if (!key?.record || matchesDatabase(key, key.record, reported.get(hash))) continue;
-      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads the database
+      this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads D1
     }
   }
 
-  /** Returns the rest of the key's rate limit, or null for an inactive key. */
   standing(tx: Tx, hash: string, shown?: PresentedSecret): RateState | null {
     const key = this.#key(tx.sql, hash);
     const live = this.live(tx, hash, shown);
@@ -211,7 +209,7 @@ export class KeyAdmissions {
     });
   }
 
-  /** Applies a new rate limit, including earlier admissions. */
+  /** Applies a new rate limit to past and future admissions. */
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
@@ -231,7 +229,6 @@ export class KeyAdmissions {
     return this.#key(sql, hash)?.sessionsCut ?? 0;
   }
 
-  /** Replaces the secrets and emits one event. */
   setSecrets(tx: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
     this.#outdate(hash);
     const [newest, second] = secrets ?? [];
@@ -256,7 +253,7 @@ export class KeyAdmissions {
   async #learn(hash: string): Promise<Refusal | null> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const question = { hash, isStale: false };
-      // oxlint-disable-next-line no-await-in-loop -- asked again after a change
+      // oxlint-disable-next-line no-await-in-loop -- retries if the key changed meanwhile
       const identified = await this.#asked(question, (register) => register.identify(null));
       // A forwarded RPC result would stay open until our caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);
@@ -286,7 +283,7 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Looks up a key again, at most once a minute, because the time is stored first. */
+  /** Stores the time before a lookup, so that a key is looked up at most once a minute. */
   #refresh(tx: Tx, hash: string, ask: AskRegister): void {
     this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
@@ -306,7 +303,7 @@ export class KeyAdmissions {
     if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
-  /** Applies the result of a lookup. Admissions continue if it fails. */
+  /** Applies a lookup. If it failed, admissions continue. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const identified = await this.#asked(question, ask);
@@ -318,12 +315,12 @@ export class KeyAdmissions {
       identified.failure.kind === "invalid_api_key" &&
       this.#key(tx.sql, hash)?.revokedAt === null
     ) {
-      forgetActiveKey(tx.sql, hash); // the next request looks it up
+      forgetActiveKey(tx.sql, hash);
       this.#known.delete(hash);
     }
   }
 
-  /** Counts future admissions as made now, after the clock moved back. */
+  /** Counts later admissions as made now, after the clock moved back. */
   #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });

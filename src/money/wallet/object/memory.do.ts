@@ -50,17 +50,16 @@ import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_MS = 180_000;
 
-/** The wallet's memory. It is derived from the tables and changed only after their transaction. */
+/** The wallet's memory, derived from the tables. It changes only after their transaction. */
 export type Memory = {
   row: WalletRow;
   readonly books: HoldTotals;
-  /** The wallet's time at the last call. */
   clock: number;
-  /** Newest time ever seen. It decides the period of spend. */
+  /** Newest wallet time so far. It decides the period of spend. */
   newest: number;
   /** Lower bound of request IDs in ledger rows after the newest checkpoint. */
   floorId: string;
-  /** End users with spend after the checkpoint, by ID. */
+  /** End users with spend after the checkpoint. */
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
   /** Keys that ever had a budget. `unsavedKeys` have spend after the checkpoint. */
@@ -76,32 +75,30 @@ export type Memory = {
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
-  /** Unpublished last uses of keys (Unix ms by hash), and keys with a possibly lost use. */
+  /** Unpublished last uses of keys (Unix ms by hash), and keys whose last use may be lost. */
   readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
   readonly notedAt: number;
-  /** Whether changes must be published soon. */
   changed: boolean;
-  /** Unpublished holds and charges. A few may wait longer. */
+  /** Unpublished holds and charges, which can wait longer than other changes. */
   routine: number;
   booked: Booked;
   /** Changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
-  /** Declared keys, oldest first, each valid from a ledger row on. */
   tagKeys: readonly TagKeys[];
   debts: Debts;
   topUp: TopUpState;
-  /** The cached routes of conversations; null until first used. */
+  /** Routes of conversations whose prompt is cached. Null until first used. */
   warmRoutes: Map<string, WarmUntil> | null;
   isUntold: boolean;
   room: Room;
 };
 
-/** The published settings (null: unknown), and the last published use in Unix ms. */
+/** The published settings, and the last published use (Unix ms). */
 type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
 type Room = {
-  /** Whether new holds are rejected, because storage is nearly full. */
+  /** Rejects new holds, because storage is nearly full. */
   isFull: boolean;
   readonly fromId: string;
   /** Earliest time (Unix ms) to start again with the oldest request. */
@@ -197,7 +194,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     )
     .toArray();
   const { books } = memory;
-  // Row by row, the balance could be invalid in between.
+  // One by one, the rows could make the balance negative.
   books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     books.seq = Math.max(books.seq, one.seq);
@@ -225,7 +222,6 @@ export function chargeKey(
   unsavedKeys.add(keyId);
 }
 
-/** Returns the newest admission without a ledger row in Unix ms, or 0. */
 function newestAdmission(sql: SqlStorage, floorId: string): number {
   const { at } = sql
     .exec<{ at: number | null }>(
@@ -238,7 +234,7 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
 
 function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
   const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
-  if (user === null) return; // deleted since, so the organization paid
+  if (user === null) return; // the end user was deleted, so only the organization paid
   const spend = addSpend(user.spend, posted.period, posted.charged);
   memory.unsaved.set(id, { ...user, spend });
 }
@@ -257,7 +253,6 @@ type PostedRow = TokenCounts & {
   tags: string | null;
 };
 
-/** Returns requests in the order of charges. */
 function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number): PostedUsage[] {
   const columns = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
     ${QUOTA_CHARGED} AS quota_charged, ${columnsOfTokens(({ inRow }) => inRow)}`;
@@ -340,9 +335,9 @@ export type Tx = {
   readonly sql: SqlStorage;
   readonly memory: Memory;
   readonly env: Env;
-  /** The wallet's time. It never moves back by small clock differences. */
+  /** The wallet's time. Small clock differences don't move it back. */
   readonly nowMs: number;
-  /** The current day and month. They never move back. */
+  /** Day and month, which never move back. */
   readonly period: Period;
   readonly clockMs: number;
 };
@@ -370,7 +365,7 @@ export function changeRow(tx: Tx, change: Partial<WalletRow>): void {
   tx.memory.row = row;
 }
 
-/** Makes a replaced instance fail instead of responding from memory. */
+/** Reads storage, so that a replaced instance fails instead of responding from memory. */
 export function touchStorage(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

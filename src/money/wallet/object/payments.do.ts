@@ -61,10 +61,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   return success({ madeAt: memory.row.madeAt });
 }
 
-/**
- * Returns a payment's reference. If a rebuild lost the first credit, another reference allows a
- * second one.
- */
+/** If a rebuild lost the first credit, another reference allows a second one. */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;

@@ -35,7 +35,7 @@ export function placeHold(
   });
 }
 
-/** Returns the hold with the same ID, or the same Idempotency-Key and body. */
+/** Finds a hold by ID, or by Idempotency-Key and body. */
 function firstOf(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
   const same = knownHold(tx, id);
   if (same !== null || idempotency === null) return same;
@@ -87,7 +87,7 @@ function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       keyId,
       streamed: false,
       usage: NO_USAGE,
-      price: FREE, // shared by all charges of a merchant; receipts use the charge instead
+      price: FREE, // all charges of a merchant share it; receipts use the charge
       firstByteMs: null,
       durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
@@ -124,7 +124,7 @@ function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHo
   return success({ ...placed, expiresAt });
 }
 
-/** Reports whether the caller may access a hold. A session may access only its own. */
+/** A session can access only its own holds. */
 function isParty(placed: PlacedHold, by: HoldParty): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;

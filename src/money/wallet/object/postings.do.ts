@@ -76,7 +76,7 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/** Posts a charge. `actor` is the operator of a manual charge, which emits an event. */
+/** Emits an event if an operator (`actor`) made the charge. */
 function post(
   tx: Tx,
   settlement: Settlement,
@@ -114,7 +114,6 @@ function post(
   };
   const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
   const isOneRow = !posting.late && booked.posting.shortfall === 0 && !tells;
-  // A single statement is a transaction already.
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
   release(tx, known.id);
@@ -129,7 +128,7 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** Adds a charge to the usage. `inLedger` is 0 for a quota hold. */
+/** `inLedger` is 0 for a hold against quotas. */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -154,7 +153,6 @@ type Charge = {
   readonly inLedger: Micros;
 };
 
-/** Returns the end user after the charge, even a departed one, or null if the organization pays. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
   const spend = addSpend(endUser.spend, period, posting.charged);
@@ -189,7 +187,7 @@ function store(
   });
 }
 
-/** Adds a late charge to the daily sums. `foldCharges` may have passed its request already. */
+/** `foldCharges` may have passed the late charge's request. */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
@@ -267,10 +265,7 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, model);
 }
 
-/**
- * Returns a charge as budgets count it. The expired hold of a late charge already counted as a
- * request.
- */
+/** If the hold had expired, it already counted as a request. */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,
@@ -290,7 +285,7 @@ function countedBy(
   };
 }
 
-/** Returns an expired hold as budgets count it: one request. Its charge may still follow. */
+/** An expired hold counts as one request. Its charge may follow. */
 function expiredBy(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };
@@ -314,7 +309,7 @@ export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 
-/** Returns the earlier response, or null for a new reference. */
+/** Returns the first response, or null for a new reference. */
 export function recallCredit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = tx.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(

@@ -27,10 +27,9 @@ import type { Tx, Memory } from "./memory.do.ts";
 /** Ms between two published uses. Readers search two days back. */
 const USE_MS = 3_600_000;
 
-/** The result of a publish. `again`: D1 lost rows again while all of them were written. */
+/** The result. `again`: D1 lost rows again while all of them were written. */
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
-  /** Published last uses of keys, and these keys in D1. */
   readonly uses: readonly KeyUse[];
   readonly touched: readonly TouchedKey[];
   readonly eventsWait: boolean;
@@ -39,9 +38,8 @@ export type PublishOutcome = {
 const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Publishes changes to D1. Changes during the publish wait for the next one. If D1 belongs to
- * another wallet, only checks it. Throws if D1 fails; the next publish repeats the batch. `live`
- * returns the current context.
+ * Publishes changes to D1. If D1 belongs to another wallet, only checks it. Throws if D1 fails; the
+ * next publish repeats the batch. `live` returns the current context.
  */
 export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(tx, live);
@@ -57,7 +55,7 @@ async function publishOnce(tx: Tx, live: () => Tx | null): Promise<PublishOutcom
   if (row.conflict === null) return publishNow(tx, live);
   const head = await readSnapshotHead(tx.env.DB, row.orgId);
   const later = live();
-  if (later === null) return { ...UNSENT, outcome: "published" }; // deleted meanwhile
+  if (later === null) return { ...UNSENT, outcome: "published" }; // the wallet was deleted meanwhile
   if (head === null || ownsSnapshot(later.memory.row, head)) return publishNow(later, live);
   tellConflict(later, head);
   return { ...UNSENT, outcome: "conflict" };
@@ -86,7 +84,7 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
   }
   const reported = { ...published, uses: picked.uses };
   const after = live();
-  if (after === null) return { ...reported, outcome: "published" }; // deleted meanwhile
+  if (after === null) return { ...reported, outcome: "published" };
   const sent = { head: published.head, picked: picked.endUsers, creditsSeq, settings };
   return { ...reported, outcome: acknowledge(after, publication, sent) };
 }
@@ -181,8 +179,8 @@ function pick(
 }
 
 /**
- * Yields the rows of a publish. Rows that change meanwhile are sent again next time. Credits come
- * first, because up to 2,500 fit the transaction of their balance.
+ * Rows that change meanwhile are sent again next time. Credits come first, so that up to 2,500 are
+ * in the transaction of their balance.
  */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;

@@ -29,7 +29,7 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 const LAST_ID = "~";
 
-/** Returns a page. Reads between two checkpoints instead of the whole table. */
+/** Returns a page of the ledger. Reads between two checkpoints instead of the whole table. */
 export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
@@ -42,7 +42,7 @@ export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<Ledg
   return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
 }
 
-/** Returns ledger rows, newest first, read between checkpoints. */
+/** Returns ledger rows, newest first. */
 export function readNewestLedger(
   tx: Tx,
   beforeSeq: number,
@@ -51,7 +51,7 @@ export function readNewestLedger(
   const rows: LedgerRow[] = [];
   let before = Math.min(beforeSeq, tx.memory.books.seq + 1);
   while (rows.length < limit && before > 1) {
-    const from = markBefore(tx.sql, before - Math.max(limit, 2)); // before row before - 1
+    const from = markBefore(tx.sql, before - Math.max(limit, 2));
     const to = nextMark(tx.sql, before - 1);
     const part = ledgerRows(tx.sql, { from, to, upTo: before - 1, limit: before - from });
     rows.push(...part.toReversed());
@@ -95,7 +95,6 @@ function ledgerRows(
   range: {
     readonly from: number;
     readonly to: Mark | null;
-    /** The last row; by default, all up to the checkpoint `to`. */
     readonly upTo?: number;
     readonly limit: number;
   },
@@ -171,7 +170,7 @@ export function readEvents(tx: Tx, query: EventQuery): Result<EventPage> {
     : success(page);
 }
 
-/** Maximum rows read per response (about 10 ms). */
+/** Maximum rows per response (about 10 ms). */
 const SCANNED_MAX = 10_000;
 
 type StoredGeneration = {
@@ -195,7 +194,7 @@ const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortf
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
 const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
-/** Returns `not_found` without a hold or a stored failure. */
+/** Returns a request from its hold or stored failure. */
 export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
     .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
@@ -314,7 +313,7 @@ function refusedRows(sql: SqlStorage, query: RequestQuery, range: Range): Reques
     .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
 }
 
-/** Returns a list as an SQL parameter. Null matches everything. */
+/** Null matches everything. */
 function listed(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }

@@ -19,8 +19,8 @@ const COPIES_MAX = 3;
 
 /**
  * Restores the wallet from D1 after its tables were lost or reset. One credit row sets the balance.
- * Fails if D1 belongs to this wallet, unless `isNew`, or if more is held than D1 has. Memory must
- * be reloaded afterwards.
+ * Fails if D1 belongs to this wallet, unless `isNew`, or if more is held than D1 has. The caller
+ * must reload memory.
  */
 export function adoptSnapshot(
   tx: Tx,
@@ -79,7 +79,7 @@ export function rejectHealthy(): Refusal {
 
 function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void {
   const { settings } = book;
-  // Unpublished top-ups are unknown, so a person must enable top-up again.
+  // Top-ups since the last publish are unknown, so a person must enable top-up again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
@@ -134,7 +134,7 @@ function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void
   );
 }
 
-/** Replaces the budgets. They count ledger rows from the rebuild on. */
+/** Budgets count ledger rows from the rebuild on. */
 function adoptBudgets(sql: SqlStorage, changed: number): void {
   sql.exec("DELETE FROM budgets");
   sql.exec(
@@ -155,7 +155,7 @@ function adoptRules(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Inserts end users. Existing ones keep their number, which open holds use. */
+/** Existing end users keep their number, which open holds use. */
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id
@@ -186,17 +186,14 @@ export function deleteCopy(sql: SqlStorage): void {
 const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
-/**
- * Copies the database for `adoptSnapshot`. Restarts if D1 changes. Returns null without a balance,
- * or if D1 keeps changing.
- */
+/** Copies D1 for `adoptSnapshot`. Returns null if D1 has no balance or keeps changing. */
 export async function copySnapshot(
   sql: SqlStorage,
   db: D1Database,
   orgId: string,
 ): Promise<WalletSnapshot | null> {
   for (let attempt = 0; attempt < COPIES_MAX; attempt++) {
-    /* oxlint-disable no-await-in-loop -- one copy after the other, each of one page after the other */
+    /* oxlint-disable no-await-in-loop -- one copy and one page at a time */
     const copy = await readSnapshot(db, orgId);
     if (copy === null) return null;
     deleteCopy(sql);

@@ -33,7 +33,7 @@ export async function reconcile(
 ): Promise<Result<Reconciliation>> {
   const untilMs = now({}) + withinMs;
   for (let from = started ?? { tries: 0, run: null }; ;) {
-    /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
+    /* oxlint-disable no-await-in-loop -- other calls run between two slices */
     const tx = decisions.tryOpen();
     if (tx === null) return unavailable();
     const { orgId } = tx.memory.row;
@@ -47,9 +47,9 @@ export async function reconcile(
 }
 
 /**
- * Recomputes all totals from rows and compares them with memory and D1, at most `rowsMax` rows per
- * call, as of the newest ledger row at the start. Restarts if `memory.ledgerMark` changes; too many
- * restarts are a `conflict`. Differences are complete without `next`.
+ * Recomputes all totals from rows and compares them with memory and D1, as of the newest ledger row
+ * at the start. Restarts if `memory.ledgerMark` changes; too many restarts are a `conflict`.
+ * Differences are complete once `next` is absent.
  */
 function reconcileSlice(
   tx: Tx,
@@ -76,7 +76,7 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** Starts with the table that changes most, so that restarts are cheap. */
+/** The table that changes most comes first, so that restarts are cheap. */
 const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
@@ -134,7 +134,7 @@ function standingOf(tx: Tx, book: SnapshotHead | null): Omit<Reconciliation, "ne
   return { ...balanceOf(tx), seq, book, differences: [], rowsRead: 0 };
 }
 
-/** The result of one call. `after` is the key of the last row, or null at the end of the table. */
+/** `after` is the key of the last row, or null at the end of the table. */
 type Page = {
   readonly rows: number;
   readonly after: readonly string[] | null;
@@ -145,7 +145,7 @@ const READ = { totals: readTotals, entries: readEntries, requests: readRequests 
 const DIMENSIONS = ["model", "key", "user"] as const;
 
 function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
-  const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // skips the rows of the days themselves
+  const from = run.after.length === 0 ? ["day", "~", ""] : run.after;
   const [last] = sql
     .exec<{ dimension: string; day: string; name: string }>(
       `SELECT dimension, day, name FROM totals WHERE (dimension, day, name) > (?, ?, ?)
@@ -235,7 +235,6 @@ function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): 
   };
 }
 
-/** Sums of a page. They are null without rows. */
 type Sums = {
   rows: number;
   last: string | number | null;
@@ -250,7 +249,7 @@ function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "af
 
 function differencesOf(run: ReconcileRun): Difference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
-  // Charges in the ledger must match the usage of models, keys and end users.
+  // The ledger's charges must match the usage of models, keys and end users.
   const paid = run.charged - run.used;
   return [
     { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
@@ -278,7 +277,7 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
   ];
 }
 
-/** Checks that each refund is owed, collected or forgiven, and that debts leave no free balance. */
+/** Each refund must be owed, collected or forgiven, and no balance be free while money is owed. */
 function fromPayments({ sql, memory: { debts, books } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [

@@ -13,7 +13,7 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms to keep free outcomes, so that late duplicates change nothing. */
+/** Ms to keep requests without a charge, so that late duplicates change nothing. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const PRESSED_PART = 0.7;
@@ -22,7 +22,6 @@ const BATCHES_NOW = 10;
 /** Ms during which an ID can still arrive. */
 const YOUNG_MS = 15 * 60_000;
 
-/** Ms between two passes while storage is low. */
 const PASS_MS = 5 * 60_000;
 
 /** Deletes one batch of each kind. Returns true if more may remain. */
@@ -70,7 +69,7 @@ export function freeStorage(tx: Tx): boolean {
   return more;
 }
 
-/** Frees storage for a failed statement. Returns false if nothing was deleted. */
+/** Frees storage for a failed statement, or returns false. */
 export function freeStorageNow(tx: Tx): boolean {
   const before = tx.sql.databaseSize;
   for (let batches = 0; batches < BATCHES_NOW; batches++) {
@@ -79,13 +78,13 @@ export function freeStorageNow(tx: Tx): boolean {
   return tx.sql.databaseSize < before;
 }
 
-/** Returns the next deletion in Unix ms, at least an hour ahead, or null. */
+/** Returns the next deletion (Unix ms), at least an hour ahead, or null. */
 export function retentionDue(tx: Tx): number | null {
   const due = [
     firstMinted(tx, "", paidAge(tx)),
     firstMinted(tx, tx.memory.row.sweptId, UNPAID_MS),
     oldestNameDue(tx.sql),
-    tx.memory.sessions.rows > 0 ? tx.nowMs : null, // checked once an hour
+    tx.memory.sessions.rows > 0 ? tx.nowMs : null,
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(tx.nowMs + HOUR_MS, Math.min(...due));
 }
@@ -102,7 +101,6 @@ function paidAge(tx: Tx): number {
   return numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
 }
 
-/** Returns the end of the next batch in [fromId, beforeId), and whether more follow. */
 function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, boolean] {
   const [row] = sql
     .exec<{ id: string }>(
@@ -137,8 +135,8 @@ const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old ledger rows with one `rollup` row that has their sum and the newest number. The
- * ledger still sums to the balance, and no reader gets a row twice. Daily totals and credits stay.
+ * Replaces old ledger rows with one `rollup` row that has their sum and newest number. The ledger
+ * still sums to the balance, and no reader gets a row twice. Daily totals and credits stay.
  */
 function rollUp(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;

@@ -55,7 +55,7 @@ export function refuseSessionRate(
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
 }
 
-/** Returns the rest of the rate limit, or null without one. */
+/** Returns the state of the session's rate limit, if any. */
 export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
@@ -66,7 +66,7 @@ export function countSessionRequest({ memory, nowMs }: Tx, session: Session | un
   noteSessionRate(memory.sessions, session.id, nowMs);
 }
 
-/** Returns null if this session was used before or another one fits. */
+/** Rejects a new session if the wallet has too many. */
 export function refuseAnotherSession(
   { sql, memory }: Tx,
   session: Session | undefined,
@@ -77,10 +77,7 @@ export function refuseAnotherSession(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
-/**
- * Returns the budget with its spend, or null without a session. A deleted session has a budget of
- * 0.
- */
+/** Returns the budget with its spend. A deleted session has a budget of 0. */
 export function budgetOfSession(
   tx: Tx,
   session: Session | string | null | undefined,
@@ -94,7 +91,7 @@ export function budgetOfSession(
   return sessionBudget({ id, budgetMicro }, total, tx.period);
 }
 
-/** Replaces the amounts of the key or organization with the session's own. */
+/** Replaces amounts of the key or organization with the session's own. */
 export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =
@@ -159,10 +156,7 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
   return success(null);
 }
 
-/**
- * Stores a tombstone until the session's expiry, without an event. Limited per caller, because
- * creating and ending sessions is free.
- */
+/** Limited per caller, because creating and ending sessions is free. */
 function endUnused(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEnding,
@@ -188,7 +182,7 @@ function isOf({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean
   return row?.member_id === owner.memberId;
 }
 
-/** Returns true if more may remain. */
+/** Deletes expired sessions. Returns true if more may remain. */
 export function deleteOldSessions(
   { sql, memory, nowMs }: Tx,
   beforeMs: number,

@@ -18,10 +18,7 @@ export type TagQuery = {
   readonly isDaily: boolean;
 };
 
-/**
- * Yields the totals to store. To limit the rows of a day, excess combinations of tags get the value
- * `other`.
- */
+/** Yields the totals to store. Excess combinations of tags on a day get the value `other`. */
 export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
   const days = new Map<string, DaySets>();
   for (const total of usage.values()) {
@@ -45,7 +42,7 @@ function selectSets(sql: SqlStorage, day: string): string[] {
 type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
 /**
- * Returns usage by a tag key. Usage without a value is the group `null`, so that all groups add up
+ * Returns usage by a tag key. The group `null` has the usage without a value, so all groups add up
  * to the day's total.
  */
 export function readTagUsage(

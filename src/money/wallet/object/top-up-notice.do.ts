@@ -7,7 +7,7 @@ import { markTopUpDelivered } from "./top-up.do.ts";
 
 const TELL_TIMEOUT_MS = 10_000;
 
-/** Sends the top-up until the payments object accepts it. Never throws. */
+/** Sends an open top-up to the payments object until it accepts. Never throws. */
 export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
   const memory = decisions.tryOpen()?.memory;
   const open = memory?.topUp.open ?? null;

@@ -14,8 +14,8 @@ import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /**
- * Requests a top-up if one is due. Returns the ID of the purchase in progress, or null. `isShort`:
- * a request was rejected for lack of balance.
+ * Requests a top-up if one is due. Returns the purchase in progress, or null. `isShort`: the
+ * balance was too low for a request.
  */
 export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = tx;
@@ -44,7 +44,7 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   return id;
 }
 
-/** Returns the daily maximum in micro-credits, or 0 if credits aren't sold. */
+/** Returns micro-credits, or 0 if credits aren't sold. */
 function mostADayOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;
@@ -101,12 +101,12 @@ function switchOff(tx: Tx, state: TopUpState, reason: DisabledReason): void {
 
 const LOOK_AGAIN_MS = 600_000;
 
-/** Returns when a paused purchase continues, in Unix ms, or Infinity. */
+/** Returns when a paused purchase continues (Unix ms), or Infinity. */
 export function topUpDue({ row, topUp, books, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (books.balance >= setting.belowMicro) return Infinity;
-  // The pause is over, but something else prevents the purchase.
+  // Something else prevents the purchase.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 

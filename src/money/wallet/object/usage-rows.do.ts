@@ -16,7 +16,7 @@ import { TAGS_IN_ROW } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
-/** Maximum rows read per response (some tens of ms). */
+/** Maximum rows per response (some tens of ms). */
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
@@ -42,7 +42,7 @@ type UsageSum = TokenCounts & {
   speaking: number;
 };
 
-/** Returns usage from the newest `ROWS_MAX` settled requests, by admission time. */
+/** Returns usage from the newest `ROWS_MAX` settled requests. */
 export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
   const from = beginning(tx, query);
   const rows = groupsOf(tx.sql, { ...query, ...from });
@@ -117,7 +117,7 @@ function expressionOf(dimension: RowDimension | undefined): string {
   if (dimension === undefined) return "NULL";
   if (!isTag(dimension)) return EXPRESSIONS[dimension];
   const key = dimension.slice(TAG.length);
-  assert(TAG_KEY.test(key), "the route checks tag keys"); // its characters need no escaping
+  assert(TAG_KEY.test(key), "the route checks tag keys");
   return `${TAGS_IN_ROW} ->> '$."${key}"'`;
 }
 
@@ -145,7 +145,7 @@ function groupsOf(sql: SqlStorage, query: RowsQuery & Start): UsageSum[] {
 
 type Times = ReadonlyMap<string, readonly number[]>;
 
-/** Returns first-byte times in ms, ascending. */
+/** Returns ascending first-byte times in ms. */
 function timesOf(sql: SqlStorage, query: RowsQuery & Start): Times {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(

@@ -13,7 +13,7 @@ import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 import { generationsOf, readLedger, readNewestLedger } from "./reads.do.ts";
 
-/** Ledger rows read per page (about 5 ms). Expired holds are skipped. */
+/** Ledger rows read per page (about 5 ms), including expired holds. */
 const ROWS_MAX = 500;
 const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
 
@@ -41,14 +41,14 @@ export function readUsageStream(tx: Tx, { from, limit }: StreamQuery): Result<St
 function startOf(tx: Tx, start: StreamStart): StreamCursor {
   const { madeAt } = tx.memory.row;
   if ("seq" in start && start.madeAt === madeAt) return start;
-  const after = "afterSeq" in start ? start.afterSeq : 0; // the rows of a rebuilt wallet are new
+  const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from the start
   const seq = "sinceMs" in start ? seqBefore(tx, start.sinceMs) : after;
   const newest = readNewestLedger(tx, seq + 1, 1);
   const [row = FROM_ZERO] = newest.ok ? newest.value : [];
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
-/** Returns the last row before a time. Reads from the nearest earlier checkpoint. */
+/** Reads from the nearest earlier checkpoint. */
 function seqBefore(tx: Tx, sinceMs: number): number {
   const [mark] = tx.sql
     .exec<{ seq: number }>(

@@ -31,7 +31,7 @@ const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS 
 /** A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
 
-/** Returns usage of UTC days, by one dimension or by day and one dimension. */
+/** Returns usage of UTC days by one dimension, or by day and one dimension. */
 export function readUsage(
   tx: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
@@ -49,7 +49,7 @@ export function readUsage(
     : usageByDay(tx, { ...days, groupBy: dimension }, page);
 }
 
-/** Returns stored totals plus later usage. Reads as many rows as it returns. */
+/** Reads only as many rows as it returns. */
 function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
@@ -103,7 +103,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   for (const { name, ...sums } of [...storedGroups(tx.sql, query, { ...page, end }), ...later]) {
     groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
   }
-  // One more stored group was read, so the groups of the page are complete.
+  // One more stored group was read, so this page's groups are complete.
   const names = [...groups.keys()].toSorted(asText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
@@ -118,9 +118,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
 
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
-/**
- * Returns the first name of the next page, or null. A page is limited in names per day and in rows.
- */
+/** A page is limited in names per day and in rows. */
 function endOfPage(
   sql: SqlStorage,
   { from, to, groupBy }: UsageQuery,
@@ -150,7 +148,7 @@ function endOfPage(
   return name;
 }
 
-/** Returns an SQL condition. `?4` is the last name, or "" at the start, which can be a name too. */
+/** `?4` is the last name, or "" for the first page. "" can also be a name. */
 function isAfter(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }
@@ -199,7 +197,7 @@ function laterGroups(tx: Tx, query: UsageQuery, after: string | null): GroupRow[
     .filter(({ name }) => after === null || asText(name, after) > 0);
 }
 
-/** Sums daily rows, which count each request once. */
+/** Daily rows count each request once. */
 function totalOf(tx: Tx, query: UsageQuery): UsageAmounts {
   const { from, to } = query;
   const stored = tx.sql

@@ -3,12 +3,12 @@ import { deleteWarmRoute, putWarmRoute, selectWarmRoutes } from "../tables/warm-
 import type { WarmUntil } from "../tables/warm-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum conversations of an organization whose route is remembered. */
+/** Maximum per organization. */
 const WARM_ROUTES_MAX = 1000;
 
 /**
- * Returns the route with a conversation's prompt in its cache, or null, and extends its lifetime. The row follows
- * once less than half of its lifetime is left, so that most requests write none.
+ * Returns the route whose cache has the conversation's prompt, and extends its lifetime. Updates
+ * the row only when less than half of the lifetime is left, so most requests write none.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = warmRoutesOf(tx).get(affinity);
@@ -21,7 +21,7 @@ export function findWarmRoute(tx: Tx, affinity: string): string | null {
   return known.route;
 }
 
-/** Remembers the route of a conversation from now on. The least recently used ones are evicted. */
+/** Remembers a conversation's route. Evicts the least recently used ones. */
 export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
   const { nowMs, sql } = tx;
   const known = warmRoutesOf(tx);

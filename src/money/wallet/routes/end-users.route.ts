@@ -45,7 +45,7 @@ const dollars = z.pipe(
   }),
 );
 
-/** An amount in dollars, exact to the micro-credit. */
+/** A dollar amount, exact to the micro-credit, or null. */
 export const dollarsOrNull = z.nullable(dollars);
 
 export const fraction = z.number().check(z.minimum(0), z.maximum(1));
@@ -199,7 +199,7 @@ export async function readSettingsRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * Handles PATCH /v1/orgs/{id}/settings. Only owners and admins change response storage and the
+ * Handles PATCH /v1/orgs/{id}/settings. Only owners and admins can change response storage and the
  * policy.
  */
 export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
@@ -255,7 +255,7 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
     : refuse({ kind: "role_required", roles: KEEPERS });
 }
 
-/** Updates stored responses first, so that none outlives the setting. */
+/** Comes first, so that no stored response outlives the setting. */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));

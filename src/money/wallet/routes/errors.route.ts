@@ -33,10 +33,9 @@ type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * Handles GET /v1/errors: failed and rejected requests of UTC days (default: today). Counters
- * include all failures. Grouping by model, provider or end user uses stored failures, complete
- * since `complete_from`. Members see only their own keys. Returns 400 for filters that the grouping
- * doesn't support.
+ * Handles GET /v1/errors: failed and rejected requests of UTC days. Counters include all failures.
+ * Grouping by model, provider or end user uses stored failures, complete since `complete_from`.
+ * Members see only their own keys.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {

@@ -4,7 +4,7 @@ import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/
 import { dollarsOf } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 
-/** Fields of OpenRouter's format without meaning here. */
+/** Fields of OpenRouter's format that we can't fill. */
 const UNKNOWN = {
   upstream_id: null,
   origin: "",
@@ -32,7 +32,7 @@ const UNKNOWN = {
   is_byok: false,
 };
 
-/** Returns a request in OpenRouter's format, in dollars and milliseconds. */
+/** Returns a request in OpenRouter's format. */
 export function generationData(request: RequestRecord): View {
   const { id, createdAt, externalId, generation } = request;
   return {
@@ -91,7 +91,7 @@ function tokensView(generation: RequestRecord["generation"]): View {
   };
 }
 
-/** Returns the called providers. The last one of a settled request served it. */
+/** The last provider of a settled request served it. */
 function attemptsOf({ generation, failed }: RequestRecord): View[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({

@@ -26,7 +26,7 @@ import { day, several, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
-/** Returns null if the owner has no such key, active or revoked. Throws if D1 fails. */
+/** Also finds revoked keys. Throws if D1 fails. */
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
 /** Returns active and revoked keys. Throws if D1 fails. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
@@ -64,8 +64,8 @@ export const generationsQuery = z.object({
 export const holdsQuery = z.object({ limit, after });
 
 /**
- * Handles GET /v1/generations, newest first. Members see only their own keys. A short page can have
- * a `next_after` too.
+ * Handles GET /v1/generations, newest first. Members see only their own keys. Even a short page can
+ * have a `next_after`.
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
@@ -120,7 +120,7 @@ function only<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
-/** Returns the keys that the caller may see, or null for all. */
+/** Returns the keys that the caller can see, or null for all. */
 export async function keysOf(
   c: AppContext,
   memberKeys: MemberKeys,
@@ -137,7 +137,6 @@ export async function keysOf(
 
 /**
  * Handles GET /v1/generations/{id}, by request or completion ID. Members see only their own keys.
- * Returns 404 for requests that retention deleted.
  */
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
@@ -226,10 +225,7 @@ function refusalOf({ failure }: RequestRecord): ReportedError | null {
   return { code: anchorOf(failure), message, status, param };
 }
 
-/**
- * Returns the called providers, with times in ms since arrival. The last one of a settled request
- * served it.
- */
+/** Times are in ms since arrival. The last provider of a settled request served it. */
 function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
@@ -255,7 +251,7 @@ function lastAttempt(
   return { route: provider, outcome, why: null, status: null, ...times };
 }
 
-/** Returns a settled request. Prices are micro-credits per million tokens. */
+/** Prices are micro-credits per million tokens. */
 function settledView(generation: GenerationRecord) {
   const { usage, price, purpose } = generation;
   return {
@@ -296,7 +292,6 @@ function settledView(generation: GenerationRecord) {
   };
 }
 
-/** Returns when the price took effect, or null. */
 function fromOf({ origin }: GenerationRecord): string | null {
   const from = origin?.from ?? null;
   return from === null ? null : timestamp(from);

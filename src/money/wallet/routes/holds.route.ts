@@ -25,11 +25,10 @@ import { askOwnWallet } from "./reads.route.ts";
 /** The operator's merchants. Both functions throw if D1 fails. */
 export type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
-  /** Returns null for an unknown secret. */
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };
 
-/** Maximum hold. A receipt's price, a million times the charge, must stay exact. */
+/** Maximum hold. A receipt's price is a million times the charge and must stay exact. */
 const HOLD_DOLLARS_MAX = 9000;
 const HOLD_MAX_S = 86_400;
 const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;
@@ -68,7 +67,7 @@ export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise
   return (c) => place(c, merchants, newHoldSchema);
 }
 
-/** Handles POST /v1/charges: 201 with a hold that is captured in the same transaction. */
+/** Handles POST /v1/charges: a hold that is captured in the same transaction. */
 export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newChargeSchema);
 }
@@ -134,7 +133,6 @@ function refuseAmounts({ amount_dollars: most, at_least, pays, merchant }: Field
     : invalid("merchant can't be set if 'pays' is 'quota'.", "merchant");
 }
 
-/** Rejects an unknown merchant, and a charge without the merchant's secret. */
 async function refuseMerchant(
   c: AppContext,
   { merchant: name }: Fields,
@@ -154,7 +152,7 @@ async function refuseMerchant(
     : invalid(`merchant '${name}' doesn't exist.`, "merchant");
 }
 
-/** Handles GET /v1/holds/{id}. Members see their own keys' holds, a limited key only its own. */
+/** Handles GET /v1/holds/{id}. Members see holds of their own keys, a limited key only its own. */
 export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const id = ownHoldId(c);
@@ -172,7 +170,7 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
   };
 }
 
-/** Handles POST /v1/holds/{id}/capture: charges the hold, or `amount_dollars` of it, once. */
+/** Handles POST /v1/holds/{id}/capture: charges the hold, or a part of it, once. */
 export async function captureHoldRoute(c: AppContext): Promise<Answer> {
   const action = await captureOf(c);
   return action.ok ? change(c, action.value) : action;
@@ -216,7 +214,7 @@ async function change(c: AppContext, action: HoldAction): Promise<Answer> {
   return changed.ok ? success(placedView(changed.value, caller)) : changed;
 }
 
-/** Returns the request ID, or null for another organization's hold. */
+/** Returns null for another organization's hold. */
 function ownHoldId(c: AppContext): string | null {
   const name = readHoldName(c.req.param("id") ?? "");
   return name?.orgId === c.var.admitted.caller.orgId ? name.id : null;

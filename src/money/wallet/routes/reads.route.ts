@@ -19,10 +19,7 @@ import { readObject } from "../../../shared/reach-object.ts";
 import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
-/**
- * Calls the caller's wallet. Retries, so `call` must be repeatable. Fails with
- * `storage_unavailable` or `overloaded`.
- */
+/** Calls the caller's wallet with retries, so `call` must be repeatable. */
 export function askOwnWallet<T>(
   c: AppContext,
   call: (wallet: WalletCalls) => Promise<Result<T>>,
@@ -53,7 +50,7 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-/** Returns alerts as JSON, with amounts in micro-credits. */
+/** Returns alerts, with amounts in micro-credits. */
 export function alertsView(
   page: AlertPage,
   query: { readonly limit: number; readonly offset: number },
@@ -79,7 +76,7 @@ export const eventsParameters = z.object({
   after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
-/** Returns 400 with `param` for an invalid query. */
+/** Parses a query, or returns 400 with `param`. */
 export function eventQuery(url: string): Result<EventQuery> {
   const fields = parseQuery(eventsParameters, url);
   if (!fields.ok) return fields;
@@ -95,7 +92,7 @@ export async function eventsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** Returns JSON. `dropped` counts events deleted because the log was full. */
+/** Returns events. `dropped` counts events deleted because the log was full. */
 export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   return {
     events: events.map(eventView),

@@ -23,7 +23,7 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** Returns members of active and revoked keys. Throws if D1 fails. */
+/** Returns the members of active and revoked keys. Throws if D1 fails. */
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
 /** Handles GET /v1/usage. */
@@ -47,7 +47,7 @@ type UsageSources = {
   readonly members: () => Promise<Result<KeyMembers>>;
 };
 
-/** Uses daily totals if possible, otherwise individual request records. */
+/** Answers a usage query by daily totals if possible, otherwise by individual requests. */
 export async function answerUsage(
   url: string,
   nowMs: number,
@@ -80,7 +80,6 @@ export async function answerUsage(
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
-/** A query for UTC days (YYYY-MM-DD, inclusive). */
 type UsageQuery = {
   readonly from: string;
   readonly to: string;
@@ -88,7 +87,6 @@ type UsageQuery = {
   readonly page: UsagePage;
 };
 
-/** A UTC day, YYYY-MM-DD. */
 export const day = once.check(
   z.refine((text) => startOf(text) !== null, "must be a valid date such as 2026-11-23"),
 );
@@ -118,7 +116,7 @@ const OF_ROWS = [
 const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
 const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
 const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
-/** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
+/** A UTC day or hour: YYYY-MM-DD or YYYY-MM-DDTHH. */
 const dayOrHour = once.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
@@ -128,7 +126,6 @@ export const several = z.pipe(
   z.transform((list) => list.split(",")),
 );
 const TAG_GROUP = new RegExp(`^(?:(?:day|hour|model|provider|key|user|${TAG_NAME}),)?${TAG_NAME}$`);
-/** One or two dimensions with a tag, such as `day,tag:team`. */
 const byTag = once.check(
   z.regex(
     TAG_GROUP,
@@ -160,14 +157,14 @@ export const usageParameters = z.object({
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
 /**
- * Parses a query. `to` defaults to today, and `from` to 30 days. Returns 400 with `param` for an
- * invalid date, `from` after `to`, or more than 366 days.
+ * Parses a query of at most 366 days. `to` defaults to today, `from` to 30 days. Returns 400 with
+ * `param` if invalid.
  */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
   const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
-  const groupBy = group_by as UsageGroupBy; // other groupings use request records
+  const groupBy = group_by as UsageGroupBy; // other groupings use individual requests
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
@@ -179,7 +176,6 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   return success({ from, to, groupBy, page: { limit, after } });
 }
 
-/** Returns JSON. A group is a day, model, key ID or external_id. */
 function usageView(query: UsageQuery, report: UsageReport): View {
   return {
     from: query.from,
@@ -224,7 +220,6 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   });
 }
 
-/** Returns the requested keys of these members, or null for all. */
 function keysOf(
   { keyIds }: Pick<RowsQuery, "keyIds">,
   memberIds: readonly string[] | null,
@@ -255,7 +250,6 @@ function isOfTotals(fields: Fields): boolean {
 
 type Head = { readonly from: string; readonly to: string; readonly groupBy: string };
 
-/** Returns JSON, with the time since which the usage is complete. */
 function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], report: RowsReport) {
   const { data, total, completeFrom } = report;
   return {
@@ -288,7 +282,6 @@ function namesView(by: readonly RowDimension[], names: readonly (string | null)[
   return { [first]: one, group: by.length > 1 ? two : one };
 }
 
-/** Returns Unix ms, or null if the time doesn't exist. */
 function beginOf(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
   const start = startOf(on);
@@ -302,7 +295,7 @@ export function startOf(text: string): number | null {
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** Returns an earlier day, but not before year 0, whose days don't sort. */
+/** Days before year 0 don't sort, so it returns none. */
 function daysBefore(text: string, days: number): string {
   const ms = (startOf(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;

@@ -5,7 +5,7 @@ import { isQuota } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
- * Returns the charge as the ledger stores it. A quota hold is stored as 0, and its purpose has the
+ * Returns the charge as the ledger stores it: 0 for a hold against quotas, whose purpose has the
  * amount.
  */
 export function bookedOf(

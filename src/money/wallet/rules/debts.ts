@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** Refunded and disputed payments: owed, taken from the balance, or forgiven. */
+/** Refunded and disputed amounts: owed, taken from the balance, or forgiven. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
@@ -27,7 +27,7 @@ type Moved = {
 
 /**
  * Sets a payment's refunded amount, at most its credits. Returns null for an older reading. A won
- * dispute first reduces the debt, then returns what was taken.
+ * dispute first reduces the debt, then returns the amount taken.
  */
 export function applyRefund(
   debts: Debts,
@@ -55,7 +55,7 @@ export function applyRefund(
   };
 }
 
-/** Returns null if nothing is owed or free. */
+/** Pays the debt from the free balance. Returns null if it changes nothing. */
 export function collectDebt(
   debts: Debts,
   free: Micros,

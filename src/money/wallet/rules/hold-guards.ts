@@ -12,10 +12,7 @@ export const HOLD_ID = "req_";
 /** Maximum age in ms. An older hold may be a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
-/**
- * Returns null if a new hold may have this ID. IDs that are too old or new are `overloaded`, and
- * malformed ones are a bug.
- */
+/** Rejects an ID that is too old or new as `overloaded`. A malformed ID is a bug. */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);
   if (minted === null) return refuse({ kind: "internal" });
@@ -27,17 +24,14 @@ export type NameHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /**
-   * The request's state, or null if its row was deleted. Within a day, this happens only to paid
-   * requests.
-   */
+  /** The state; null if the row was deleted. Within a day, this happens only to paid requests. */
   readonly state: RequestState | null;
 };
 
 /**
- * Returns the expired first attempt to void, so that it is never charged, or null. Another body can
- * take over the key of an expired request. Fails while the first request is held and, once settled,
- * for 24 hours after its admission.
+ * Returns the expired first attempt, which must be voided so that it is never charged. A different
+ * body can take over the key of an expired request. Fails while the first request is held and, once
+ * settled, for 24 hours after its admission.
  */
 export function decideName(
   holder: NameHolder | null,
@@ -54,10 +48,7 @@ export function decideName(
     : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });
 }
 
-/**
- * Returns null for an active session, or `invalid_api_key` if it expired, was ended or belongs to
- * another wallet.
- */
+/** Rejects a session that expired, was ended or belongs to another wallet. */
 export function refuseDeadSession(
   { madeAt, cut, expiresAt }: Pick<Session, "madeAt" | "cut" | "expiresAt">,
   here: {
@@ -76,7 +67,7 @@ export function refuseDeadSession(
 /** Holds of the last minute, oldest first (Unix ms). */
 export type RateLog = number[];
 
-/** Returns the wait in ms. No 60 seconds exceed `limit`. */
+/** Returns the wait in ms, so that no 60 seconds exceed `limit`. */
 export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   forget(log, nowMs);
   const oldest = log[log.length - limit];

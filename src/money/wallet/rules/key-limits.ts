@@ -48,10 +48,7 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
   };
 }
 
-/**
- * Returns a negative amount if overdrawn, and 0 for a past period, which matters only for late
- * charges.
- */
+/** Returns the rest: negative if overdrawn, 0 for the past period of a late charge. */
 export function budgetLeft(budget: Budget, period: Period, held: Micros): number {
   const { budgetMicro, budgetPeriod, spend } = budget;
   if (budgetMicro === null) return Infinity;
@@ -59,10 +56,9 @@ export function budgetLeft(budget: Budget, period: Period, held: Micros): number
   return budgetMicro - budgetSpent(budget, period) - held;
 }
 
-/** A request's tokens and the time of its hold. */
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** A request for tokens. `share` limits its part of the tokens above the minimum. */
+/** `share` returns the part of the free tokens that a request can take above its minimum. */
 type WindowAsk = Pick<TokenAsk, "least" | "most"> & { readonly share: (free: number) => number };
 
 type TokenVerdict =
@@ -72,14 +68,14 @@ type TokenVerdict =
 
 /**
  * A key's tokens of the last minute. Reservations never exceed the limit in any 60 seconds. A
- * charge replaces its reservation, and an excess delays later requests.
+ * charge replaces its reservation; an excess delays later requests.
  */
 export class TokenWindow {
   readonly #counted = new Map<string, Counted>();
 
   /**
-   * Grants the tokens that are left, between minimum and maximum. `never`: the minimum exceeds the
-   * limit. Waits are 1 ms to 60 s.
+   * Grants tokens between minimum and maximum. `never`: the minimum exceeds the limit. Waits are 1
+   * ms to 60 s.
    */
   decide(limit: number, ask: WindowAsk, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };

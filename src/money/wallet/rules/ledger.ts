@@ -28,20 +28,18 @@ export type KnownHold = {
   readonly admittedAt: number;
   readonly period: Period;
   readonly granted: Micros | null;
-  /** Granted by the key's token limit; null without one. */
   readonly tokens: number | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
   readonly failure: Failure | null;
   readonly expiresAt?: number;
-  /** Set for a placed hold. */
   readonly purpose?: Purpose | null;
 };
 
-/** Fields that must be the same in a retry. */
+/** Fields that a retry must repeat. */
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
-/** The result of a charge. `late`: the hold had expired. `overHold`: it cost more than held. */
+/** The result of a charge. `late`: the hold had expired. `overHold`: the cost exceeded the hold. */
 export type Posting = {
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -55,7 +53,10 @@ function chargeOf(cost: Micros, held: Micros, free: number): Micros {
   return micros(Math.min(cost, held + Math.max(0, free)));
 }
 
-/** Returns the part of the free amount that one request may take. */
+/**
+ * Returns the part of the free amount for one request. Without an output cap, half stays for other
+ * requests.
+ */
 export function shareOf(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
 }
@@ -63,23 +64,18 @@ export function shareOf(free: number, hasCap: boolean): number {
 export type HoldRequestFacts = {
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum based on the prompt's upper bound, for budgets, which must never be exceeded. */
+  /** The minimum by the prompt's upper bound, for budgets, which must never be exceeded. */
   readonly sure: Micros;
-  /**
-   * Whether the client set an output cap. Otherwise, half of the free amount stays for other
-   * requests.
-   */
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
   readonly budget: Budget | null;
   readonly session?: Budget | null;
   readonly limits?: readonly Limit[];
   readonly period: Period;
-  /** Whether only budgets and quotas count it. */
   readonly isQuota?: boolean;
 };
 
-/** A limit that a request must fit. Open holds use `held` of `left`. */
+/** Open holds use `held` of `left`. */
 type Allowance = {
   readonly left: number;
   readonly held: number;
@@ -111,7 +107,6 @@ export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Mic
   return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
-/** Returns the limits in the order of checks. */
 function allowancesOf(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   const { budget, session = null, limits = [] } = ask;
   const of = (scope: BudgetScope): Allowance[] =>
@@ -239,8 +234,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Charges at most the hold plus the free amount, and never above the key's budget. For an expired
- * hold, only the free amount counts, limited by the end user's quotas of its day and month.
+ * Charges at most the hold plus the free amount, and never above the key's budget. An expired hold
+ * has only the free amount, limited by the end user's quotas of its day and month.
  */
 export function decideSettle(
   books: HoldTotals,
@@ -250,7 +245,6 @@ export function decideSettle(
     readonly endUser: EndUser | null;
     readonly budget: Budget | null;
     readonly session?: Budget | null;
-    /** Free amount of other budgets. Infinity without any. */
     readonly limitFree?: number;
   },
 ): Posting {
@@ -275,7 +269,7 @@ export function decideSettle(
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
 
-/** Returns the earlier outcome, or null. */
+/** Returns the earlier outcome, if any. */
 export function recallSettle(known: KnownHold): Recalled | null {
   switch (known.state) {
     case "settled":

@@ -9,7 +9,6 @@ import type { Period } from "../../../shared/period.ts";
  */
 export type Tally = readonly (readonly [bucket: number, sum: number])[];
 
-/** The period of admission, and the time in Unix ms. */
 export type Moment = { readonly period: Period; readonly nowMs: number };
 
 /** One more than 60, because the newest bucket is incomplete. */
@@ -66,10 +65,7 @@ export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
   return minutesOf(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/**
- * Returns when the window has room for `missing` more, in Unix ms. Returns null for `total` and if
- * it never fits.
- */
+/** Returns when the window has room for `missing` more (Unix ms), or null if never. */
 export function roomAt(
   window: string,
   tally: Tally,

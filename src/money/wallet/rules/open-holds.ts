@@ -15,23 +15,23 @@ export type OpenHold = {
   readonly keyId: string;
   readonly session?: string | null;
   readonly tokens?: number | null;
-  /** Models that may serve it. Absent or null if no budget depended on the model. */
+  /** Models that may serve it, if a budget depends on the model. */
   readonly models?: readonly string[] | null;
   readonly admittedAt: number;
-  /** Period of admission, in which its spend counts. */
+  /** Period of admission. Its spend counts there. */
   readonly period: Period;
   readonly expiresAt: number;
   readonly purpose?: Purpose | null;
 };
 
-/** Totals for decisions, derived from the tables and changed only by the functions below. */
+/** Totals, derived from the tables. Only the functions below change them. */
 export type HoldTotals = {
   seq: number;
   balance: Micros;
   held: Micros;
   readonly holds: Map<string, OpenHold>;
   readonly holdsByPayer: Map<string, Set<OpenHold>>;
-  /** Lower bound of the next expiry. Infinity without holds. */
+  /** Lower bound of the next expiry. */
   nextExpiry: number;
 };
 
@@ -74,7 +74,7 @@ export function heldOfKey(
   return micros(held);
 }
 
-/** Reports whether budgets and quotas count a hold, but not the balance. */
+/** Reports whether a hold counts only in budgets and quotas. */
 export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
   return purpose?.pays === "quota";
 }
@@ -120,7 +120,7 @@ export function extendHold(books: HoldTotals, id: string, expiresAt: number): vo
   openHold(books, { ...hold, expiresAt });
 }
 
-/** Removes a hold. Ignores unknown IDs. */
+/** Removes a hold, if it exists. */
 export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;

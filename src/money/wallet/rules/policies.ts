@@ -11,7 +11,6 @@ import type { Micros } from "../../../shared/money.ts";
 /** Policies by owner: `operator`, `organization` or a member's ID. */
 export type Policies = Map<string, Policy>;
 
-/** Owners of policies for a whole organization. */
 export const OPERATOR = "operator";
 export const ORGANIZATION = "organization";
 
@@ -54,7 +53,7 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
 /** A request with the bounds of its allowed routes; `routes` as in `HoldGrant`. */
 export type AllowedRequest = { readonly request: HoldRequest; readonly routes?: readonly number[] };
 
-/** Returns the allowed request. Without candidates, only lists of allowed models can be checked. */
+/** Returns the allowed request. Without candidates, it checks only lists of models. */
 export function withinPolicies(
   layers: readonly PolicyLayer[],
   request: HoldRequest,

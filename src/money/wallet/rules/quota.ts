@@ -9,7 +9,7 @@ type Spend = {
   readonly monthly: Micros;
 };
 
-/** An end user. A quota of null is no limit; 0 rejects all requests. */
+/** An end user. A quota of null is unlimited; 0 rejects all requests. */
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;
@@ -20,7 +20,6 @@ export type EndUser = {
   readonly spend: Spend;
 };
 
-/** Micro-credits in a day and its month. */
 export type PerPeriod = { readonly daily: Micros; readonly monthly: Micros };
 
 export const NOTHING: PerPeriod = { daily: micros(0), monthly: micros(0) };
@@ -29,7 +28,7 @@ export function noSpend(period: Period): Spend {
   return { day: period.day, month: period.month, ...NOTHING };
 }
 
-/** Returns the spend. Spend of another period is 0, so nothing needs a reset. */
+/** Returns a period's spend. Other periods count as 0, so nothing needs a reset. */
 export function spentIn(spend: Spend, period: Period): PerPeriod {
   return {
     daily: spend.day === period.day ? spend.daily : micros(0),
@@ -50,12 +49,12 @@ export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   };
 }
 
-/** Remaining quotas: negative if overdrawn, Infinity without a quota. */
+/** Negative if overdrawn, Infinity without a quota. */
 type Left = { readonly daily: number; readonly monthly: number };
 
 export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };
 
-/** Returns 0 for a past period, which matters only for late charges. */
+/** Returns the remaining quotas; 0 for the past period of a late charge. */
 export function quotaLeft(user: EndUser, period: Period, held: PerPeriod): Left {
   const spent = spentIn(user.spend, period);
   return {

@@ -2,7 +2,7 @@ import { OTHER, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** Combinations of tags with their own sums on one day, as JSON. */
+/** The combinations of tags (as JSON) with their own sums on one day. */
 export class DaySets {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;
@@ -12,8 +12,7 @@ export class DaySets {
   }
 
   /**
-   * Returns the combination that counts. Above `TAG_SETS_MAX`, values that are new on this day
-   * become `other`.
+   * Returns the combination to count. Above `TAG_SETS_MAX`, new values of this day become `other`.
    */
   place(set: string): string {
     if (this.#sets.has(set)) return set;

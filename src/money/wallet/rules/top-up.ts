@@ -15,10 +15,9 @@ export type TopUpState = {
     readonly month: string;
     readonly isTold: boolean;
   } | null;
-  /** UTC month of `monthMicro` (YYYY-MM). */
   readonly month: string;
   readonly monthMicro: Micros;
-  /** UTC day of `dayMicro` (YYYY-MM-DD). Absent in older rows. */
+  /** Absent in older rows. */
   readonly day?: string;
   readonly dayMicro?: Micros;
   readonly pausedUntil: number | null;
@@ -43,7 +42,7 @@ type Standing = {
   readonly isShort: boolean;
   readonly month: string;
   readonly day: string;
-  /** Maximum micro-credits per day. A day's first purchase may exceed it. */
+  /** Maximum micro-credits per day. A day's first purchase can exceed it. */
   readonly mostADay: number;
   readonly nowMs: number;
 };
@@ -60,7 +59,7 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   return isWithin ? "wanted" : "capped";
 }
 
-/** Returns the requested amount without unpaid purchases. */
+/** Returns the month's purchases, without unpaid ones. */
 export function monthOf(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
@@ -85,7 +84,7 @@ export function wantTopUp(
   };
 }
 
-/** Records a paid purchase. The next one may follow immediately. */
+/** Records a paid purchase. The next one can follow immediately. */
 export function creditTopUp(state: TopUpState, id: string): TopUpState {
   if (state.open?.id !== id) return state;
   return { ...state, open: null, pausedUntil: null, declines: 0 };

@@ -10,17 +10,16 @@ export const USAGE_GROUPS_MAX = 10_000;
 /** A settled request's part of its day's totals. */
 export type PostedUsage = TokenCounts & {
   readonly admittedAt: number;
-  /** Period of the end user's spend. Usage is dated by `admittedAt`. */
+  /** Period of the end user's spend. Usage counts on the day of `admittedAt`. */
   readonly period: Period;
   readonly charged: Micros;
-  /** Amount for budgets and quotas, if it differs from `charged`. */
+  /** Amount for budgets and quotas, if it isn't `charged`. */
   readonly counted?: Micros;
   readonly endUserId: string | null;
   readonly externalId: string | null;
   readonly keyId: string;
   readonly session?: string | null;
   readonly model: string;
-  /** Declared tags as JSON (`declaredTags`). */
   readonly tags: string | null;
 };
 
@@ -29,13 +28,13 @@ type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
-  /** The model, key, external ID or tags. Empty for `day`, and without an end user. */
+  /** Model, key, external ID or tags. Empty for `day`, and without an end user. */
   readonly name: string;
   readonly requests: number;
   readonly cost: number;
 };
 
-/** Names contain no line breaks, so the joined key is unambiguous. */
+/** Keys are joined by line breaks, which names can't contain. */
 export type UsageTotals = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotals, posted: PostedUsage): void {

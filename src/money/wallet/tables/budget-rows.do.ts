@@ -7,7 +7,7 @@ import type { Tally } from "../rules/meter.ts";
 /** A budget and its counts at the newest checkpoint. */
 export type BudgetRow = BudgetOwner & {
   readonly budget: Budget;
-  /** Start of the count: the ledger row before it, and its time (Unix ms). */
+  /** The count starts after this ledger row and time (Unix ms). */
   readonly sinceSeq: number;
   readonly sinceMs: number;
   readonly tally: Tally;
@@ -85,7 +85,7 @@ export function updateTally(
   );
 }
 
-/** The last ledger row in the counts. Requests in later rows have IDs from `floorId` on. */
+/** The last counted ledger row. Requests in later rows have IDs of at least `floorId`. */
 export type CountedUpTo = { readonly seq: number; readonly floorId: string };
 
 export function selectCountedUpTo(sql: SqlStorage): CountedUpTo | null {
@@ -103,7 +103,7 @@ export function putCountedUpTo(sql: SqlStorage, { seq, floorId }: CountedUpTo): 
   );
 }
 
-/** Removes a budget. An empty row remains until D1 has removed it too. */
+/** Removes a budget. Its row stays, empty, until D1 has removed it too. */
 export function removeBudget(
   sql: SqlStorage,
   { scope, subject, id }: BudgetOwner & { readonly id: string },
@@ -119,7 +119,7 @@ export function removeBudget(
   );
 }
 
-/** Deletes removed budgets that D1 has removed too. */
+/** Deletes the rows of budgets that D1 has removed too. */
 export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
 }
@@ -131,7 +131,7 @@ export function deleteSessionBudgets(sql: SqlStorage): void {
 }
 
 const NAME = "scope || char(10) || subject || char(10) || id";
-/** Sessions don't survive a rebuild, so their budgets aren't published. */
+/** A rebuild ends all sessions, so their budgets aren't published. */
 const PUBLISHED = "scope <> 'session'";
 
 /** Returns a page of changed budgets in D1's format. */
@@ -161,7 +161,7 @@ export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]
     .toArray();
 }
 
-/** Returns the member of any key ever admitted here. */
+/** Returns the member of a key, even an evicted one. */
 export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null {
   const [row] = sql
     .exec<{ member_id: string }>("SELECT member_id FROM key_members WHERE key_id = ?", keyId)
@@ -199,7 +199,7 @@ export type UsageOf = {
   readonly days: readonly string[];
 };
 
-/** Returns all keys ever admitted here. */
+/** Returns a member's keys, even evicted ones. */
 export function selectKeysOfMember(sql: SqlStorage, memberId: string): string[] {
   return sql
     .exec<{ key_id: string }>("SELECT key_id FROM key_members WHERE member_id = ?", memberId)

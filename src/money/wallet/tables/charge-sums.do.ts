@@ -3,19 +3,19 @@ import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
-/** Daily sums, which remain after old requests are deleted. */
+/** Daily sums of charges. They outlive the requests. */
 export const CHARGE_SUMS =
   "CREATE TABLE charge_sums (" +
   "day TEXT NOT NULL," + // UTC day of the ledger row
   "name TEXT NOT NULL," + // JSON: key, model, provider, region, price, tags
-  "tags TEXT NOT NULL," + // declared tags as JSON, or ''
-  "sums TEXT NOT NULL CHECK (json_valid(sums))," + // requests, cost, charged, quantities by bill line
+  "tags TEXT NOT NULL," +
+  "sums TEXT NOT NULL CHECK (json_valid(sums))," + // quantities by bill line
   "PRIMARY KEY (day, name)" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE charge_fold (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "folded_id TEXT NOT NULL," + // settled requests below this ID are in charge_sums
-  "closed_day TEXT NOT NULL" + // days up to this one get no more charges
+  "closed_day TEXT NOT NULL" + // days up to here get no more charges
   ") STRICT;" +
   "INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');";
 
@@ -51,7 +51,7 @@ type Sums = readonly [
 
 export type DayCharges = Map<string, ChargeGroup>;
 
-/** Returns a group's name. `price` needs a fixed order of fields (`soldOf`). */
+/** Returns a group's name. `soldOf` fixes the order of `price`'s fields. */
 export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
 }

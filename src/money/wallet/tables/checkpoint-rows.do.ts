@@ -11,7 +11,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
     .one();
 }
 
-/** Returns null unless a confirmed publish includes the settings. */
+/** Returns the settings, or null if D1 may have older ones. */
 export function publishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,

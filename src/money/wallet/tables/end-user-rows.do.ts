@@ -21,7 +21,7 @@ type StoredEndUser = {
 const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
   day, daily_spend, created_at`;
 
-/** Returns the spend at the checkpoint. Finds departed end users only by ID. */
+/** Returns an end user with spend at the checkpoint. Finds deleted ones only by ID. */
 export function selectEndUser(
   sql: SqlStorage,
   column: "id" | "external_id",
@@ -34,16 +34,13 @@ export function selectEndUser(
   return row === undefined ? null : endUserOf(row);
 }
 
-/** Returns the number without departed end users. */
+/** Counts end users that aren't deleted. */
 export function selectEndUserCount(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
     .n;
 }
 
-/**
- * Returns a page, oldest first. Returns null if the end user `after` doesn't exist; it may be
- * departed.
- */
+/** Returns a page, oldest first, or null if `after`, which may be deleted, doesn't exist. */
 export function selectEndUserPage(
   sql: SqlStorage,
   {
@@ -92,7 +89,7 @@ export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): S
     .toArray();
 }
 
-/** Inserts an end user. `account` is the number in its earlier requests. */
+/** Inserts an end user. `account` is its number in earlier requests. */
 export function insertEndUser(
   sql: SqlStorage,
   user: EndUser,
@@ -141,7 +138,7 @@ export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: numb
   );
 }
 
-/** The number of departed end users, and the first deletion in Unix ms. */
+/** The number of deleted end users with a row, and when the first row can be removed (Unix ms). */
 export type DepartedUsers = { readonly count: number; readonly until: number };
 
 export function selectDeparted(sql: SqlStorage): DepartedUsers {
@@ -157,7 +154,7 @@ export function endOfMonth(month: string): number {
   return endOf(periodOfDay(`${month}-01`), "month");
 }
 
-/** Returns the end user of a hash, with spend at the checkpoint. */
+/** Returns the deleted end user with this hash. */
 export function selectDepartedEndUser(
   sql: SqlStorage,
   hash: string,

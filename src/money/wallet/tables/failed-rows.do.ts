@@ -7,9 +7,9 @@ export const FAILED_REQUESTS =
   "at INTEGER NOT NULL," +
   "key_id TEXT NOT NULL," +
   "external_id TEXT," +
-  "model TEXT," + // its ID, or the name that the client sent
+  "model TEXT," + // ID, or the name that the client sent
   "code TEXT NOT NULL," +
-  "detail TEXT NOT NULL CHECK (json_valid(detail))" + // the complete record
+  "detail TEXT NOT NULL CHECK (json_valid(detail))" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE failure_counts (" + // hourly counts of all failed requests
   "hour INTEGER NOT NULL," +
@@ -26,7 +26,7 @@ const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
-/** Stores a batch and deletes rows above the maximum or before `fromMs`. */
+/** Stores a batch. Deletes the oldest rows above the maximum and rows before `fromMs`. */
 export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
   for (const one of batch.requests) {
     sql.exec(
@@ -59,7 +59,7 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
   );
 }
 
-/** Replaces a name with the end user's ID. */
+/** Replaces an end user's name with its ID. */
 export function renameFailed(
   sql: SqlStorage,
   { id, externalId }: { readonly id: string; readonly externalId: string },

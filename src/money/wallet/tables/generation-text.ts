@@ -7,7 +7,7 @@ import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
-/** The part of a generation that `detail` stores, without tokens. */
+/** The part of a generation in `detail`, without tokens. */
 type Rest = readonly [
   streamed: 0 | 1,
   cacheRead: number,
@@ -19,7 +19,6 @@ type Rest = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /** Units other than tokens. */
   counted?: UnitCounts | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
@@ -28,18 +27,18 @@ type Rest = readonly [
 /** SQL expression for a settled request's tags. */
 export const TAGS_IN_ROW = "detail -> '$[11]'";
 
-/** SQL column of the stored purpose. Null for a model call. */
+/** SQL column of a placed hold's purpose. Null for a model call. */
 export const PURPOSE = `CASE state WHEN 'settled' THEN detail ->> '$[12]' WHEN 'refused' THEN NULL
   ELSE detail END AS purpose`;
 
-/** SQL expression for a quota hold's charge, which the ledger excludes. */
+/** SQL expression for a charge against quotas only, which isn't in the ledger. */
 export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
 
 export function purposeIn(text: string | null): StoredPurpose | null {
   return text === null ? null : storedJson<StoredPurpose>(text);
 }
 
-/** Returns the part that requests share, for `names`. */
+/** Returns the part that many requests share. `names` stores it once. */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
   const sold: Sold = {
     model,
@@ -85,7 +84,7 @@ function countedOf(usage: UnitCounts): UnitCounts | null {
   return Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
 }
 
-/** Returns the charge as a price per request, so that the lines of receipts add up. */
+/** Makes the lines of a receipt add up. */
 function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
 }

@@ -15,20 +15,19 @@ import { microsOrNull } from "../rules/quota.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
-/** Maximum keys per transaction, each with up to 1,000 rows. */
+/** Maximum keys per transaction. Each has up to 1,000 rows. */
 const DEAD_AT_ONCE = 20;
 const USED_MAX = 10_000;
 
-/** A key from its key object. `checkedAt` is in Unix ms. */
+/** A key, as its key object returned it. `checkedAt` is in Unix ms. */
 export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
 export type KnownKey = {
   readonly number: number;
-  /** The key, or null if only its revocation is known. */
+  /** The key, unless only its revocation is known. */
   readonly record: ActiveKey | null;
   /** Last rotation that ended all sessions; 0 for none. */
   readonly sessionsCut: number;
-  /** Unix ms; null for an active key. */
   readonly revokedAt: number | null;
   readonly window: RateWindow;
 };
@@ -104,7 +103,7 @@ export function matchesDatabase(
   );
 }
 
-/** Finds keys possibly used after `notedAt`, to check from `dueAt` on. */
+/** Finds keys that may have been used after `notedAt`, to check them from `dueAt` on. */
 export function findDueUses(
   sql: SqlStorage,
   dueUses: DueUses,
@@ -118,7 +117,7 @@ export function findDueUses(
   for (const { hash } of checked) dueUses.add(hash, dueAt);
 }
 
-/** Stores a key. A tombstone stays. */
+/** Stores a key. A revoked key stays revoked. */
 export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   sql.exec(
     `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
@@ -142,7 +141,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   );
 }
 
-/** Stores a revocation, even of an unknown key. The first time stays. */
+/** Stores a revocation, even of an unknown key. An earlier time stays. */
 export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
@@ -189,7 +188,7 @@ export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number):
   sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
 }
 
-/** Evicts active keys. Tombstones and admissions stay. */
+/** Evicts active keys. Revocations and admissions stay. */
 export function forgetActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
 }
@@ -210,7 +209,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Sets future times to now. */
+/** Sets times in the future to now. */
 export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
@@ -235,7 +234,7 @@ type BudgetRow = {
   total: number;
 };
 
-/** Returns the budgets with spend at the checkpoint. */
+/** Returns the budgets of keys, with spend at the checkpoint. */
 export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
   const rows = sql.exec<BudgetRow>(
     `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
@@ -259,7 +258,7 @@ export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
   );
 }
 
-/** Returns a key's days, oldest first, at the checkpoint. */
+/** Returns a key's spend by day at the checkpoint, oldest first. */
 export function selectKeyDays(
   sql: SqlStorage,
   keyId: string,
@@ -304,7 +303,7 @@ export function updateBudget(
   );
 }
 
-/** Returns the tokens of the minute before `clock`. */
+/** Returns each key's tokens in the minute before `clock`. */
 export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
   const floor = rateFloor(clock);
   const rows = sql
@@ -330,10 +329,9 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
 /** Ms between two lookups of a key in use. */
 export const REFRESH_MS = 60_000;
 
-/** Keys with a possibly unpublished use, and when to check them (Unix ms). */
+/** Keys that may have an unpublished use, and when to check each (Unix ms). */
 export class DueUses {
   readonly #due = new Map<string, number>();
-  /** Earliest due time. Infinity without keys. */
   next = Infinity;
 
   add(hash: string, dueAt: number): void {

@@ -8,28 +8,28 @@ import { NO_TOP_UP } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The tables of payments. `changed` is the publish that contains a row's change. */
+/** The tables of payments. `changed` is the publish that contains the row's change. */
 export const PAYMENTS =
   "CREATE TABLE payments (" +
   "id TEXT PRIMARY KEY NOT NULL," + // pi_...
   "purchase_id TEXT NOT NULL," +
   "credited INTEGER NOT NULL CHECK (credited > 0)," +
-  "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // refunded or disputed
-  "reading INTEGER NOT NULL," + // only a higher reading replaces `back`
+  "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // refunded or disputed amount
+  "reading INTEGER NOT NULL," + // only a higher reading can change `back`
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE debts (" + // totals of refunds and disputes
+  "CREATE TABLE debts (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "owed INTEGER NOT NULL CHECK (owed >= 0)," +
   "taken INTEGER NOT NULL CHECK (taken >= 0)," +
   "forgiven INTEGER NOT NULL CHECK (forgiven >= 0)," +
   "changed INTEGER NOT NULL" +
   ") STRICT;" +
-  "CREATE TABLE forgiven (" + // each reference once
+  "CREATE TABLE forgiven (" +
   "reference TEXT PRIMARY KEY NOT NULL," +
   "amount INTEGER NOT NULL CHECK (amount > 0)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE top_up (" + // state of automatic purchases
+  "CREATE TABLE top_up (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "state TEXT NOT NULL CHECK (json_valid(state))" +
   ") STRICT;";

@@ -41,7 +41,7 @@ type StoredRequest = {
 export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
 export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
     (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
-/** SQL column of the models that may serve a request, as JSON. */
+/** SQL column: JSON list of the models that may serve a request. */
 export const MODELS = "(SELECT text FROM names WHERE number = models) AS models";
 export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
 
@@ -126,7 +126,7 @@ export function modelsOfText(text: string | null): readonly string[] | null {
   return text === null ? null : storedJson<readonly string[]>(text);
 }
 
-/** Returns the period of admission, or a later one that the wallet had already seen. */
+/** Returns the period of admission, or a later one if the wallet had already seen it. */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
@@ -134,10 +134,9 @@ export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day
 type NewRequest = {
   readonly key: number;
   readonly state: "held" | "refused" | "voided";
-  /** Tokens held of the key's token limit. */
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /** Number of its possible models in `names`. Absent or null if no budget depends on them. */
+  /** Number in `names` of its possible models, if a budget depends on them. */
   readonly models?: number | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
@@ -152,7 +151,7 @@ export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the number of a text, and stores a new one. */
+/** Returns the number of a text, which it stores if new. */
 export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -178,7 +177,7 @@ const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
 /**
- * Stores a request. Its end user must have a row. Returns false, without changes, if its ID is
+ * Stores a request, whose end user must have a row. Returns false, without changes, if its ID is
  * known.
  */
 export function insertRequest(
@@ -229,7 +228,7 @@ type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
 
-/** Settles a hold and adds its ledger row. `sold` is the number of `soldOf` in `names`. */
+/** Settles a hold and adds its ledger row. `sold` is the number in `names` of its `soldOf` text. */
 export function updateSettled(
   sql: SqlStorage,
   settlement: Settlement,
@@ -337,7 +336,7 @@ export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): 
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-/** Assigns an Idempotency-Key, even if another request had it. */
+/** Assigns an Idempotency-Key to a request, even if another request had it. */
 export function insertName(
   sql: SqlStorage,
   { name, body }: Idempotency,
@@ -364,7 +363,7 @@ export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number):
   return rowsWritten >= rowsMax;
 }
 
-/** Returns when the oldest Idempotency-Key can be deleted (Unix ms), or null. */
+/** Returns when the oldest Idempotency-Key can be deleted (Unix ms). */
 export function oldestNameDue(sql: SqlStorage): number | null {
   const [row] = sql
     .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
@@ -373,7 +372,8 @@ export function oldestNameDue(sql: SqlStorage): number | null {
 }
 
 /**
- * Moves later Idempotency-Keys to now, after the clock moved back. The newest use of each counts.
+ * Sets later times of Idempotency-Keys to now, after the clock moved back. The newest use of each
+ * stays.
  */
 export function pullNames(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);

@@ -4,10 +4,10 @@ import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 
-/** Policies. A removed one keeps its row until the next publish. */
+/** Policies. The row of a removed one stays until the next publish. */
 export const RULES =
   "CREATE TABLE rules (" +
-  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy: operator, organization or a member's ID
+  "name TEXT PRIMARY KEY NOT NULL," + // owner: operator, organization or a member's ID
   "rule TEXT CHECK (json_valid(rule))," + // null: removed
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";

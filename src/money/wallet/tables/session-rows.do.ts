@@ -10,14 +10,14 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type SessionMemory = {
   rows: number;
   live: number;
-  /** Spend of sessions charged since the newest checkpoint. */
+  /** Spend since the newest checkpoint. */
   readonly spent: Map<string, Micros>;
   readonly rates: Map<string, RateLog>;
 };
 
 export type SessionRow = {
   readonly id: string;
-  /** The key; null for the tombstone of an unused session. */
+  /** The key, unless the session ended before its first use. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -46,7 +46,6 @@ function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
     .one();
 }
 
-/** Loads the requests of the minute before `clock`. */
 export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: number): void {
   const floor = rateFloor(clock);
   const rows = sql.exec<{ session: string; at: number }>(
@@ -59,7 +58,7 @@ export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: 
   for (const { session, at } of rows) noteSessionRate(memory, session, at);
 }
 
-/** Counts a granted request. Evicts old logs if there are many. */
+/** Counts a granted request. Evicts old logs if there are too many. */
 export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
@@ -97,7 +96,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
   return rowsWritten > 0;
 }
 
-/** Stores a tombstone until the session would have expired. */
+/** Records the end of an unused session until it would have expired. */
 export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
@@ -173,8 +172,8 @@ export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): vo
 }
 
 /**
- * Deletes sessions that expired before `usedMs` (used) or `unusedMs` (unused). Returns their
- * number.
+ * Deletes used sessions that expired before `usedMs`, and unused ones before `unusedMs`. Returns
+ * their number.
  */
 export function deleteSessions(
   sql: SqlStorage,

@@ -2,16 +2,16 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 export const TAG_KEYS =
   "CREATE TABLE tag_keys (" +
-  "from_seq INTEGER PRIMARY KEY," + // first ledger row that they apply to
+  "from_seq INTEGER PRIMARY KEY," +
   "keys TEXT NOT NULL CHECK (json_valid(keys))" +
   ") STRICT;";
 
-/** Tag keys that apply to ledger rows from `fromSeq` on. */
+/** The tag keys that apply to ledger rows from `fromSeq` on. */
 export type TagKeys = { readonly fromSeq: number; readonly keys: readonly string[] };
 
 const CHANGES_MAX = 200;
 
-/** Returns the newest declarations, oldest first. */
+/** Returns the newest lists of tag keys, oldest first. */
 export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
   return sql
     .exec<{ from_seq: number; keys: string }>(

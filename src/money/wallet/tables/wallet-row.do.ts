@@ -6,21 +6,19 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
-  /** Creation or rebuild in Unix ms. Earlier sessions are invalid. */
+  /** Creation or rebuild (Unix ms). Earlier sessions are invalid. */
   readonly madeAt: number;
-  /** Newest publish. The next one contains new changes. */
+  /** Newest publish. The next one contains later changes. */
   readonly revision: number;
   readonly acknowledged: number;
-  /** D1 has the credits up to this ledger row. */
   readonly creditsSeq: number;
-  /** D1 lacks rows, so everything is published. */
   readonly publishAll: boolean;
-  /** The conflict with D1. Until it is repaired, holds are rejected. */
+  /** A conflict with D1. While it is set, holds are rejected. */
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
   readonly priceList: string | null;
-  /** Low-balance alerts up to this ledger row no longer count. */
+  /** Low-balance alerts up to this ledger row don't prevent new ones. */
   readonly rearmedSeq: number;
   readonly sweptId: string;
   readonly settings: Settings;
@@ -79,7 +77,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
   };
 }
 
-/** Stores the row without the settings. */
+/** Stores the row, except the settings. */
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
     `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,

@@ -11,24 +11,24 @@ import { WARM_ROUTES } from "./warm-rows.do.ts";
 import { RULES } from "./rule-rows.do.ts";
 
 /**
- * Money is in micro-credits, times in Unix ms. `changed` is the publish that contains a row's
+ * Money is in micro-credits, times in Unix ms. `changed` is the publish that contains the row's
  * change.
  */
 const WALLET =
   "CREATE TABLE wallet (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "org_id TEXT NOT NULL," +
-  "epoch TEXT NOT NULL," + // random, set at creation
+  "epoch TEXT NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "revision INTEGER NOT NULL CHECK (revision >= 0)," + // number of the newest publish
+  "revision INTEGER NOT NULL CHECK (revision >= 0)," + // newest publish
   "acknowledged INTEGER NOT NULL CHECK (acknowledged BETWEEN 0 AND revision)," +
   "publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1))," + // 1: D1 lost rows
-  "conflict TEXT," + // D1 belongs to another wallet: holds are rejected
+  "conflict TEXT," + // holds are rejected, because D1 belongs to another wallet
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "suspended INTEGER NOT NULL CHECK (suspended IN (0, 1))," +
-  "rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0)," + // low-balance alerts up to here no longer count
+  "rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0)," + // low-balance alerts up to this ledger row don't prevent new ones
   "swept_id TEXT NOT NULL," + // no unpaid request has a lower ID
-  "credits_seq INTEGER NOT NULL DEFAULT 0," + // D1 has the credits up to this ledger row
+  "credits_seq INTEGER NOT NULL DEFAULT 0," +
   "price_list TEXT" +
   ") STRICT;" +
   "CREATE TABLE settings (" +
@@ -38,37 +38,37 @@ const WALLET =
   "alert_threshold REAL NOT NULL CHECK (alert_threshold BETWEEN 0 AND 1)," +
   "low_balance INTEGER CHECK (low_balance >= 0)," +
   "changed INTEGER NOT NULL," +
-  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // for responses of /v1/responses; null: 0
+  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // null: 0
   "auto_top_up TEXT CHECK (json_valid(auto_top_up))," +
   "tag_keys TEXT CHECK (json_valid(tag_keys))" +
   ") STRICT;" +
-  "CREATE TABLE requests (" + // one row per hold, updated by its outcome
+  "CREATE TABLE requests (" +
   "id TEXT PRIMARY KEY NOT NULL," +
   "state TEXT NOT NULL CHECK (state IN ('held', 'settled', 'voided', 'expired', 'refused'))," +
   "admitted_at INTEGER NOT NULL," +
   "expires_at INTEGER NOT NULL," +
   "least INTEGER NOT NULL CHECK (least >= 0)," +
   "most INTEGER NOT NULL CHECK (most >= least)," +
-  "granted INTEGER CHECK (granted BETWEEN least AND most)," + // null: not granted
-  "period_day TEXT," + // day of its spend; null: that of admitted_at
+  "granted INTEGER CHECK (granted BETWEEN least AND most)," +
+  "period_day TEXT," + // UTC day of its spend; null: day of admitted_at
   "external_id TEXT," +
   "end_user INTEGER," + // number of the end user, or the account that replaces it
-  "key INTEGER NOT NULL," + // number of the key's ID in names
-  "session TEXT," + // session ID
+  "key INTEGER NOT NULL," + // number in names
+  "session TEXT," +
   "named INTEGER NOT NULL CHECK (named IN (0, 1))," + // 1: has an Idempotency-Key
-  "tokens INTEGER," + // held of the key's token limit; null: unlimited
-  "seq INTEGER CHECK (seq > 0)," + // ledger row; null: none
-  "late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1))," + // 1: settled after it expired, see entries
-  "balance INTEGER CHECK (balance >= 0)," + // after this row
+  "tokens INTEGER," + // held from the key's token limit; null: unlimited
+  "seq INTEGER CHECK (seq > 0)," +
+  "late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1))," + // 1: settled after it expired; see entries
+  "balance INTEGER CHECK (balance >= 0)," +
   "charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0)," +
   "cost INTEGER NOT NULL DEFAULT 0 CHECK (cost >= 0)," +
   "shortfall INTEGER NOT NULL DEFAULT 0 CHECK (shortfall = cost - charged)," +
-  "sold INTEGER," + // number in names of model and route as JSON; null: no charge
+  "sold INTEGER," + // number in names of model and route; null: no charge
   "prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0)," +
   "completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0)," +
   "settled_at INTEGER," +
-  "detail TEXT," + // JSON: the rest of the receipt, or the reason for a rejection
-  "models INTEGER," + // number in names of its possible models as JSON
+  "detail TEXT," + // rest of the receipt, or the reason for a rejection
+  "models INTEGER," + // number in names of the possible models
   "CHECK (state <> 'held' OR granted IS NOT NULL)," +
   "CHECK (state <> 'settled' OR (seq IS NOT NULL AND sold IS NOT NULL AND detail IS NOT NULL))," +
   "CHECK ((seq IS NULL) = (balance IS NULL))" +
@@ -77,9 +77,9 @@ const WALLET =
   "number INTEGER PRIMARY KEY," +
   "text TEXT NOT NULL UNIQUE" +
   ") STRICT;" +
-  "CREATE TABLE idempotency_keys (" + // the newest granted request of each
+  "CREATE TABLE idempotency_keys (" + // newest granted request of each
   "day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch'))," +
-  "name TEXT NOT NULL," + // hash of the API key's ID and the Idempotency-Key
+  "name TEXT NOT NULL," + // hash of API key ID and Idempotency-Key
   "body TEXT NOT NULL," + // hash of organization, path and body
   "request_id TEXT NOT NULL," +
   "admitted_at INTEGER NOT NULL," +
@@ -87,7 +87,7 @@ const WALLET =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE entries (" + // ledger rows that aren't requests
   "seq INTEGER PRIMARY KEY CHECK (seq > 0)," +
-  "kind TEXT NOT NULL," + // usage, credit, shortfall, rollup
+  "kind TEXT NOT NULL," +
   "amount INTEGER NOT NULL CHECK (kind <> 'shortfall' OR amount = 0)," +
   "balance INTEGER NOT NULL CHECK (balance >= 0)," +
   "absorbed INTEGER NOT NULL DEFAULT 0 CHECK (absorbed >= 0)," +
@@ -97,22 +97,22 @@ const WALLET =
   "held INTEGER NOT NULL DEFAULT 0," + // in the first response to a credit, like open_holds
   "open_holds INTEGER NOT NULL DEFAULT 0" +
   ") STRICT;" +
-  "CREATE TABLE adopted_credits (" + // credits of a lost wallet, from D1: in the balance, not in the ledger
+  "CREATE TABLE adopted_credits (" + // credits of a lost wallet, read from D1: in the balance, not in the ledger
   "reference TEXT PRIMARY KEY NOT NULL," +
   "amount INTEGER NOT NULL," +
-  "balance INTEGER NOT NULL," + // in the first response, like the next two columns
+  "balance INTEGER NOT NULL," + // the next three columns repeat the first response
   "held INTEGER NOT NULL," +
   "open_holds INTEGER NOT NULL," +
   "created_at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE checkpoints (" + // the state after ledger row seq; requests in later rows have IDs from floor_id on
+  "CREATE TABLE checkpoints (" + // state after ledger row seq; requests in later rows have IDs from floor_id on
   "seq INTEGER PRIMARY KEY," +
   "balance INTEGER NOT NULL CHECK (balance >= 0)," +
   "clock INTEGER NOT NULL," +
-  "newest INTEGER NOT NULL," + // the highest clock ever
+  "newest INTEGER NOT NULL," +
   "floor_id TEXT NOT NULL" +
   ") STRICT;" +
-  "CREATE TABLE end_users (" + // spend is at the newest checkpoint
+  "CREATE TABLE end_users (" +
   "number INTEGER PRIMARY KEY AUTOINCREMENT," +
   "id TEXT NOT NULL UNIQUE," +
   "external_id TEXT NOT NULL UNIQUE CHECK (external_id <> '')," +
@@ -124,21 +124,21 @@ const WALLET =
   "day TEXT NOT NULL," +
   "daily_spend INTEGER NOT NULL CHECK (daily_spend >= 0)," +
   "created_at INTEGER NOT NULL," +
-  "departed TEXT," + // month of its deletion, with a hash as external_id; null: not deleted
-  "account INTEGER," + // replaces its number in its requests; null: its number
+  "departed TEXT," + // month of deletion; external_id is then a hash
+  "account INTEGER," + // replaces number in its requests
   "changed INTEGER NOT NULL" +
   ") STRICT;" +
   "CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;" +
   "CREATE UNIQUE INDEX end_users_by_account ON end_users (account) WHERE account IS NOT NULL;" +
   "CREATE TABLE deleted_end_users (id TEXT PRIMARY KEY NOT NULL, changed INTEGER NOT NULL) " +
   "STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE totals (" + // usage by UTC day of admission, at the newest checkpoint
-  "dimension TEXT NOT NULL," + // day, model, key, user, tags
+  "CREATE TABLE totals (" + // by UTC day of admission, at the newest checkpoint
+  "dimension TEXT NOT NULL," +
   "day TEXT NOT NULL," +
-  "name TEXT NOT NULL," + // '' for 'day', and for requests without an end user
+  "name TEXT NOT NULL," + // '' for 'day' and for requests without an end user
   "requests INTEGER NOT NULL," +
   "prompt_tokens INTEGER NOT NULL," +
-  "cached INTEGER NOT NULL DEFAULT 0," + // cached prompt tokens; unknown before a rebuild
+  "cached INTEGER NOT NULL DEFAULT 0," + // unknown before a rebuild
   "completion_tokens INTEGER NOT NULL," +
   "cost INTEGER NOT NULL CHECK (cost >= 0)," +
   "changed INTEGER NOT NULL," +
@@ -154,24 +154,24 @@ const WALLET =
   "limit_micro INTEGER NOT NULL," +
   "value_micro INTEGER NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "seq INTEGER NOT NULL," + // the newest ledger row at that time
+  "seq INTEGER NOT NULL," + // newest ledger row at that time
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX alerts_by_limit ON alerts (kind, limit_micro, end_user_id, period);" +
   "CREATE INDEX alerts_by_change ON alerts (changed);" +
-  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at);" + // counts recent alerts before a new one
-  "CREATE TABLE keys (" + // copies from the key objects, in the home region
+  "CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at);" +
+  "CREATE TABLE keys (" + // copies from the key objects, only in the home region
   "number INTEGER PRIMARY KEY," +
   "hash TEXT NOT NULL UNIQUE," +
   "key_id TEXT," + // null: must be looked up
   "member_id TEXT," +
   "scope TEXT CHECK (scope IN ('regional', 'global'))," +
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
-  "terms TEXT," + // JSON; null: none
-  "secrets TEXT," + // JSON, for a rotated key
-  "sessions_cut INTEGER NOT NULL DEFAULT 0," + // number of the last rotation that ended all its sessions
-  "checked_at INTEGER," + // last lookup
-  "revoked_at INTEGER" + // the tombstone
+  "terms TEXT," +
+  "secrets TEXT," + // only of a rotated key
+  "sessions_cut INTEGER NOT NULL DEFAULT 0," + // last rotation that ended all its sessions
+  "checked_at INTEGER," +
+  "revoked_at INTEGER" +
   ") STRICT;" +
   "CREATE TABLE admissions (" + // ring buffer of each key's newest admissions
   "key INTEGER NOT NULL," +
@@ -179,10 +179,10 @@ const WALLET =
   "at INTEGER NOT NULL," +
   "PRIMARY KEY (key, slot)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE key_budgets (" + // of keys that ever had one; spend is at the newest checkpoint
+  "CREATE TABLE key_budgets (" + // even removed ones; spend is at the newest checkpoint
   "key_id TEXT PRIMARY KEY NOT NULL," +
   "budget INTEGER CHECK (budget >= 0)," + // null: removed
-  "period TEXT," + // day, week or month; null with a budget: total
+  "period TEXT," + // day, week or month; null: total
   "day TEXT NOT NULL," +
   "daily INTEGER NOT NULL CHECK (daily >= 0)," +
   "week TEXT NOT NULL," +
@@ -192,7 +192,7 @@ const WALLET =
   "total INTEGER NOT NULL CHECK (total >= 0)," +
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE events (" + // stored in the transaction of the change
+  "CREATE TABLE events (" +
   "seq INTEGER PRIMARY KEY AUTOINCREMENT," +
   "id TEXT NOT NULL UNIQUE," +
   "type TEXT NOT NULL," +
@@ -201,8 +201,8 @@ const WALLET =
   "subject TEXT NOT NULL," +
   "data TEXT NOT NULL CHECK (json_valid(data))," +
   "created_at INTEGER NOT NULL," +
-  "room TEXT NOT NULL," + // partition: a new event deletes only the oldest of its own
-  "place INTEGER NOT NULL," + // position in its partition
+  "room TEXT NOT NULL," + // partition: a new event deletes only old ones of its partition
+  "place INTEGER NOT NULL," +
   "renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1))" + // 1: webhooks may have an erased name
   ") STRICT;" +
   "CREATE INDEX events_of_end_users ON events (subject) WHERE room = 'end_user';" +
@@ -215,48 +215,48 @@ const WALLET =
   "CREATE TABLE event_log (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "dropped INTEGER NOT NULL DEFAULT 0," + // events deleted because there were too many
-  "dropped_until INTEGER," + // created_at of the newest of them
+  "dropped_until INTEGER," + // created_at of the newest of those
   "told_seq INTEGER NOT NULL DEFAULT 0" + // the webhooks object has all events up to here
   ") STRICT;" +
   "INSERT INTO event_log (id) VALUES (1);" +
   "CREATE TABLE event_counts (" + // events of each key and session in its last hour
-  "actor TEXT NOT NULL," + // kind and ID
+  "actor TEXT NOT NULL," +
   "type TEXT NOT NULL," +
-  "hour INTEGER NOT NULL," + // start of the hour
-  "told INTEGER NOT NULL," + // logged
-  "left_out INTEGER NOT NULL," + // not logged
+  "hour INTEGER NOT NULL," +
+  "told INTEGER NOT NULL," +
+  "left_out INTEGER NOT NULL," +
   "PRIMARY KEY (actor, type)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE sessions (" + // used or ended ones
+  "CREATE TABLE sessions (" +
   "id TEXT PRIMARY KEY NOT NULL," +
-  "key_id TEXT," + // null: ended before its first use, like terms
+  "key_id TEXT," + // null: ended before first use, like terms
   "terms TEXT CHECK (json_valid(terms))," +
-  "spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0)," + // at the newest checkpoint
-  "expires_at INTEGER NOT NULL," + // the latest possible time, if it was never used
+  "spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0)," +
+  "expires_at INTEGER NOT NULL," + // if unused: the latest possible time
   "ended_at INTEGER," +
-  "ended_by TEXT" + // only for unused sessions
+  "ended_by TEXT" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX sessions_unused ON sessions (ended_by) WHERE key_id IS NULL;";
 
 const BUDGETS =
-  "CREATE TABLE budgets (" + // for organization, members, keys, sessions and end users
+  "CREATE TABLE budgets (" +
   "scope TEXT NOT NULL," +
-  "subject TEXT NOT NULL," + // the owner's ID, '' for the organization
+  "subject TEXT NOT NULL," + // owner's ID, or '' for the organization
   "id TEXT NOT NULL," +
-  "place INTEGER NOT NULL," + // in its owner's list
-  "budget TEXT CHECK (json_valid(budget))," + // null: removed, but not yet in the database
+  "place INTEGER NOT NULL," +
+  "budget TEXT CHECK (json_valid(budget))," + // null: removed, but not yet in D1
   "since_seq INTEGER NOT NULL," + // counts ledger rows after this one
   "since INTEGER NOT NULL," +
   "tally TEXT NOT NULL CHECK (json_valid(tally))," + // sums by bucket, at the newest checkpoint
   "changed INTEGER NOT NULL," +
   "PRIMARY KEY (scope, subject, id)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE budgets_counted (" + // the last ledger row in the counts
+  "CREATE TABLE budgets_counted (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "seq INTEGER NOT NULL," +
   "floor_id TEXT NOT NULL" + // requests in later rows have IDs from here on
   ") STRICT;" +
-  "CREATE TABLE key_members (" + // the member of each key, even after the key was evicted
+  "CREATE TABLE key_members (" + // even if the key was evicted
   "key_id TEXT PRIMARY KEY NOT NULL," +
   "member_id TEXT NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
@@ -271,7 +271,7 @@ export const WALLET_TABLES: Tables = {
   ],
 };
 
-/** Creates a wallet. `epoch` distinguishes it from earlier ones. */
+/** Creates a wallet. Its new `epoch` distinguishes it from earlier ones. */
 export function makeWallet(
   storage: DurableObjectStorage,
   made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },

@@ -1,13 +1,13 @@
-/** The routes that conversations use instead of the first one, while a prompt cache lives there. */
+/** The routes of conversations whose prompt another route than the first has cached. */
 export const WARM_ROUTES =
   "CREATE TABLE warm_routes (" +
-  "affinity TEXT PRIMARY KEY NOT NULL," + // hash of the conversation
+  "affinity TEXT PRIMARY KEY NOT NULL," +
   "route TEXT NOT NULL," +
-  "seconds INTEGER NOT NULL," + // lifetime of the cache after each use
+  "seconds INTEGER NOT NULL," + // lifetime after each use
   "until INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID";
 
-/** A warm route until a time (Unix ms), which each use extends. `stored`: that time in its row. */
+/** A warm route. Each use extends `until` (Unix ms); `stored` is its value in the row. */
 export type WarmUntil = {
   readonly route: string;
   readonly seconds: number;
@@ -15,7 +15,7 @@ export type WarmUntil = {
   readonly stored: number;
 };
 
-/** Returns the warm routes by conversation, the oldest first. */
+/** Returns the warm routes by conversation, oldest first. */
 export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmUntil> {
   const rows = sql
     .exec<Omit<WarmUntil, "stored"> & { affinity: string }>(
