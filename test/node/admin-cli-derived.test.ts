@@ -33,7 +33,7 @@ function post(path: string, body: object, key: string): Promise<Response> {
 const statusWith = async (key: string): Promise<number> =>
   (await post("/chat/completions", QUESTION, key)).status;
 
-it("rotates a key with an overlap, repeats with the same secret, and lists the events", async () => {
+it("the admin CLI rotates a key with an overlap, prints the same secret when repeated, and lists the events", async () => {
   const { orgId, key } = account;
   const rotate = `keys rotate ${orgId} ${keyId} --overlap-seconds 3600 --idempotency-key leak-1`;
   const fresh = await operator.answers<{ key: string }>(rotate);
@@ -55,7 +55,7 @@ it("rotates a key with an overlap, repeats with the same secret, and lists the e
   expect(page.err).toMatch(/^Go on with --after evt_\w{24}\n$/);
 });
 
-it("lists and ends a session", async () => {
+it("the admin CLI lists and ends a session", async () => {
   const { orgId, key } = await Account.open(operator.region);
   const made = (await (await post("/sessions", {}, key)).json()) as { id: string; token: string };
   expect(await statusWith(made.token)).toBe(200);
@@ -64,7 +64,7 @@ it("lists and ends a session", async () => {
   expect(await statusWith(made.token)).toBe(401);
 });
 
-it("lists, tests and replays a webhook, and shows why deliveries failed", async () => {
+it("the admin CLI lists, tests and replays a webhook, and prints why deliveries failed", async () => {
   const { orgId, key } = await Account.open(operator.region);
   const made = await post("/webhooks", { url: "http://127.0.0.1:9/hook" }, key);
   const { id } = (await made.json()) as { id: string };
@@ -86,7 +86,7 @@ it.each([
   ["keys change ORG KEY --allowed-models no-such-model", 1, /param allowed_models/],
   ["keys create ORG --member owner@example.com --name A --scope none", 2, /Allowed choices are/],
   ["webhooks test ORG whk_none", 1, /status 404/],
-])("exits with %s: %i", async (command, code, words) => {
+])("the admin CLI exits for %s with %i", async (command, code, words) => {
   const ran = await operator.runs(command.replace("ORG", account.orgId).replace("KEY", keyId));
   expect(ran, ran.err).toMatchObject({ code, out: "" });
   expect(ran.err).toMatch(words);
@@ -98,7 +98,7 @@ it.each([
   ["keys create", /--member <member> +whose it is: id or email address\n/],
   ["ledger", /--after <seq> +only rows after this one \(default: 0\)\n/],
   ["credits add", /\nThe same reference again adds nothing, so a repeat is safe\.\n/],
-])("explains the options in %s --help", async (command, words) => {
+])("%s --help explains the options", async (command, words) => {
   expect(await operator.prints(`${command} --help`)).toMatch(words);
 });
 
@@ -126,34 +126,37 @@ it.each([
   [`change ${ORG} tag_1 --weight none`, "PATCH", "/tag_1", { weight: null }],
   [`remove ${ORG} tag_1`, "DELETE", "/tag_1", null],
   [`paint ${ORG} tag_1`, "POST", "/tag_1/paint", null],
-])("contains a command for each documented operation: tags %s", async (words, method, at, body) => {
-  const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
-  const asked: unknown[] = [];
-  const server = createServer((request, response) => {
-    void text(request).then((sent) => {
-      asked.push([request.method, request.url, sent === "" ? null : JSON.parse(sent)]);
-      return response.end(JSON.stringify(words.startsWith("list") ? { tags: [tag] } : tag));
+])(
+  "the admin CLI has a command for each documented operation: tags %s",
+  async (words, method, at, body) => {
+    const tag = { id: "tag_1", tpm_limit: null, created_at: "2026-11-21T09:00:00.123Z" };
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((sent) => {
+        asked.push([request.method, request.url, sent === "" ? null : JSON.parse(sent)]);
+        return response.end(JSON.stringify(words.startsWith("list") ? { tags: [tag] } : tag));
+      });
     });
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  vi.stubEnv("TURNPIKE_ADMIN_TOKEN", "t".repeat(40));
-  const out = vi.spyOn(process.stdout, "write").mockReturnValue(true);
-  const err = vi.spyOn(process.stderr, "write").mockReturnValue(true);
-  const program = new Command().exitOverride().option("--url <url>");
-  addDerivedCommands(program, MADE_UP);
-  try {
-    await program.parseAsync(["tags", ...words.split(" "), "--url", url], { from: "user" });
-    expect(asked).toEqual([[method, `/admin/v1/orgs/${ORG}/tags${at}`, body]]);
-    const printed = words.startsWith("list")
-      ? /^id +tokens per minute +created\n-+\ntag_1 +2026-11-21T09:00:00Z\n$/
-      : /^id +tag_1\ntokens per minute +none\ncreated +2026-11-21T09:00:00Z\n$/;
-    expect(out.mock.calls.join("")).toMatch(printed);
-    expect(err.mock.calls.join("")).toBe("");
-  } finally {
-    out.mockRestore();
-    err.mockRestore();
-    vi.unstubAllEnvs();
-    server.close();
-  }
-});
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    vi.stubEnv("TURNPIKE_ADMIN_TOKEN", "t".repeat(40));
+    const out = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+    const err = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    const program = new Command().exitOverride().option("--url <url>");
+    addDerivedCommands(program, MADE_UP);
+    try {
+      await program.parseAsync(["tags", ...words.split(" "), "--url", url], { from: "user" });
+      expect(asked).toEqual([[method, `/admin/v1/orgs/${ORG}/tags${at}`, body]]);
+      const printed = words.startsWith("list")
+        ? /^id +tokens per minute +created\n-+\ntag_1 +2026-11-21T09:00:00Z\n$/
+        : /^id +tag_1\ntokens per minute +none\ncreated +2026-11-21T09:00:00Z\n$/;
+      expect(out.mock.calls.join("")).toMatch(printed);
+      expect(err.mock.calls.join("")).toBe("");
+    } finally {
+      out.mockRestore();
+      err.mockRestore();
+      vi.unstubAllEnvs();
+      server.close();
+    }
+  },
+);

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { startProgram } from "./support/program.ts";
 
-it("prints the release with --version", async () => {
+it("the admin CLI prints the release with --version", async () => {
   const program = startProgram(["scripts/admin.ts", "--version"]);
   expect(await program.ended).toBe(0);
   expect(program.output()).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-it("prints an error as JSON with --json", async () => {
+it("the admin CLI prints an error as JSON with --json", async () => {
   const given = ["orgs", "list", "--url", "http://127.0.0.1:9", "--json"];
   const program = startProgram(["scripts/admin.ts", ...given], { TURNPIKE_ADMIN_TOKEN: "token" });
   expect(await program.ended).toBe(1);

@@ -52,7 +52,7 @@ describe("turnpike prices", () => {
   const [begins, later] = [dayIn(10), dayIn(20)];
   const RAISED = ["partners,sandbox/echo,2.5,2,", "partners,*,,,10"];
 
-  it("posts a file from stdin, lists it, and shows differences with propose", async () => {
+  it("posts a price file from stdin, lists its prices, and prints differences with propose", async () => {
     const rows = `${HEAD}\n# ours\npartners,sandbox/echo,1,2,\n\npartners,*,,,10\n`;
     const posted = await operator.runs(`prices post --from ${begins}`, rows);
     expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows are posted.\n" });
@@ -78,7 +78,7 @@ describe("turnpike prices", () => {
     expect(await listed()).toBe(list);
   });
 
-  it("exits 1 in propose, and 2 in post without --yes, for more than double the price", async () => {
+  it("exits with 1 in propose, and with 2 in post without --yes, if a price more than doubles", async () => {
     const list = await listed();
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
     expect(proposed).toMatchObject({
@@ -113,7 +113,7 @@ describe("turnpike prices", () => {
     ["cached", "1.5,0.11,1.5,2", "cached is 2.2"],
     ["cache_write", "1.5,0.05,3.1,2", "cache_write is 3.1"],
     ["output", "1,0.05,1,4.5", "output is 2.3"],
-  ])("finds an error in %s only", async (name, values, words) => {
+  ])("reports a large change only for %s", async (name, values, words) => {
     const head = "list,item,input,cached,cache_write,output";
     const list = `caches-${name.replace("_", "-")},sandbox/echo`;
     const first = await runsWith(`prices post --from ${begins}`, head, `${list},1,0.05,1,2`);
@@ -122,7 +122,7 @@ describe("turnpike prices", () => {
     expect(slip).toMatchObject({ code: 1, err: `sandbox/echo: ${words} times what it was\n` });
   });
 
-  it("assigns and removes an organization's list, but not an unknown one", async () => {
+  it("assigns and removes an organization's price list, but not an unknown list", async () => {
     const given = await operator.runs(`orgs prices ${account.orgId} partners`);
     expect(given, given.err).toMatchObject({ code: 0 });
     expect(given.out).toMatch(/^price list +partners$/m);
@@ -139,13 +139,13 @@ describe("turnpike prices", () => {
     ["no item", [HEAD, "partners,,,,10"], /Line 2 has no item/],
     ["an invalid number", [HEAD, "partners,*,,,much"], /Line 2: percent must be a number/],
     ["too many values", [HEAD, "partners,*,,,10,11"], /Line 2 has too many values/],
-  ])("exits 2 for a file with %s, and posts nothing", async (_what, lines, words) => {
+  ])("exits with 2 for a file with %s, and posts nothing", async (_what, lines, words) => {
     const ran = await runsWith(`prices post --from ${later}`, ...lines);
     expect(ran, ran.err).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(words);
   });
 
-  it("exits 2 for a row without a time if --from is missing", async () => {
+  it("exits with 2 for a row without a time if --from is missing", async () => {
     const ran = await runsWith("prices propose", HEAD, "partners,*,,,10");
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toContain("Line 2 has no from: give --from.");
@@ -153,7 +153,7 @@ describe("turnpike prices", () => {
 });
 
 describe("turnpike margin and costs", () => {
-  it("show charges next to costs, by model and organization", async () => {
+  it("print charges next to providers' costs, by model and organization", async () => {
     expect(await operator.prints(`margin ${DAYS} --by model`)).toMatch(
       /^\d{4}-\d\d-\d\d +sandbox\/echo +1 +0\.\d{6} +0\.\d{6} +-?0\.\d{6} +0$/m,
     );
@@ -161,7 +161,7 @@ describe("turnpike margin and costs", () => {
     expect(refused).toMatchObject({ code: 1, out: "" });
   });
 
-  it("store an imported bill, and exit 1 only for a difference of more than 2 %", async () => {
+  it("store an imported bill, and exit with 1 only for a difference of more than 2 %", async () => {
     const { data } = await operator.answers<{ data: readonly Group[] }>(`margin ${DAYS}`);
     const [{ day, group, bought_micro: bought } = NOTHING] = data;
     expect(bought).toBeGreaterThan(2000);
@@ -180,7 +180,7 @@ describe("turnpike margin and costs", () => {
 });
 
 // The last: the region's clock goes on.
-it("shows the credits of rerate, and adds them once with --yes and a confirmed total", async () => {
+it("turnpike rerate prints the credits that it would add, and adds them once with --yes and a confirmed total", async () => {
   const { orgId } = account;
   const span = `--from ${timeIn(-DAY_MS)} --to ${timeIn(1_800_000)}`;
   const slip = `rerate --id slip-1 --model sandbox/echo ${span} --input 0.5 --output 1`;

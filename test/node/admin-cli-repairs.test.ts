@@ -59,7 +59,7 @@ function logLine(account: Account, requestId: string, keyId: string, cost = 42):
 }
 
 describe("turnpike reconcile", () => {
-  it("exits 0 without differences, and 1 if the database was changed", async () => {
+  it("exits with 0 without differences, and with 1 if the database was changed", async () => {
     const [bent, straight] = [
       await Account.open(operator.region),
       await Account.open(operator.region),
@@ -96,7 +96,7 @@ describe("turnpike reconcile", () => {
 });
 
 describe("turnpike settle", () => {
-  it("charges a log line once, from npm start's log and wrangler's JSON", async () => {
+  it("charges a log line once, copied from npm start's log or wrangler's JSON", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = await openHold(account, keyId);
@@ -111,7 +111,7 @@ describe("turnpike settle", () => {
     expect(await account.standing()).toMatchObject({ credits_micro: 999_958, open_holds: 0 });
   });
 
-  it("posts the other lines when one is rejected, and exits 1", async () => {
+  it("posts the other lines when one is rejected, and exits with 1", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
     const id = mintId("req_", Date.now());
@@ -144,7 +144,7 @@ describe("turnpike rebuild-wallet", () => {
 });
 
 describe("turnpike health", () => {
-  it("exits 1 while the other region is unavailable, and finds nothing else", async () => {
+  it("exits with 1 while the other region is unavailable, and finds nothing else", async () => {
     const { code, out } = await operator.runs("health");
     expect(code).toBe(1);
     expect(out).toMatch(/region +eu\n.*database +answers\n.*peers +us away\n/s);

@@ -16,7 +16,7 @@ it.each([
   ["https://example.com/eu", "https://example.com/eu/admin/v1"],
   ["http://localhost:8787", "http://localhost:8787/admin/v1"],
   ["http://[::1]:8787", "http://[::1]:8787/admin/v1"],
-])("reads the address %s as %s", (given, expected) => {
+])("the admin CLI reads the address %s as %s", (given, expected) => {
   expect(adminUrl(given)).toBe(expected);
 });
 
@@ -28,7 +28,7 @@ it.each([
   "https://user:password@eu.example.com",
   "https://eu.example.com?a=1",
   "https://eu.example.com/v1",
-])("rejects the address %s", (given) => {
+])("the admin CLI rejects the address %s", (given) => {
   expect(() => adminUrl(given)).toThrow(WrongUsage);
 });
 
@@ -39,31 +39,31 @@ it.each([
   ["-0.07", -70_000],
   ["-0", 0],
   ["9007199254.740991", Number.MAX_SAFE_INTEGER],
-])("converts %s dollars to %i micro-credits and back", (text, micros) => {
+])("the admin CLI converts %s dollars to %i micro-credits and back", (text, micros) => {
   expect(microsOfDollarText(text)).toBe(micros);
   expect(microsOfDollarText(dollars(micros))).toBe(micros);
 });
 
 it.each(["", ".5", "5.", "1e3", "1,5", "1.0000000", "9007199254.740992", "NaN", "+1", "1 "])(
-  "rejects the amount %j",
+  "the admin CLI rejects the amount %j",
   (text) => {
     expect(() => microsOfDollarText(text)).toThrow(InvalidArgumentError);
   },
 );
 
-it("accepts IDs, slugs and free text as arguments, which aren't secrets", () => {
+it("the admin CLI accepts IDs, slugs and free text as arguments, because they aren't secrets", () => {
   const given = [ORG, "a".repeat(32), "key_0VbYLVeiej0Be1V2ivdE8L5o", "--from", "2026-11-21"];
   const free = ["--reference", "0".repeat(64), "--file", `/logs/${"a".repeat(40)}`];
   expect(() => refuseSecrets([...given, ...free], "t".repeat(40))).not.toThrow();
 });
 
-it("rejects path segments that leave their path", () => {
+it("the admin CLI rejects path segments that would escape the base path", () => {
   for (const segment of ["..", ".", "", "a/b", "a%2fb", "a?b"]) {
     expect(() => pathOf("orgs", segment)).toThrow("not a segment");
   }
 });
 
-it("rejects a truncated log line before anything is posted", () => {
+it("the admin CLI rejects a truncated log line before it posts anything", () => {
   const line = JSON.stringify({
     event: "settlement_unsaved",
     org_id: ORG,
@@ -114,7 +114,7 @@ describe("turnpike settle", () => {
         }),
       ].join("\n"),
     ],
-  ])("reads charges from a log of %s", (_name, log) => {
+  ])("reads unsaved charges from a log of %s", (_name, log) => {
     expect(unsavedSettlements(log).map(({ settlement }) => settlement.request_id)).toEqual([
       "req_1",
       "req_2",
@@ -122,7 +122,7 @@ describe("turnpike settle", () => {
   });
 });
 
-it("aligns wide characters in a table, and removes control characters", () => {
+it("the admin CLI aligns wide characters in a table, and removes control characters", () => {
   expect(textTable([{ title: "a" }, { title: "b", align: "right" }], [["é\u0007", "1"]])).toBe(
     "a   b\n-----\né\ufffd  1",
   );

@@ -14,7 +14,7 @@ import { ADMIN_TOKEN } from "./support/two-regions.ts";
 const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
 const URL_VARIABLES = { TURNPIKE_URL: "http://127.0.0.1:9", TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
 
-describe("wrong usage of the CLI", () => {
+describe("wrong usage of the admin CLI", () => {
   let asked = 0;
   let server: Server;
   let url: string;
@@ -50,8 +50,11 @@ describe("wrong usage of the CLI", () => {
     [["reconcile", ORG, "--all"], /Name an organization, or give --all/],
     [["settle"], /no settlement_unsaved line/],
     [["settle", "--file", "does/not/exist"], /cannot be read/],
-    [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
-  ] as const)("exits 2 with an explanation: %j", async (given, words) => {
+    [
+      ["health", "--local of the admin CLI", "eu", "--url", "https://eu.example.com"],
+      /cannot be used with/,
+    ],
+  ] as const)("exits with 2 and an explanation: %j", async (given, words) => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
     const ran = await (given[0] === "settle"
       ? runAdmin(given, { variables })
@@ -64,7 +67,7 @@ describe("wrong usage of the CLI", () => {
     ["no address", {}, /--local eu.*TURNPIKE_URL/],
     ["no token", { TURNPIKE_URL: "http://127.0.0.1:9" }, /Set TURNPIKE_ADMIN_TOKEN/],
     ["http to another host", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /use https/],
-  ])("exits 2 with an explanation for %s", async (_name, variables, words) => {
+  ])("exits with 2 and an explanation for %s", async (_name, variables, words) => {
     const ran = await runAdmin(["health"], { variables });
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(words);
@@ -76,7 +79,7 @@ describe("wrong usage of the CLI", () => {
     [["orgs", "show", ADMIN_TOKEN]],
     [["credits", "add", ORG, "--micros", "1", "--reference", `x${ADMIN_TOKEN}`]],
     [["keys", "revoke", ORG, `svc_sk_eu_live_${"a".repeat(40)}`]],
-  ])("exits 2 for a secret in the arguments, without repeating it: %j", async (given) => {
+  ])("exits with 2 for a secret in the arguments, without printing it: %j", async (given) => {
     const ran = await callAdmin(given, { ...URL_VARIABLES, TURNPIKE_URL: url });
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(/looks like a secret/);
@@ -88,7 +91,7 @@ describe("wrong usage of the CLI", () => {
   });
 });
 
-describe("--help", () => {
+describe("--help of the admin CLI", () => {
   it.concurrent.each([
     [["--help"], "health --url https://"],
     [["orgs", "--help"], "orgs suspend --local eu example"],
@@ -98,7 +101,7 @@ describe("--help", () => {
     [["credits", "correct", "--help"], "--dollars -2.50"],
     [["ledger", "--help"], "--all --json"],
     [["settle", "--help"], "settle --local eu < unsaved.log"],
-  ])("exits 0 with examples: %j", async (given, example) => {
+  ])("exits with 0 and prints examples: %j", async (given, example) => {
     const { code, out, err } = await (given.length === 1 || given[0] === "settle"
       ? runAdmin(given)
       : callAdmin(given));
@@ -109,8 +112,8 @@ describe("--help", () => {
   });
 });
 
-describe("a failed call of the CLI", () => {
-  it("exits 1 if nothing listens, and reports that nothing was changed", async () => {
+describe("a failed call of the admin CLI", () => {
+  it("exits with 1 if nothing listens, and reports that nothing was changed", async () => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
     const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
     expect(ran).toMatchObject({ code: 1, out: "" });
@@ -121,7 +124,7 @@ describe("a failed call of the CLI", () => {
     ["a broken connection", (request) => request.destroy(), /may have been done all the same/],
     ["a page that isn't JSON", (_, response) => response.end("<html>"), /Is this a region's/],
   ] satisfies [string, RequestListener, RegExp][])(
-    "exits 1 for %s",
+    "exits with 1 for %s",
     async (_name, listener, words) => {
       const { server, url } = await listening(listener);
       const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
@@ -132,7 +135,7 @@ describe("a failed call of the CLI", () => {
     },
   );
 
-  it("exits 1 for a redirect, which doesn't get the token", async () => {
+  it("exits with 1 for a redirect, without sending the token to the new address", async () => {
     const seen: (string | undefined)[] = [];
     const { server, url } = await listening((request, response) => {
       seen.push(request.url);
@@ -160,7 +163,7 @@ describe("a failed call of the CLI", () => {
   });
 });
 
-it("prints the progress of reconcile, and continues from its cursor", async () => {
+it("turnpike reconcile prints its progress, and continues from its cursor", async () => {
   const seen: unknown[] = [];
   const answer = async (request: IncomingMessage): Promise<object> => {
     seen.push(await json(request));
@@ -187,7 +190,7 @@ it("prints the progress of reconcile, and continues from its cursor", async () =
   ]);
 });
 
-it("puts a slug into the path without listing organizations", async () => {
+it("the admin CLI puts a slug into the path without listing organizations", async () => {
   const seen: string[] = [];
   const { server, url } = await listening((request, response) => {
     seen.push(`${request.method} ${request.url}`);
@@ -255,14 +258,17 @@ it.each([
   "sweep_late",
   "payments_not_swept",
   "outbox_gave_up",
-])("exits 1 in health if the region reports %s, and 0 if it reports nothing", async (kind) => {
-  const ran = await healthOf({ ...WELL, problems: [{ kind, message: "It is so." }] });
-  expect(ran.code).toBe(1);
-  expect(ran.out).toMatch(new RegExp(`^${kind} +It is so\\.$`, "m"));
-  expect(await healthOf(WELL)).toMatchObject({ code: 0 });
-});
+])(
+  "turnpike health exits with 1 if the region reports %s, and with 0 if it reports nothing",
+  async (kind) => {
+    const ran = await healthOf({ ...WELL, problems: [{ kind, message: "It is so." }] });
+    expect(ran.code).toBe(1);
+    expect(ran.out).toMatch(new RegExp(`^${kind} +It is so\\.$`, "m"));
+    expect(await healthOf(WELL)).toMatchObject({ code: 0 });
+  },
+);
 
-it("lists routes in cooldown with reason and end in health, and exits 0", async () => {
+it("turnpike health lists routes in cooldown with reason and end, and exits with 0", async () => {
   const until = "2026-11-21T10:00:00.000Z";
   const breakers = [{ route: "openai:gpt-4o", state: "disabled", until }];
   const ran = await healthOf({ ...WELL, breakers });
@@ -270,10 +276,10 @@ it("lists routes in cooldown with reason and end in health, and exits 0", async 
   expect(ran.code).toBe(0);
 });
 
-describe("health --probe", () => {
+describe("turnpike health --probe", () => {
   const peers = [{ region: "us", url: "http://peer.test", answers: true }];
 
-  it("charges one short request in this region and one in the other, with the same key", async () => {
+  it("pays for one short request in this region and one in the other, with the same key", async () => {
     const TURNPIKE_PROBE_KEY = "svc_sk_eu_live_good";
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], { TURNPIKE_PROBE_KEY });
     expect(ran.code, ran.err).toBe(0);
@@ -290,14 +296,14 @@ describe("health --probe", () => {
     expect(ran.out).not.toContain(TURNPIKE_PROBE_KEY);
   });
 
-  it("exits 1 if one fails, and shows its error", async () => {
+  it("exits with 1 if a request fails, and prints its error", async () => {
     const variables = { TURNPIKE_PROBE_KEY: "svc_sk_eu_live_poor" };
     const ran = await healthOf({ ...WELL, peers }, ["--probe"], variables);
     expect(ran.code).toBe(1);
     expect(ran.out).toMatch(/^us +402 .*No money\.$/m);
   });
 
-  it("exits 2 without a key, and calls nothing", async () => {
+  it("exits with 2 without a key, and calls nothing", async () => {
     const ran = await healthOf({ ...WELL, peers }, ["--probe"]);
     expect(ran).toMatchObject({ code: 2, out: "", paid: [] });
   });
@@ -324,7 +330,7 @@ describe("--local", () => {
     expect(ran.code).toBe(1); // health is a check: an unwell region is no success
   });
 
-  it("suggests npm start without a demo", async () => {
+  it("suggests npm start if there is no demo.json", async () => {
     const ran = await runAdmin(["health", "--local", "eu"], {
       variables: { DEV_DIR: path.join(directory, "none") },
     });

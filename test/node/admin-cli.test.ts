@@ -38,7 +38,7 @@ describe("the operator's CLI", () => {
     expect(await statusWith(key)).toBe(200);
   });
 
-  it("adds a member with a key on stdout, and revokes it", async () => {
+  it("adds a member, prints the member's key, and revokes it", async () => {
     const { prints, runs } = operator;
     await prints(`${CREATE} --name Second --slug second`);
     await prints("credits add second --micros 1000000 --reference invoice-1");
@@ -86,7 +86,7 @@ describe("the operator's CLI", () => {
     expect(await statusWith(key)).toBe(401);
   });
 
-  it("renames, limits, suspends and resumes an organization, and confirms it", async () => {
+  it("renames, limits, suspends and resumes an organization, and prints the result", async () => {
     const { prints, runs } = operator;
     const { key } = await operator.answers<{ key: { key: string } }>(
       `${CREATE} --name Fourth --slug fourth`,
@@ -118,8 +118,8 @@ describe("the operator's CLI", () => {
   });
 });
 
-describe("money in the CLI", () => {
-  it("changes by a signed correction, and not by a repeated reference", async () => {
+describe("an organization's balance in the CLI", () => {
+  it("changes by a signed correction, but not by a repeated reference", async () => {
     const { prints } = operator;
     await prints(`${CREATE} --name Sixth --slug sixth`);
     const add = "credits add sixth --dollars 12.5 --reference invoice-1";
@@ -140,7 +140,7 @@ describe("money in the CLI", () => {
     ]);
   });
 
-  it("appears completely in the ledger, page by page", async () => {
+  it("equals the sum of the ledger, which prints completely page by page", async () => {
     const { orgId } = await Account.open(operator.region, { credits: 0 });
     const admin = { url: operator.region().adminUrl, token: ADMIN_TOKEN };
     for (let from = 0; from < 1005; from += 67) {
@@ -163,7 +163,7 @@ describe("money in the CLI", () => {
     expect(part.err).toBe("Go on with --after 5\n");
   });
 
-  it("appears in usage by model, to the micro-credit", async () => {
+  it("equals the usage by model, to the micro-credit", async () => {
     const spender = await Account.open(operator.region);
     expect((await spender.chat(QUESTION)).status).toBe(200);
     const cost = 1_000_000 - (await spender.balance());
@@ -177,7 +177,7 @@ describe("money in the CLI", () => {
     expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
   });
 
-  it("causes an alert when the balance is low", async () => {
+  it("causes an alert when it is low", async () => {
     const low = await Account.open(operator.region);
     await low.settings({ lowBalanceThresholdMicro: 2_000_000 });
     expect(await operator.prints(`alerts ${low.orgId}`)).toMatch(
@@ -192,7 +192,7 @@ describe("money in the CLI", () => {
 /** Without the age of what waits in an outbox, which grows between two answers. */
 const ageless = (text: string): string => text.replaceAll(/"oldest_ms":\d+/g, '"oldest_ms":0');
 
-it("prints the region's own response with --json", async () => {
+it("the admin CLI prints the region's own response with --json", async () => {
   const { orgId } = account;
   const at = `/orgs/${orgId}`;
   const { keys } = JSON.parse(await operator.asked(`${at}/keys`)) as { keys: { id: string }[] };
@@ -214,14 +214,14 @@ it("prints the region's own response with --json", async () => {
   expect(ageless(health.out)).toBe(`${ageless(await operator.asked("/health"))}\n`);
 });
 
-it("prints how to continue a list", async () => {
+it("the admin CLI prints how to continue a list", async () => {
   await Account.open(operator.region);
   expect((await operator.runs("orgs list --limit 1")).err).toMatch(
     /^1 of \d+; go on with --offset 1\n$/,
   );
 });
 
-describe("an error in the CLI", () => {
+describe("an error in the admin CLI", () => {
   it.concurrent.each([
     ["orgs show 0b5f2f5c-0000-4000-8000-000000000000", /^error: .+\n\(status 404, .*request_id /],
     ["orgs show nobody-has-this", /^error: No such organization\.\n\(status 404, /],
@@ -229,13 +229,13 @@ describe("an error in the CLI", () => {
     ["members role ORG nobody@example.com admin", /^error: No member of/],
     ["keys revoke ORG key_000000000000000000000000", /\(status 404, /],
     ["credits correct ORG --dollars -1000 --reference too-much", /\(status 4\d\d, /],
-  ])("exits 1 for %s", async (command, words) => {
+  ])("exits with 1 for %s", async (command, words) => {
     const ran = await operator.runs(command.replace("ORG", account.orgId));
     expect(ran).toMatchObject({ code: 1, out: "" });
     expect(ran.err).toMatch(words);
   });
 
-  it("names the variable of a wrong token", async () => {
+  it("names the variable if the token is wrong", async () => {
     const ran = await runAdmin(["orgs", "list"], {
       variables: {
         TURNPIKE_URL: operator.region().url,

@@ -109,17 +109,17 @@ it.each<[name: string, value: number, mark?: string]>([
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
   ["others not served", 1, "OVER"],
-])("derives from known measurements %s as %f", (name, value, said) => {
+])("the benchmark derives from known measurements %s as %f", (name, value, said) => {
   const figure = FIGURES.find((one) => one.name === name);
   expect(figure?.value).toBeCloseTo(value, 9);
   expect(figure === undefined ? "none" : mark(figure)).toContain(said ?? "");
 });
 
-it("counts a figure that was not measured as over its budget", () => {
+it("the benchmark counts a figure that was not measured as over its budget", () => {
   expect(mark({ name: "x", value: NaN, unit: "", budget: 3 })).toBe("OVER");
 });
 
-it("keeps a ratio stable against slow rounds, if more than half are sound", () => {
+it("the benchmark's ratio stays stable despite slow rounds, if more than half are undisturbed", () => {
   const cpu = fc.double({ min: 50, max: 50_000, noNaN: true });
   const round = fc.record({ floor: cpu, home: cpu });
   const slower = fc.double({ min: 1, max: 20, noNaN: true });
@@ -150,7 +150,7 @@ async function offerTo(listener: RequestListener, rate: number): Promise<Step> {
   return step;
 }
 
-it("counts shed and broken requests as offered and not achieved", async () => {
+it("the benchmark counts rejected and failed requests as offered, but not as achieved", async () => {
   let turn = 0;
   const step = await offerTo((_request, response) => {
     turn++;
@@ -163,7 +163,7 @@ it("counts shed and broken requests as offered and not achieved", async () => {
   expect(step).toMatchObject({ offered: 100, achieved: 25 });
 });
 
-it("measures times from when a request was due, including its delay", async () => {
+it("the benchmark measures times from when a request was due, including its delay", async () => {
   const BLOCKED_MS = 300;
   let answered = 0;
   const step = await offerTo((_request, response) => {

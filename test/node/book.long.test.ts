@@ -81,7 +81,7 @@ describe("the database", () => {
     expect((await account.book()).endUsers).toHaveLength(3);
   });
 
-  it("receives publishes automatically", async () => {
+  it("gets the wallet's changes automatically", async () => {
     const account = await open();
     const spent = await traffic(account, 1);
     await expect
@@ -89,7 +89,7 @@ describe("the database", () => {
       .toBe(CREDITS - spent);
   });
 
-  it("receives everything once after an outage, which stops no completion", async () => {
+  it("gets each change once after an outage, during which completions continue", async () => {
     const account = await open();
     let spent = await traffic(account, 8);
     await expectEqual(account, spent);
@@ -113,7 +113,7 @@ describe("the database", () => {
     expect(day?.["requests"]).toBe(208);
   });
 
-  it("recovers all published rows at the next publish after they were deleted", async () => {
+  it("gets all rows again at the next publish after they were deleted", async () => {
     const account = await open();
     let spent = await traffic(account, 20);
     await expectEqual(account, spent);

@@ -57,7 +57,7 @@ async function findingsOf(provider: string, ids: readonly string[], more?: Field
 
 describe("the catalog check", () => {
   it.each(Object.keys(FORMATS))(
-    "finds nothing in a whole list of %s, and a missing model",
+    "finds nothing in a complete model list of %s, and then a missing model",
     async (id) => {
       const ids = IDS(id);
       expect(ids.length).toBeGreaterThan(0);
@@ -95,7 +95,7 @@ describe("the catalog check", () => {
     for (const one of found) expect(one).toEqual([first, finding, detail]);
   });
 
-  it("reports no end later than the given days", async () => {
+  it("reports only ends within the given days", async () => {
     expect(await findingsOf("openai", IDS("openai"), { shutdown_date: "2027-01-26" })).toEqual([]);
   });
 
@@ -121,7 +121,7 @@ describe("the catalog check", () => {
     expect(found).toEqual([first, "price", `input $${inDollars * 2}, here $${inDollars}`]);
   });
 
-  it("follows the pages of a list", async () => {
+  it("reads all pages of a model list", async () => {
     const list = PROVIDER_LISTS.find((one) => one.provider === "google");
     if (list === undefined) throw new Error("no list of Google");
     const asked: string[] = [];
@@ -166,14 +166,14 @@ describe("admin catalog check", () => {
       );
     });
 
-  it("ends with 0 without a finding, and says which providers it didn't check", async () => {
+  it("exits with 0 without a finding, and prints which providers it didn't check", async () => {
     const { code, out, error } = await run([]);
     expect([code, out]).toEqual([0, "Checked: openai. No differences.\n"]);
     expect(error).toContain("Not checked, without a key: anthropic,");
     expect(seenKey).toBe("Bearer sk-openai");
   });
 
-  it("ends with 1 for a finding or an unreadable list, and with 2 without a key", async () => {
+  it("exits with 1 for a finding or an unreadable list, and with 2 without a key", async () => {
     const all = ids;
     ids = all.slice(1);
     const found = await run(["--json"]);

@@ -30,7 +30,7 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
 }
 
 describe("concurrent first uses of a key with a limit of 1 in another region", () => {
-  it("admit one, and call home once for all", async () => {
+  it("get one admission, after one call to the home region for all of them", async () => {
     const account = await openFar(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
@@ -41,7 +41,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 
   it.each(["5xx", "drop", "reset-after"] as const)(
-    "return 503 for all while home can't identify the key (%s), and admit one afterwards",
+    "return 503 for all while the home region can't identify the key (%s), and admit one afterwards",
     async (fault) => {
       const account = await openFar(regions, 1);
       await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
@@ -55,7 +55,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     },
   );
 
-  it("admit one after at most one call and its retry while home is slow", async () => {
+  it("get one admission after at most one call and its retry while the home region is slow", async () => {
     const account = await openFar(regions, 1);
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
@@ -67,7 +67,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     expectOneAdmitted(counts);
   });
 
-  it("return one 503 and use up the minute if home identifies the key but authorizes nothing", async () => {
+  it("return one 503 and use up the limit if the home region identifies the key but doesn't authorize it", async () => {
     const account = await openFar(regions, 1);
     await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
     expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });
@@ -76,7 +76,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 });
 
-it("keeps a key revoked that is revoked during home's response", async () => {
+it("a key stays revoked if it is revoked while the home region's response is on its way", async () => {
   // On a busy machine home's answer may come before the revocation: then another key is tried.
   let isOverlapped = false;
   for (let tries = 0; !isOverlapped; tries++) {

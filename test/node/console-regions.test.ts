@@ -19,7 +19,7 @@ function page(region: TestRegion, path: string, body?: object, cookie = ""): Pro
   });
 }
 
-it("logs a global key in at home only, shows remote spend, and ends after a remote revocation", async () => {
+it("the console accepts a global key only in its home region, shows spend of both regions, and ends after a revocation in the other region", async () => {
   const owner = await Account.open(() => regions.eu, { keyScope: "global" });
   const away = await page(regions.us, "/login", { key: owner.key });
   expect(away.status).toBe(400);

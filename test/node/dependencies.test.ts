@@ -32,13 +32,13 @@ const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_mo
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
 describe("dependencies", () => {
-  it("put only three packages into the Worker; all others are for development", () => {
+  it("add only three packages to the Worker; all others are for development", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
     expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 
-  it("contain exactly the requested version of each package", () => {
+  it("have exactly the requested version of each package", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides };
     for (const [name, version] of Object.entries(wanted)) {
       expect(version).toMatch(/^\d+\.\d+\.\d+(?:-beta)?$/);

@@ -31,7 +31,7 @@ describe("a changed alias in deploy:check", () => {
     ["a pin of other embeddings", { mine: "a" }, { mine: "embed/b" }, ["error mine"]],
     ["a pin of other chat", { mine: "chat/b" }, { mine: "c" }, ["note mine"]],
     ["a pin that is gone, of nobody knows what", { mine: "a" }, {}, ["error mine"]],
-  ])("leads to the expected finding: %s", (_name, now, after, expected) => {
+  ])("causes the expected finding: %s", (_name, now, after, expected) => {
     expect(changes(now, after)).toEqual(expected);
     const accepted = expected.map((line) => line.replace("error", "warning"));
     expect(changes(now, after, true)).toEqual(accepted);

@@ -22,14 +22,14 @@ describe("deploy:check --live", () => {
     return checked(file, { names: new Set(names), running, ...more });
   };
 
-  it("reports nothing for the same aliases", async () => {
+  it("reports nothing if the aliases stay the same", async () => {
     const said = await live(REQUIRED);
     expect(said.ready).toBe(true);
     expect(changed(said)).toEqual([]);
     expect(said.aliases["embeddings/cheapest"]).toBe("sandbox/embed");
   });
 
-  it("reports other embeddings as an error until it is accepted", async () => {
+  it("reports a different embeddings model as an error until it is accepted", async () => {
     const change =
       "embeddings/cheapest means sandbox/embed now and would mean openai/text-embedding-3-small";
     const refused = await live(EU_SECRETS);
@@ -57,7 +57,7 @@ describe("deploy:check --live", () => {
     expect(await run([...given, "--accept-alias-change"], token)).toMatchObject({ code: 0 });
   });
 
-  it("reports an error without comparison for a wrong token, no response or another region", async () => {
+  it("reports an error instead of comparing for a wrong token, no response or another region", async () => {
     for (const [more, problem] of [
       [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
       [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],

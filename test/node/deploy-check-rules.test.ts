@@ -41,7 +41,7 @@ describe("deploy:check of a ready region", () => {
     expect(wordsOf(report)).toContain("Next: npx wrangler deploy --env eu");
   });
 
-  it("reports that KEY_SECRETS must be equal, and how to verify it", async () => {
+  it("reports that KEY_SECRETS must be the same in both regions, and how to verify it", async () => {
     const { findings } = await checked(files.write());
     const note = findings.find((one) => one.level === "note");
     expect(note).toMatchObject({ where: "KEY_SECRETS" });
@@ -59,7 +59,7 @@ describe("deploy:check of a faulty region", () => {
     expect(wordsOf(report)).toContain("Do not deploy eu yet.");
   });
 
-  it("reports an invalid TOML file, and one without the region", async () => {
+  it("reports an invalid TOML file, and a file without the region", async () => {
     for (const change of [
       ["[env.eu]", "[env.eu"],
       [/env\.eu\b/g, "env.fr"],
@@ -97,13 +97,13 @@ describe("a deploy:check warning", () => {
       euVars(`${provider("").replace('["eu"]', '["us"]')}, ${model()}`),
       /MODELS has "own\/m", which is not sold/,
     ],
-  ] as const)("occurs for %s", async (_name, change, expected) => {
+  ] as const)("appears for %s", async (_name, change, expected) => {
     const report = await checked(files.write(change));
     expect(errors(report)).toEqual([]);
     expect(lines(warnings(report))).toEqual([expect.stringMatching(expected)]);
   });
 
-  it("occurs for a compatibility date more than a year old", async () => {
+  it("appears for a compatibility date more than a year old", async () => {
     const file = files.write();
     expect(warnings(await checked(file, { days: 365 - 19 }))).toEqual([]);
     const late = await checked(file, { days: 365 - 18 });
@@ -112,7 +112,7 @@ describe("a deploy:check warning", () => {
     ]);
   });
 
-  it("occurs if no model can be sold", async () => {
+  it("appears if no model can be sold", async () => {
     const report = await checked(files.write(), { names: EU_SECRETS.slice(0, 4) });
     expect(lines(warnings(report))).toEqual([
       "providers are not live, so there is no real model to buy",
@@ -120,7 +120,7 @@ describe("a deploy:check warning", () => {
     expect(report.aliases.size).toBe(0);
   });
 
-  it("occurs for prices of sold models more than 60 days old", async () => {
+  it("appears for prices of sold models that are more than 60 days old", async () => {
     expect(await prices({ days: -108 })).toEqual([]); // 2026-08-05: the day of the first ones
     expect(await prices({ days: 400 })).toEqual([
       expect.stringContaining("openai/gpt-5.4 (openai)"),
@@ -147,13 +147,13 @@ describe("deploy:check of payments", () => {
       EU_SECRETS,
       ["STRIPE_TAX is on, and STRIPE_SECRET_KEY is not set: no credits are sold"],
     ],
-  ] as const)("reports as expected: %s", async (_what, change, names, expected) => {
+  ] as const)("reports the expected findings: %s", async (_what, change, names, expected) => {
     const report = await checked(change === null ? files.write() : files.write(change), { names });
     expect(errors(report)).toEqual([]);
     expect(lines(warnings(report))).toEqual(expected);
   });
 
-  it("reports a key without its endpoint's secret, and a key in the file without showing it", async () => {
+  it("reports a key without its endpoint's secret, and a key in the file without printing it", async () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([
@@ -166,7 +166,7 @@ describe("deploy:check of payments", () => {
     expect(JSON.stringify(open.findings)).not.toContain("0123456789");
   });
 
-  it("reports the mode that the key must have, with and without the sandbox", async () => {
+  it("reports whether the key must be live or for testing, with and without the sandbox", async () => {
     const modes = [];
     for (const vars of ['STRIPE_TAX = "off"', 'STRIPE_TAX = "off", SANDBOX = "on"']) {
       const { findings } = await checked(files.write(euVars(vars)), { names: BOTH });

@@ -22,7 +22,7 @@ async function zone(answers: Readonly<Record<string, unknown>> | null) {
     .map(({ level, problem }) => `${level} ${problem}`);
 }
 
-it("reports nothing for a zone without challenges", async () => {
+it("deploy:check reports nothing for a Cloudflare zone without challenges", async () => {
   expect(await zone(CALM)).toEqual([]);
 });
 
@@ -30,13 +30,13 @@ it.each([
   ["/zones/z1/settings/browser_check", { value: "on" }, /^warning has Browser Integrity Check on/],
   ["/zones/z1/settings/security_level", { value: "under_attack" }, /^error is in Under Attack/],
   ["/zones/z1/bot_management", { fight_mode: true }, /^error has Bot Fight Mode on/],
-])("reports %s: %j", async (path, value, words) => {
+])("deploy:check reports %s: %j", async (path, value, words) => {
   const said = await zone({ ...CALM, [path]: value });
   expect(said).toHaveLength(1);
   expect(said[0]).toMatch(words);
 });
 
-it("reports what the token may not read, and where to look", async () => {
+it("deploy:check reports which zone settings the token may not read", async () => {
   expect(await zone({ ...CALM, "/zones/z1/bot_management": null })).toEqual([
     expect.stringMatching(/^note of eu\.gateway\.test could not be read \(Bot Fight Mode:/),
   ]);

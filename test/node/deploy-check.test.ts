@@ -98,8 +98,8 @@ describe("the exit code of deploy:check", () => {
   });
 });
 
-describe("the check of secrets", () => {
-  it("lists names only by wrangler, for this region and file", async () => {
+describe("deploy:check's check of secrets", () => {
+  it("lists only names, by wrangler, for this region and file", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -108,7 +108,7 @@ describe("the check of secrets", () => {
     );
   });
 
-  it("reports each missing one as an error with the command that sets it", async () => {
+  it("reports each missing secret as an error with the command that sets it", async () => {
     const said = await asked(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
     expect(said.ready).toBe(false);
     const missing = unset(said);
@@ -154,10 +154,10 @@ describe("the check of secrets", () => {
   });
 });
 
-describe("the check of migrations", () => {
+describe("deploy:check's check of migrations", () => {
   const own = readMigrations().map(({ name }) => name);
 
-  it("reports nothing when all are applied, according to the database", async () => {
+  it("reports nothing if the database has applied all", async () => {
     expect(await saidOfMigrations(applied(own))).toEqual({ ready: true, found: [] });
     expect(readFileSync(path.join(files.directory, "d1"), "utf8")).toMatch(
       /^d1 execute DB --env eu --remote --json --config \S+ --command SELECT name FROM d1_migrations/,
@@ -167,14 +167,14 @@ describe("the check of migrations", () => {
   it.each([
     ["a missing one", applied(own.slice(1))],
     ["a new database", "echo 'no such table: d1_migrations' >&2; exit 1"],
-  ])("reports an error with the command that applies it: %s", async (_name, answer) => {
+  ])("reports an error with the command that applies them: %s", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(false);
     expect(found[0]).toMatchObject({ level: "error", problem: `the database lacks ${own[0]}` });
     expect(found[0]?.remedy).toContain("npx wrangler d1 migrations apply turnpike-eu --env eu");
   });
 
-  it("notes one of a newer release, which this release works with", async () => {
+  it("reports a note for a migration of a newer release, which this release works with", async () => {
     const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "note" }]);
@@ -184,7 +184,7 @@ describe("the check of migrations", () => {
   it.each([
     ["is unavailable", "exit 1"],
     ["returns something else", "echo '{}'"],
-  ])("warns of a database that %s, with a remedy", async (_name, answer) => {
+  ])("warns with a remedy if the database %s", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "warning" }]);

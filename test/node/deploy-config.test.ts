@@ -40,7 +40,7 @@ function ownText(): string {
     .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
 }
 
-it("writes a wrangler.json with the repository's file and the guide's values that can be deployed", async () => {
+it("deploy:config writes a deployable wrangler.json from the repository's file and the guide's values", async () => {
   writeFileSync(at(SHARED_FILE), readPage("wrangler.toml"));
   expect([mergedText(folder), isFresh(folder)]).toEqual([null, true]);
   writeFileSync(at(OWN_FILE), ownText());
@@ -87,7 +87,7 @@ function oneRegionText(): string {
     .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
 }
 
-it("finds one region and its staging environment ready without link secrets", async () => {
+it("deploy:check accepts a single region and its staging environment without link secrets", async () => {
   const place = mkdtempSync(path.join(tmpdir(), "turnpike-one-"));
   writeFileSync(path.join(place, SHARED_FILE), readPage("wrangler.toml"));
   writeFileSync(path.join(place, OWN_FILE), oneRegionText());
@@ -112,7 +112,7 @@ it("finds one region and its staging environment ready without link secrets", as
   removeDirectory(place);
 });
 
-it("passes wrangler's own check for one region without link secrets", async () => {
+it("wrangler accepts the configuration of a single region without link secrets", async () => {
   const place = mkdtempSync(path.join(tmpdir(), "turnpike-wrangler-"));
   writeFileSync(path.join(place, SHARED_FILE), readPage("wrangler.toml"));
   writeFileSync(path.join(place, OWN_FILE), oneRegionText());
@@ -132,7 +132,7 @@ it("passes wrangler's own check for one region without link secrets", async () =
   removeDirectory(place);
 });
 
-it("rejects wrangler.json after a release, in deploy:check and each build, until it is rebuilt", async () => {
+it("deploy:check and builds reject wrangler.json after an update of the repository until it is rebuilt", async () => {
   writeFileSync(
     at(SHARED_FILE),
     readPage("wrangler.toml").replace("max_delay = 300", "max_delay = 60"),
@@ -143,7 +143,7 @@ it("rejects wrangler.json after a release, in deploy:check and each build, until
   expect(await stale()).toEqual([]);
 });
 
-it("merges values over a configuration, keeps all others, and is idempotent", () => {
+it("deploy:config merges values over a configuration, keeps all others, and changes nothing if repeated", () => {
   const leaf = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string()));
   const binding = fc.record({ binding: fc.constantFrom("A", "B", "C"), id: fc.string() });
   const bindings = fc.uniqueArray(binding, { selector: (one) => one.binding });
@@ -161,7 +161,7 @@ it("merges values over a configuration, keeps all others, and is idempotent", ()
   );
 });
 
-it("warns of a sandbox enabled by a secret, with the command that disables it", async () => {
+it("deploy:check warns of a sandbox that a secret enables, with the command that disables it", async () => {
   const names = new Set([...EU_SECRETS, "SANDBOX"]);
   const { ready, findings } = await checked(files.write(), { names });
   const found = findings.filter(({ where }) => where === "SANDBOX");
@@ -195,7 +195,7 @@ function wrongIn(line: string): string[] {
     .map((word) => `${word} of: ${line}`);
 }
 
-it("names only wrangler commands and options that exist", () => {
+it("every wrangler command and option in deploy:check's output exists", () => {
   const scripts = readdirSync(path.join(ROOT, "scripts"), { recursive: true, encoding: "utf8" });
   const sources = [
     ...pagePaths(),

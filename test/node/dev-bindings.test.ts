@@ -29,29 +29,32 @@ function variablesRead(region: RegionName, value: (name: string) => string | und
   return [...names];
 }
 
-it.each(REGION_NAMES)("passes npm start's variables of every built-in provider to %s", (region) => {
-  const read = new Set([
-    ...variablesRead(region, () => undefined),
-    ...variablesRead(region, () => "x"),
-    // Only without an API key does Bedrock look at the access key, and at its session.
-    ...variablesRead(region, (name) => (name === "AWS_BEARER_TOKEN_BEDROCK" ? undefined : "x")),
-  ]);
-  for (const name of [
-    "OPENAI_API_KEY",
-    "XAI_US_BASE_URL",
-    "GEMINI_BASE_URL",
-    "AWS_SESSION_TOKEN",
-  ]) {
-    expect(read).toContain(name);
-  }
-  for (const name of read) vi.stubEnv(name, `${region}-value of ${name}`);
-  expect(developerBindings(region)).toMatchObject(
-    Object.fromEntries([...read].map((name) => [name, `${region}-value of ${name}`])),
-  );
-});
+it.each(REGION_NAMES)(
+  "npm start passes the variables of every built-in provider to the region %s",
+  (region) => {
+    const read = new Set([
+      ...variablesRead(region, () => undefined),
+      ...variablesRead(region, () => "x"),
+      // Only without an API key does Bedrock look at the access key, and at its session.
+      ...variablesRead(region, (name) => (name === "AWS_BEARER_TOKEN_BEDROCK" ? undefined : "x")),
+    ]);
+    for (const name of [
+      "OPENAI_API_KEY",
+      "XAI_US_BASE_URL",
+      "GEMINI_BASE_URL",
+      "AWS_SESSION_TOKEN",
+    ]) {
+      expect(read).toContain(name);
+    }
+    for (const name of read) vi.stubEnv(name, `${region}-value of ${name}`);
+    expect(developerBindings(region)).toMatchObject(
+      Object.fromEntries([...read].map((name) => [name, `${region}-value of ${name}`])),
+    );
+  },
+);
 
 it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
-  "passes the secret that an entry of %s names",
+  "npm start passes the secret that an entry of %s names",
   (variable) => {
     vi.stubEnv(variable, '[{"id":"own","secret":"OWN_SECRET"}]');
     vi.stubEnv("OWN_SECRET", "a value");
@@ -59,7 +62,7 @@ it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
   },
 );
 
-it("passes an AWS_REGION only to the region that may call it", () => {
+it("npm start passes AWS_REGION only to the region that may call it", () => {
   vi.stubEnv("AWS_REGION", "eu-west-1");
   expect(developerBindings("eu")).toHaveProperty("AWS_REGION", "eu-west-1");
   expect(developerBindings("us")).not.toHaveProperty("AWS_REGION");
@@ -68,7 +71,7 @@ it("passes an AWS_REGION only to the region that may call it", () => {
   expect(developerBindings("us")).toHaveProperty("AWS_REGION", "us-west-2");
 });
 
-it("passes secrets that PROVIDERS names, and ignores empty variables", () => {
+it("npm start passes secrets that PROVIDERS names, and ignores empty variables", () => {
   vi.stubEnv("PROVIDERS", '[{"id":"vllm","secret":"VLLM_KEY"}]');
   vi.stubEnv("VLLM_KEY", "one of vLLM's");
   expect(developerBindings("eu")).toHaveProperty("VLLM_KEY", "one of vLLM's");

@@ -24,7 +24,7 @@ async function started(directory: string) {
   return { code: await program.ended, said: program.output() };
 }
 
-it("stops a second npm start on one state, which changes nothing", async () => {
+it("npm start exits if another npm start uses the same state, and changes nothing", async () => {
   const directory = folder("taken");
   lockState(directory);
   const lock = readFileSync(path.join(directory, "lock.json"), "utf8");
@@ -35,7 +35,7 @@ it("stops a second npm start on one state, which changes nothing", async () => {
   expect(existsSync(path.join(directory, "secrets.json"))).toBe(false);
 });
 
-it("replaces a lock whose process is gone or another one", async () => {
+it("npm start replaces a lock whose process ended or whose ID belongs to another process", async () => {
   const child = spawn(process.execPath, ["-e", ""]);
   await once(child, "exit");
   for (const owner of [
@@ -49,7 +49,7 @@ it("replaces a lock whose process is gone or another one", async () => {
   }
 });
 
-it("rejects a state whose owner is gone while workerd processes of its group still run", async () => {
+it("npm start rejects a state whose owner ended while workerd processes of its group still run", async () => {
   const leader = spawn(
     process.execPath,
     [
@@ -67,7 +67,7 @@ it("rejects a state whose owner is gone while workerd processes of its group sti
   await vi.waitFor(() => lockState(directory), { timeout: 60_000 }); // once init has reaped it
 });
 
-it("uses one state per pair of ports, unless DEV_DIR is set", () => {
+it("npm start uses one state per pair of ports, unless DEV_DIR is set", () => {
   vi.stubEnv("DEV_DIR", undefined);
   const usual = stateDirectory();
   expect(path.basename(usual)).toBe(".dev");
@@ -81,7 +81,7 @@ it("uses one state per pair of ports, unless DEV_DIR is set", () => {
 });
 
 it.each(["demo.json", "secrets.json"])(
-  "stops npm start for a state whose %s can't be read, and changes nothing",
+  "npm start exits if the state's %s can't be read, and changes nothing",
   async (file) => {
     const directory = folder(`cut-${file}`);
     mkdirSync(directory);
@@ -93,7 +93,7 @@ it.each(["demo.json", "secrets.json"])(
   },
 );
 
-it("rejects regions whose secrets are lost", () => {
+it("npm start rejects regions whose secrets are lost", () => {
   const directory = folder("lost");
   mkdirSync(path.join(directory, "eu"), { recursive: true });
   expect(() => localSecrets(directory)).toThrow(/has lost its secrets\.json/);

@@ -69,7 +69,7 @@ const sell = async (client: Stripe): Promise<Stripe.Checkout.Session> => {
 const press = (url: string, fields: Record<string, string>): Promise<Response> =>
   fetch(url, { method: "POST", body: new URLSearchParams(fields), redirect: "manual" });
 
-it("sells on a page of buttons, and sends valid webhooks until they are accepted", async () => {
+it("npm start's Stripe replacement has a payment page with buttons, and sends valid webhooks until they are accepted", async () => {
   const { served, client } = await serve();
   const { heard, url: endpoint } = await receive();
   served.sendTo([{ url: endpoint, secrets: SECRETS }]);
@@ -96,7 +96,7 @@ it("sells on a page of buttons, and sends valid webhooks until they are accepted
   await expect.poll(() => heard.length).toBe(served.fake.events.length * SECRETS.length);
 });
 
-it("keeps its state across a restart, and drops responses when configured to", async () => {
+it("npm start's Stripe replacement keeps its state across a restart, and drops responses when told to", async () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-stripe-"));
   const before = await serve(directory);
   const { id } = await sell(before.client);

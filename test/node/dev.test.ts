@@ -59,7 +59,7 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-it("sells completions in both regions with npm start, and keeps balance and keys across a restart", async () => {
+it("npm start serves completions in both regions, and keeps balance and keys across a restart", async () => {
   const demo = await start();
   const left: number[] = [];
   for (const region of [demo.eu, demo.us]) {
@@ -86,7 +86,7 @@ it("sells completions in both regions with npm start, and keeps balance and keys
 });
 
 it.each(["npm start's own process", "the process that runs the regions"])(
-  "leaves no process after kill -9 of %s, and keeps its state",
+  "npm start leaves no process after kill -9 of %s, and keeps its state",
   async (killed) => {
     const [leader] = childPids(dev.child.pid);
     const running = childPids(leader);
@@ -98,7 +98,7 @@ it.each(["npm start's own process", "the process that runs the regions"])(
   },
 );
 
-it("creates an account with the login that npm start prints", async () => {
+it("npm start prints a login link that creates an account", async () => {
   const printed = /log in as a person: (\S+) \(Continue with this machine, as (\w+)\)/;
   const [, url = "", name] = printed.exec(dev.output()) ?? [];
   const account = ACCOUNTS.find((one) => one.name === name);
@@ -106,13 +106,13 @@ it("creates an account with the login that npm start prints", async () => {
   expect(await enterLocally(url, account, "log_in")).toBe("/console/#/");
 });
 
-it("makes the demo's secrets readable for their owner only", () => {
+it("npm start makes the demo's secrets readable for their owner only", () => {
   for (const file of ["demo.json", "secrets.json"]) {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
   }
 });
 
-it("completes an older state's secrets, and keeps them", () => {
+it("npm start adds missing secrets to an older state, and keeps the others", () => {
   const older = path.join(directory, "older");
   mkdirSync(older);
   const kept = { KEY_SECRETS: `a:${"k".repeat(64)}`, ADMIN_TOKEN: "t".repeat(64) };

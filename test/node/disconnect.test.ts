@@ -32,7 +32,7 @@ describe.each([...DOOR_ROWS, ...NATIVE_ROWS])(
   (row) => {
     const { good: model } = row.models;
     for (const { shape, stream, text } of SHAPES.filter((one) => row.streams || !one.stream)) {
-      it(`charges the generated output once, at every byte, by ${EVERY}, of ${shape}`, async () => {
+      it(`pays once for the generated output, at every byte, by ${EVERY}, of ${shape}`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
         const points = await leaveAtEveryByte(regions.eu, body, cuts);

@@ -13,14 +13,14 @@ const STATEMENTS = BLOCKS.flatMap(({ page, text }) =>
   [...text.matchAll(/--command\s+(?:\\\n\s*)?"([^"]+)"/g)].map(([, sql = ""]) => ({ page, sql })),
 );
 
-it("finds valid syntax in every shell block of the pages", () => {
+it("every shell block of the documentation has valid syntax", () => {
   for (const { page, text } of BLOCKS) {
     const { status, stderr } = spawnSync("bash", ["-n"], { input: text, encoding: "utf8" });
     expect([page, text, stderr, status]).toEqual([page, text, "", 0]);
   }
 });
 
-it("finds only existing npm scripts in the pages", () => {
+it("every npm script in the documentation exists", () => {
   const { scripts } = JSON.parse(readPage("package.json")) as { scripts: Record<string, string> };
   const run = BLOCKS.flatMap(({ text }) =>
     [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name = ""]) => name),
@@ -29,7 +29,7 @@ it("finds only existing npm scripts in the pages", () => {
   expect(run.filter((name) => scripts[name] === undefined)).toEqual([]);
 });
 
-it("runs each SQL statement of the pages on a migrated database", () => {
+it("every SQL statement in the documentation runs on a migrated database", () => {
   const database = new DatabaseSync(":memory:");
   for (const query of readMigrations().flatMap(({ queries }) => queries)) database.exec(query);
   expect(STATEMENTS.length).toBeGreaterThan(0);

@@ -62,7 +62,7 @@ async function get(
   return { status, type, text: await response.text(), csp };
 }
 
-it("serves every page below /docs as HTML and Markdown, without broken links", async () => {
+it("the documentation site serves every page below /docs as HTML and Markdown, without broken links", async () => {
   const served = new Set(["/docs/"]);
   const broken: string[] = [];
   for (const at of served) {
@@ -86,7 +86,7 @@ it("serves every page below /docs as HTML and Markdown, without broken links", a
   expect((await get("/docs/errors")).text).toContain('id="insufficient_balance"');
 });
 
-it("sets strict-transport-security, also without the Worker", async () => {
+it("the documentation site sets strict-transport-security, even without the Worker", async () => {
   for (const at of ["/console/", "/docs/", "/docs/start", "/openapi.json", "/llms.txt"]) {
     // oxlint-disable-next-line no-await-in-loop -- five in all
     const { headers } = await fetch(new URL(at, places.eu.url));
@@ -94,7 +94,7 @@ it("sets strict-transport-security, also without the Worker", async () => {
   }
 });
 
-it("serves /openapi.json and /llms.txt, and the API its own paths", async () => {
+it("the Worker serves /openapi.json and /llms.txt next to the API's own paths", async () => {
   const { openapi, paths } = JSON.parse((await get("/openapi.json")).text) as {
     openapi: string;
     paths: object;
@@ -109,7 +109,7 @@ it("serves /openapi.json and /llms.txt, and the API its own paths", async () => 
   }
 });
 
-it("returns a page to browsers at / and unknown addresses, and JSON to programs", async () => {
+it("the Worker returns a page to browsers at / and unknown addresses, and JSON to programs", async () => {
   const accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
   const ask = async (at: string) => fetch(new URL(at, places.eu.url), { headers: { accept } });
   for (const [at, status, words] of [
@@ -136,7 +136,7 @@ it("returns a page to browsers at / and unknown addresses, and JSON to programs"
   expect(await (await fetch(new URL("/", places.eu.url))).json()).toHaveProperty("error");
 });
 
-it("redirects old addresses of pages", async () => {
+it("the documentation site redirects old addresses of pages", async () => {
   for (const [old, now] of [
     ["/docs/errors", "/docs/use/errors"],
     ["/docs/internals/decisions/", "/docs/develop/decisions/"],
@@ -149,7 +149,7 @@ it("redirects old addresses of pages", async () => {
 });
 
 it.each(pages)(
-  "shows the actual response of each command of %s",
+  "the page %s shows the actual response of each of its commands",
   async (page) => {
     const own = path.join(directory, page.replaceAll("/", "-"));
     mkdirSync(own);

@@ -78,7 +78,7 @@ function expectId({ idPrefix }: DoorRow, { headers, text }: Told): void {
   if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
 }
 
-it("covers every endpoint", () => {
+it("the list of this test has every paid endpoint", () => {
   expect(DOOR_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
     ENDPOINTS.map(({ name, path }) => [name, path]),
   );
@@ -95,7 +95,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 
   it.each(cases)(
-    "returns its receipt, and charges the reported cost once: $place, streamed $stream",
+    "charges once, and reports the same cost in the response and the receipt: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const { status, headers, text } = await ask(place, account.key, {
@@ -127,7 +127,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
   );
 
   it.each(cases)(
-    "returns its own error format if no route works, without a charge: $place, streamed $stream",
+    "returns its own error format without a charge if every route fails: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const body = bodyOf(failing, stream);
@@ -153,7 +153,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
   );
 
   it.each(cases)(
-    "runs once per Idempotency-Key, and rejects a repeat in its own format: $place, streamed $stream",
+    "runs once per Idempotency-Key, and rejects a repeat in its own error format: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };
@@ -167,7 +167,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     },
   );
 
-  it.each(PLACES)("meters the end user of x-end-user: %s", async (place) => {
+  it.each(PLACES)("counts usage for the end user in x-end-user: %s", async (place) => {
     const account = await open();
     const user = `u-${randomUUID()}`;
     const headers = { "x-end-user": user };
@@ -183,7 +183,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     expect(await charged(account)).toEqual([cost]);
   });
 
-  it("accepts one end user, in the header, the body or both, but not two", async () => {
+  it("accepts one end user, in the header, the body or both, but not two different ones", async () => {
     const account = await open();
     const headers = { "x-end-user": "one" };
     const both = await ask("home", account.key, {
@@ -202,38 +202,41 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     expect(await charged(account)).toHaveLength(1);
   });
 
-  it.each(PLACES)("returns its own error format, and holds nothing: %s", async (place) => {
-    const account = await open();
-    const { key } = account;
-    const { types } = row;
-    const refused = async (
-      status: number,
-      type: string,
-      asked: { key?: string; path?: string; body?: object },
-    ) => {
-      const got = await ask(place, asked.key ?? key, { path, body: bodyOf(good), ...asked });
-      const { type: said, message } = row.refusal(JSON.parse(got.text));
-      expect([got.status, said]).toEqual([status, type]);
-      expect(got.headers.get("x-request-id")).toMatch(/^req_/);
-      return message;
-    };
-    await refused(401, types.badKey, { key: "no-key" });
-    await refused(404, types.noModel, { body: bodyOf("sandbox/none") });
-    for (const [body, named] of row.bad) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
-      await refused(400, types.badBody, { body });
-      // oxlint-disable-next-line no-await-in-loop -- a few
-      const { text } = await ask(place, key, { path, body });
-      expect(text).toContain(named);
-    }
-    const poor = await open({ credits: 0 });
-    await refused(402, types.noMoney, { key: poor.key });
-    const slow = await open({ rpmLimit: 1 });
-    expect((await ask(place, slow.key, { path, body: bodyOf(good) })).status).toBe(200);
-    await refused(429, types.tooMany, { key: slow.key });
-    const other = await call(at(place), key, path);
-    expect(other.status).toBe(405);
-    expect(row.refusal(await other.json()).message).toContain("POST");
-    expect(await charged(account)).toEqual([]);
-  });
+  it.each(PLACES)(
+    "returns its own error format and holds nothing for an invalid request: %s",
+    async (place) => {
+      const account = await open();
+      const { key } = account;
+      const { types } = row;
+      const refused = async (
+        status: number,
+        type: string,
+        asked: { key?: string; path?: string; body?: object },
+      ) => {
+        const got = await ask(place, asked.key ?? key, { path, body: bodyOf(good), ...asked });
+        const { type: said, message } = row.refusal(JSON.parse(got.text));
+        expect([got.status, said]).toEqual([status, type]);
+        expect(got.headers.get("x-request-id")).toMatch(/^req_/);
+        return message;
+      };
+      await refused(401, types.badKey, { key: "no-key" });
+      await refused(404, types.noModel, { body: bodyOf("sandbox/none") });
+      for (const [body, named] of row.bad) {
+        // oxlint-disable-next-line no-await-in-loop -- a few
+        await refused(400, types.badBody, { body });
+        // oxlint-disable-next-line no-await-in-loop -- a few
+        const { text } = await ask(place, key, { path, body });
+        expect(text).toContain(named);
+      }
+      const poor = await open({ credits: 0 });
+      await refused(402, types.noMoney, { key: poor.key });
+      const slow = await open({ rpmLimit: 1 });
+      expect((await ask(place, slow.key, { path, body: bodyOf(good) })).status).toBe(200);
+      await refused(429, types.tooMany, { key: slow.key });
+      const other = await call(at(place), key, path);
+      expect(other.status).toBe(405);
+      expect(row.refusal(await other.json()).message).toContain("POST");
+      expect(await charged(account)).toEqual([]);
+    },
+  );
 });

@@ -62,7 +62,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 }
 
 it.each([false, true])(
-  "calls two objects here, two at home, a key object every 15 s, and no D1 (stream %s)",
+  "a request with a global key in the other region needs two object calls there, two at home and no D1 query (stream %s)",
   async (stream) => {
     const { key } = await openFar(regions);
     const { us, eu, tookMs } = await costOf(key, stream);
@@ -75,7 +75,7 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  "calls two objects for a regional key, and not the other region (stream %s)",
+  "a request with a regional key needs two object calls and none to the other region (stream %s)",
   async (stream) => {
     const { key } = await Account.open(() => regions.us);
     const { us, eu } = await costOf(key, stream);
@@ -94,7 +94,7 @@ async function countsAtHome(key: string): Promise<Counts> {
   return countsOf(regions.us);
 }
 
-it("costs no call and at most one row more for a key with budget and token limit", async () => {
+it("a key with a budget and a token limit needs no more calls and at most one more row", async () => {
   const { key } = await Account.open(() => regions.us);
   const terms = { budget_dollars: 1, budget_period: "day", tpm_limit: 100_000 };
   const made = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });
@@ -106,7 +106,7 @@ it("costs no call and at most one row more for a key with budget and token limit
   expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
 });
 
-it("counts database calls where they occur, so that zero is meaningful", async () => {
+it("the count of database calls includes those of a read, so that zero means none", async () => {
   const { key } = await Account.open(() => regions.us);
   await countsOf(regions.us);
   const answer = await call(regions.us, key, "/keys");

@@ -71,7 +71,7 @@ async function fateOf(tag: string): Promise<string> {
   }
 }
 
-it("passes host, headers, body and reply unchanged", async () => {
+it("the fault proxy passes host, headers, body and reply unchanged", async () => {
   const response = await post("a");
   expect([response.status, response.headers.get("x-from")]).toEqual([201, "target"]);
   expect(await response.text()).toBe(REPLY);
@@ -90,16 +90,19 @@ it.each<[Fault, string, number]>([
   ["resend", `answered 201 ${REPLY}`, 2],
   ["garbage", "answered 200 <html>", 0],
   ["5xx", "answered 503 {}", 0],
-])("applies %j: the client gets %s, the target %i requests", async (fault, fate, reached) => {
-  await proxy.set(fault);
-  expect(await fateOf("a")).toBe(fate);
-  await expect.poll(() => heard.length).toBe(reached);
-  expect(proxy.counts.forwarded).toBe(reached);
-  await proxy.set("pass");
-  expect(await fateOf("b")).toBe(`answered 201 ${REPLY}`);
-});
+])(
+  "the fault proxy applies %j: the client gets %s, the target %i requests",
+  async (fault, fate, reached) => {
+    await proxy.set(fault);
+    expect(await fateOf("a")).toBe(fate);
+    await expect.poll(() => heard.length).toBe(reached);
+    expect(proxy.counts.forwarded).toBe(reached);
+    await proxy.set("pass");
+    expect(await fateOf("b")).toBe(`answered 201 ${REPLY}`);
+  },
+);
 
-it("redirects to the target", async () => {
+it("the fault proxy redirects to the target", async () => {
   await proxy.set("redirect");
   expect((await post("a")).status).toBe(201);
   expect(heard).toMatchObject([
@@ -108,7 +111,7 @@ it("redirects to the target", async () => {
   expect(proxy.counts).toMatchObject({ received: 1, forwarded: 0 });
 });
 
-it("applies the chosen fault per request, and counts by path", async () => {
+it("the fault proxy applies the chosen fault to each request, and counts requests by path", async () => {
   await proxy.set((operation, body) =>
     operation === "path?q=1" && body === "body of b" ? "garbage" : "pass",
   );
@@ -119,7 +122,7 @@ it("applies the chosen fault per request, and counts by path", async () => {
   expect(proxy.counts.operations).toEqual({ "path?q=1": 2 });
 });
 
-it("delays a request while others pass", async () => {
+it("the fault proxy delays a request while others pass", async () => {
   proxy.delayMs = 200;
   await proxy.set("delay");
   const sentMs = performance.now();
@@ -133,7 +136,7 @@ it("delays a request while others pass", async () => {
   expect(heard).toHaveLength(2);
 });
 
-it("delays a reply after forwarding its request immediately", async () => {
+it("the fault proxy delays a reply after it forwarded the request immediately", async () => {
   proxy.delayMs = 200;
   await proxy.set("delay-reply");
   const response = await post("late");
@@ -143,7 +146,7 @@ it("delays a reply after forwarding its request immediately", async () => {
   expect(heard[0]?.atMs).toBeLessThanOrEqual(repliedMs - 200 + EARLY_MS);
 });
 
-it("forwards a held request after a later one, or after a while", async () => {
+it("the fault proxy forwards a held request after a later one, or after a while", async () => {
   proxy.reorderMaxMs = 100_000;
   await proxy.set("reorder");
   const first = post("first");
@@ -157,7 +160,7 @@ it("forwards a held request after a later one, or after a while", async () => {
   expect(heard.map(({ tag }) => tag)).toEqual(["second", "first", "alone"]);
 });
 
-it("draws the same faults from a seed, at about the configured rate", async () => {
+it("the fault proxy chooses the same faults for the same seed, at about the configured rate", async () => {
   const odds = { garbage: 0.3, "5xx": 0.2 } as const;
   const drawn = async (seed: number): Promise<number[]> => {
     await proxy.set({ seed, odds });

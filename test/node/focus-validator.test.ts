@@ -49,7 +49,7 @@ function file(): string {
 }
 
 it.skipIf(PYTHON === undefined)(
-  `passes the public FOCUS validator${PYTHON === undefined ? " (skipped: FOCUS_PYTHON isn't set)" : ""}`,
+  `the FOCUS export passes the public FOCUS validator${PYTHON === undefined ? " (skipped: FOCUS_PYTHON isn't set)" : ""}`,
   () => {
     const folder = mkdtempSync(path.join(tmpdir(), "turnpike-focus-"));
     const [data, report] = [path.join(folder, "focus.csv"), path.join(folder, "report.xml")];

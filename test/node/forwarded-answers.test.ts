@@ -124,9 +124,9 @@ const ROWS: readonly Row[] = [
   [204, "OPTIONS /v1/balance"],
 ];
 
-describe("a peer's response", () => {
+describe("the response of another region to a forwarded request", () => {
   it.each(ROWS.map(([status, line, of = {}]) => [status, line, of] as const))(
-    "equals home's response: %i %s",
+    "equals the home region's response: %i %s",
     async (status, line, of) => {
       const home = await sent(regions.eu, line, of);
       expect(home.status).toBe(status);

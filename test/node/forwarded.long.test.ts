@@ -38,13 +38,13 @@ function told(region: TestRegion, id: string): readonly unknown[] {
     .map(({ route, status, failure }) => [route, status, failure]);
 }
 
-describe("a forwarded write", () => {
+describe("a write that one region forwards to another", () => {
   it.each([
     ["duplicate", 201],
     ["resend", 503],
     ["lose-reply", 503],
     ["reset-after", 503],
-  ] as const)("creates one key when its message is %s: %i", async (fault, status) => {
+  ] as const)("creates one key if its message is %s: %i", async (fault, status) => {
     const account = await openFar(regions);
     expect(await statusOf(regions.us, account.key)).toBe(200);
     const before = (await keysOf(account)).length;
@@ -75,7 +75,7 @@ describe("a forwarded write", () => {
     expect([gone.status, await gone.json()]).toMatchObject([200, { id, revoked: true }]);
   });
 
-  it("stores 20 keys created and revoked concurrently in both regions only at home, once", async () => {
+  it("changes only the home region, once, for 20 keys created and revoked concurrently in both regions", async () => {
     const account = await openFar(regions);
     const through = (i: number) => (i % 2 === 0 ? regions.eu : regions.us);
     const made = await Promise.all(
@@ -110,7 +110,7 @@ describe("a forwarded write", () => {
 });
 
 describe("a read with a global key in another region", () => {
-  it("includes spend here that could not be reported before", async () => {
+  it("includes spend of this region that could not be reported before", async () => {
     const account = await openFar(regions);
     await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
     const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
@@ -129,31 +129,36 @@ describe("a forwarded request", () => {
   it.each([
     ["/users/nobody", 404, "/v1/users/:external_id{.+}", "not_found"],
     ["/balance", 200, "/v1/balance", null],
-  ])("appears in both logs under the client's request ID: %s", async (path, ...expected) => {
-    const [status, route, failure] = expected;
-    const account = await openFar(regions);
-    const answer = await call(regions.us, account.key, path, {
-      headers: { "x-request-id": "req_theirs" },
-    });
-    expect(answer.status).toBe(status);
-    const id = answer.headers.get("x-request-id") ?? "";
-    expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
-    const answered = status === 200 ? null : `home_${status}`;
-    await expect.poll(() => told(regions.us, id)).toEqual([[expect.any(String), status, answered]]);
-    await expect
-      .poll(() => told(regions.eu, id))
-      .toEqual([
-        [route, status, failure],
-        ["/internal/v1/forward", 200, null],
-      ]);
-    expect(told(regions.eu, "req_theirs")).toEqual([]);
-  });
+  ])(
+    "appears in both regions' logs under the client's request ID: %s",
+    async (path, ...expected) => {
+      const [status, route, failure] = expected;
+      const account = await openFar(regions);
+      const answer = await call(regions.us, account.key, path, {
+        headers: { "x-request-id": "req_theirs" },
+      });
+      expect(answer.status).toBe(status);
+      const id = answer.headers.get("x-request-id") ?? "";
+      expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
+      const answered = status === 200 ? null : `home_${status}`;
+      await expect
+        .poll(() => told(regions.us, id))
+        .toEqual([[expect.any(String), status, answered]]);
+      await expect
+        .poll(() => told(regions.eu, id))
+        .toEqual([
+          [route, status, failure],
+          ["/internal/v1/forward", 200, null],
+        ]);
+      expect(told(regions.eu, "req_theirs")).toEqual([]);
+    },
+  );
 });
 
-describe("a request that is never forwarded", () => {
+describe("a request that must not be forwarded", () => {
   const CREDITS = { amount_micro: 5, reference: "never" };
 
-  it("includes operators' calls, which a key can't make", async () => {
+  it("doesn't reach the home region if it is an operator's call made with a key", async () => {
     const { key, orgId } = await openFar(regions);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
@@ -181,7 +186,7 @@ describe("a request that is never forwarded", () => {
     ["/v1/messages/count_tokens"],
     ["/internal/v1/lookup"],
     ["/healthz"],
-  ])("includes %s, even if a peer signs it", async (path) => {
+  ])("returns an error for %s, even if another region signs it", async (path) => {
     const account = await openFar(regions);
     const isRead = path.startsWith("/v1/models") || path === "/healthz";
     const text = path.includes("completion") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);

@@ -52,7 +52,7 @@ async function both(account: Account, path: string) {
 }
 
 describe("a global key in the other region", () => {
-  it("completes, streams and embeds with the SDK, and is charged exactly at home", async () => {
+  it("completes, streams and embeds with the SDK, and pays exactly from the balance at home", async () => {
     const account = await open();
     const client = new OpenAI({ apiKey: account.key, baseURL: regions.us.baseUrl, maxRetries: 0 });
     const json = await client.chat.completions
@@ -83,7 +83,7 @@ describe("a global key in the other region", () => {
     expect(await account.standing()).toMatchObject({ open_holds: 0, held_micro: 0 });
   });
 
-  it("stores at home the serving region, key and end user of a request", async () => {
+  it("leaves the serving region, key and end user of a request in the home region's record", async () => {
     const account = await open();
     const answer = await inUs(account, "/chat/completions", {
       body: { model: "sandbox/echo", messages: HELLO, user: "far-ann" },
@@ -104,7 +104,7 @@ describe("a global key in the other region", () => {
   });
 
   it.each(["/balance", "/keys", "/users", "/usage", "/alerts", "/users/nobody", "/nothing"])(
-    "returns home's response for %s",
+    "gets the home region's response for %s",
     async (path) => {
       const account = await open();
       const [home, away] = await both(account, path);
@@ -112,7 +112,7 @@ describe("a global key in the other region", () => {
     },
   );
 
-  it("writes at home: an end user, a key and its revocation", async () => {
+  it("writes in the home region: an end user, a key and its revocation", async () => {
     const account = await open();
     const created = await inUs(account, "/users", {
       body: { external_id: "a/b %41 ü", daily_quota_dollars: 8.2 },
@@ -151,7 +151,7 @@ describe("a global key in the other region", () => {
     expect((await inUs(account, "/balance")).status).toBe(429);
   });
 
-  it("admits one of 200 concurrent first uses at a limit of 1", async () => {
+  it("gets one of 200 concurrent first requests admitted at a limit of 1", async () => {
     const account = await open(1);
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => inUs(account, "/models").then((answer) => answer.status)),
@@ -160,13 +160,13 @@ describe("a global key in the other region", () => {
     expect(answers.filter((status) => status === 429)).toHaveLength(199);
   });
 
-  it("lists this region's own models", async () => {
+  it("lists the models of the called region", async () => {
     const account = await open();
     const answer = await inUs(account, "/models/sandbox/echo");
     expect([answer.status, await answer.json()]).toMatchObject([200, { id: "sandbox/echo" }]);
   });
 
-  it("returns home's errors: 402 with integers, 429 for a quota", async () => {
+  it("gets the home region's errors: 402 with integers, 429 for a quota", async () => {
     const poor = await Account.open(() => regions.eu, { keyScope: "global", credits: 0 });
     const body = { model: "sandbox/echo", messages: HELLO };
     const refused = await inUs(poor, "/chat/completions", { body });

@@ -39,7 +39,7 @@ async function buried(keys: readonly FarKey[]): Promise<void> {
 }
 
 describe("a key revoked while the link is cut", () => {
-  it("gets 503 at the peer, never 200, until the link is back and the tombstone arrives", async () => {
+  it("gets 503 at the peer, never 200, until the link is back and the revocation arrives", async () => {
     const keys = await keysInUse(world.regions, world.owner, 5);
     await cut();
     for (const key of keys) expect(await isRevoked(key)).toBe(200);
@@ -64,7 +64,7 @@ describe("a key revoked while the link is cut", () => {
     ]);
   });
 
-  it("gets home's 401 at the peer if only the notice was lost", async () => {
+  it("gets 401 from the home region in the other region if only the notice was lost", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     await world.regions.toUs.set("refuse");
@@ -132,7 +132,7 @@ async function isInBook({ hash }: FarKey): Promise<boolean> {
   return (await gone.bind(hash).first()) !== null;
 }
 
-describe("a DELETE that fails halfway", () => {
+describe("a DELETE of a key that fails halfway", () => {
   it("returns 200 when the database rejects it, revokes in both regions, and completes on a retry", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
@@ -157,7 +157,7 @@ describe("a DELETE that fails halfway", () => {
     ]);
   });
 
-  it(`reaches the peer when home is killed during it, possibly by a retry, ${KILLS} of ${KILLS}`, async () => {
+  it(`reaches the other region if the home region is killed meanwhile, possibly by a retry, ${KILLS} of ${KILLS}`, async () => {
     const keys = await keysInUse(world.regions, world.owner, KILLS);
     const answered: (number | null)[] = [];
     for (const [i, key] of keys.entries()) {
@@ -192,8 +192,8 @@ const operator = (path: string, method: string, body?: object): Promise<Response
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 
-describe("other ways to end a key", () => {
-  it("include an operator's DELETE: 401 in both regions, and the peer is notified", async () => {
+describe("other ways to revoke a key", () => {
+  it("work in both regions: an operator's DELETE", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     expect((await operator(`/keys/${key.id}`, "DELETE")).status).toBe(200);
@@ -205,7 +205,7 @@ describe("other ways to end a key", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("include a member's removal, for all its keys in both regions, and no others", async () => {
+  it("work in both regions: a member's removal revokes all the member's keys and no others", async () => {
     const email = "leaves@example.com";
     const added = await operator("/members", "POST", { email, role: "admin" });
     const { id } = (await added.json()) as { id: string };
@@ -225,7 +225,7 @@ describe("other ways to end a key", () => {
     expect(await chats(world.regions.us, keys)).toEqual(all(3, 401));
   });
 
-  it("include a key that revokes itself through the peer", async () => {
+  it("work in both regions: a key revokes itself in the other region", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     const path = `/keys/${key.id}`;

@@ -57,7 +57,7 @@ function capSent(): unknown {
 }
 
 describe("a request whose whole output exceeds the balance", () => {
-  it("gets a cap for half of the balance, reported to client and upstream", async () => {
+  it("gets a cap for half of the balance, as the header and the provider's request say", async () => {
     const credits = twice(promptBound + 500 * OUTPUT + 1) + 1;
     const account = await open(credits);
     const response = await account.chat(request);
@@ -76,7 +76,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(capSent()).toBe(700);
   });
 
-  it("gets a third per choice with three choices", async () => {
+  it("gets a third of the amount per choice for three choices", async () => {
     const account = await open(twice(promptBound + 3 * 200 * OUTPUT + 5) + 1);
     const response = await account.chat({ ...request, n: 3 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("200");
@@ -84,7 +84,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(mock.requests.at(-1)?.json["n"]).toBe(3);
   });
 
-  it("gets at least the minimum output, and is rejected one micro-credit below", async () => {
+  it("gets at least the minimum output, and returns 402 one micro-credit below", async () => {
     const least = promptBound + LEAST_OUTPUT * OUTPUT;
     const fits = await (await open(least)).chat(request);
     expect([fits.status, fits.headers.get("x-granted-max-tokens")]).toEqual([200, "64"]);
@@ -98,7 +98,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(mock.requests).toHaveLength(calls);
   });
 
-  it("gets no granted-cap header if all is affordable, but an explicit cap upstream", async () => {
+  it("gets no granted-cap header if everything is affordable, but the provider gets an explicit cap", async () => {
     const whole = promptBound + DEFAULT_OUTPUT * OUTPUT;
     const account = await open(twice(whole));
     const response = await account.chat(request);
@@ -115,7 +115,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(capSent()).toBe(DEFAULT_OUTPUT);
   });
 
-  it("leaves no balance below 0, even if the upstream exceeds the cap", async () => {
+  it("leaves no balance below 0, even if the provider exceeds the cap", async () => {
     mock.script((_, response) => {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(
@@ -138,10 +138,10 @@ describe("a request whose whole output exceeds the balance", () => {
   });
 });
 
-describe("an end user's nearly used quota", () => {
+describe("a request of an end user whose quota is almost used up", () => {
   const withUser = { ...request, user: "ann" };
 
-  it("grants half of the rest, or all to an explicit cap, reported to client and upstream", async () => {
+  it("gets half of the remaining quota, or all with its own cap, as the header and the provider's request say", async () => {
     const account = await open(1_000_000);
     const quota = twice(promptBound + 300 * OUTPUT);
     await account.settings({ defaultUserDailyQuotaMicro: quota });
@@ -159,7 +159,7 @@ describe("an end user's nearly used quota", () => {
     ["daily", "defaultUserDailyQuotaMicro"],
     ["monthly", "defaultUserMonthlyQuotaMicro"],
   ] as const)(
-    "grants while the minimum fits, then returns 429 without a retry: %s",
+    "gets its minimum output while that fits, then 429 without a retry: %s",
     async (name, field) => {
       const account = await open(1_000_000);
       const least = promptBound + LEAST_OUTPUT * OUTPUT;

@@ -60,7 +60,7 @@ async function balanceOf(key: string): Promise<readonly [credits: unknown, held:
   return [body["credits_micro"], body["held_micro"]];
 }
 
-describe("20 capturers of one hold in a region that is killed", () => {
+describe("20 concurrent captures of one hold in a region that is killed", () => {
   it("capture it once, never above the held amount, and all see the same outcome", async () => {
     const { owner, key } = await payer();
     const secret = await merchantOf(regions.eu, "racing");
@@ -98,7 +98,7 @@ describe("20 capturers of one hold in a region that is killed", () => {
   });
 });
 
-describe("a hold that is placed in the other region", () => {
+describe("a hold that is created in the other region", () => {
   it("charges the balance at home once, by its merchant in either region", async () => {
     const { owner, key } = await payer({ scope: "global" });
     const secrets = {
@@ -122,7 +122,7 @@ describe("a hold that is placed in the other region", () => {
     }
   });
 
-  it("counts in the key's budget with pays: quota", async () => {
+  it("counts against the key's budget with pays: quota", async () => {
     const { owner, key } = await payer({ scope: "global", budget_dollars: 0.5 });
     const hold = { amount_dollars: 0.3, pays: "quota", description: "a GPU" };
     const placed = await sent(`${regions.us.baseUrl}/holds`, key, hold);

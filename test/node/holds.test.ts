@@ -48,7 +48,7 @@ function leave(connections: readonly RawConnection[]): Promise<unknown> {
 }
 
 describe("concurrent requests before any settlement", () => {
-  it("hold exactly the balance: 100 of 200; the others get a retryable 402 with amounts", async () => {
+  it("hold exactly the balance: 100 of 200; the others get a 402 that can be retried, with amounts", async () => {
     const least = await leastOf(request);
     const account = await open(ADMITTED * least);
     const connections = await flood(account, ASKED, request);
@@ -85,7 +85,7 @@ describe("concurrent requests before any settlement", () => {
     expect(await account.differences()).toEqual([]);
   });
 
-  it("hold exactly a new user's default quota: 10 of 100", async () => {
+  it("hold exactly a new end user's default quota: 10 of 100", async () => {
     const least = await leastOf(request);
     const account = await open(1_000_000);
     const quota = 10 * least;
@@ -109,7 +109,7 @@ describe("concurrent requests before any settlement", () => {
     expect(1_000_000 - credits_micro).toBeLessThanOrEqual(quota);
   });
 
-  it("never exceed a new user's default quota while others settle", async () => {
+  it("never exceed a new end user's default quota while others are charged", async () => {
     const quick = { ...request, model: "sandbox/echo", stream: false, user: "never seen" };
     const account = await open(1_000_000);
     const quota = 10 * (await leastOf(quick));
@@ -131,8 +131,8 @@ describe("concurrent requests before any settlement", () => {
   });
 });
 
-describe("a rejection without open holds", () => {
-  it("returns x-should-retry: false for an insufficient balance", async () => {
+describe("a rejection for lack of credits without open holds", () => {
+  it("contains x-should-retry: false", async () => {
     const response = await (await open(1)).chat(request);
     expect(response.status).toBe(402);
     expect(await response.json()).toMatchObject({
@@ -151,7 +151,7 @@ describe("a rejection without open holds", () => {
     expect(await account.balance()).toBe(0);
   });
 
-  it("leaves the balance unchanged for a credit beyond the safe integers", async () => {
+  it("leaves the balance unchanged if a credit would exceed the largest safe integer", async () => {
     const account = await open(0);
     const credit = (amountMicro: number, reference: string) =>
       postCredits({ url: regions.eu.adminUrl, token: ADMIN_TOKEN }, account.orgId, {

@@ -58,7 +58,7 @@ describe("one Idempotency-Key", () => {
     },
   );
 
-  it("works again after a 502, and is then used", async () => {
+  it("can be used again after a 502, and then only once", async () => {
     world.next("fail", "fail"); // the gateway itself retries once
     expect((await send()).status).toBe(502);
     const second = await send();
@@ -68,7 +68,7 @@ describe("one Idempotency-Key", () => {
   });
 
   it.each(["sandbox/error-first", "sandbox/status-500", "sandbox/cut"])(
-    "works again after %s in a stream",
+    "can be used again after %s in a stream",
     async (model) => {
       await send({ model, messages, stream: true });
       const second = await send({ model: "sandbox/echo", messages, stream: true });
@@ -76,7 +76,7 @@ describe("one Idempotency-Key", () => {
     },
   );
 
-  it("returns the charged request of a client that disconnected mid-stream", async () => {
+  it("returns the ID of the charged request after a client disconnected mid-stream", async () => {
     const body = { model: "sandbox/slow-stream", messages, stream: true };
     const client = await open(body);
     expect(await client.readUntil((received) => received.includes("data: {"))).toBe(true);
@@ -100,7 +100,7 @@ describe("one Idempotency-Key", () => {
     expect(await paid()).toEqual([first.made]);
   });
 
-  it("stays in progress until the hold of a killed region's request expires", async () => {
+  it("returns 409 until the hold of a killed region's request expires", async () => {
     const never = Promise.withResolvers<void>();
     world.next(never.promise);
     const before = world.mock.requests.length;

@@ -74,7 +74,7 @@ async function ask(count: number): Promise<number> {
   return response.status;
 }
 
-it("grows the process by at most 128 MB for six requests with large images, or sheds them", async () => {
+it("six requests with large images use at most 128 MB of memory, or the Worker rejects some", async () => {
   expect(await ask(1)).toBe(200);
   received = [];
   const pid = workerdPid(regions.eu.port);

@@ -73,7 +73,7 @@ const kept = (region: TestRegion): readonly string[] =>
     /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),
   );
 
-it("continues a conversation in either region as if sent in full, and stores it at home only", async () => {
+it("a conversation continued in either region reaches the provider as if sent in full, and is stored at home only", async () => {
   const { eu, us } = regions;
   for (const [here, there] of [
     [eu, us],
@@ -117,7 +117,7 @@ it("continues a conversation in either region as if sent in full, and stores it 
   expect(kept(us)).toEqual([]);
 });
 
-it("returns 503 for a continuation without home, but completes a started response", async () => {
+it("a continuation returns 503 without its home region, but a started response completes", async () => {
   const { us, toEu } = regions;
   const first = await say(us, { input: "one" });
   await vi.waitFor(async () => {

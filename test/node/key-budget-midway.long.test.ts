@@ -90,7 +90,7 @@ const PLACES = [
 ] as const;
 
 describe.each(PLACES)(
-  "a key whose budget covers 20 maximum costs, with 200 concurrent requests at %s: %s %s",
+  "200 concurrent requests of a key whose budget covers 20 at their maximum cost, at %s: %s %s",
   (_name, where, _kind, stream) => {
     /** A new organization's key with that budget, which the region has met. */
     async function world() {
@@ -135,7 +135,7 @@ describe.each(PLACES)(
       expect(await owner.differences()).toEqual([]);
     }
 
-    it("admits exactly 20 together with a secret rotated midway", async () => {
+    it("get exactly 20 admissions together with a secret rotated meanwhile", async () => {
       const made = await world();
       const { owner, one, open } = made;
       let fresh = "";
@@ -151,7 +151,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("admits exactly 20 with its key object and wallet aborted midway", async () => {
+    it("get exactly 20 admissions if the key's object and the wallet are aborted meanwhile", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

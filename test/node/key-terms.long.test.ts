@@ -80,41 +80,46 @@ describe.each([
   { kind: "a key", name: "a peer", where: "us", make: limited },
   { kind: "a session", name: "home", where: "eu", make: session },
   { kind: "a session", name: "a peer", where: "us", make: session },
-] as const)("$kind whose budget covers 20 maximum costs, at $name", ({ where, make }) => {
-  it.each(FORMS)("admits exactly 20 of 200 concurrent requests: %s", async (_, stream) => {
-    const body = { ...STALL, stream };
-    const each = await worstCase(body);
-    const micros = AFFORDABLE * each;
-    const { owner, one } = await make({ budget_dollars: micros / 1e6 });
-    expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
-    const { granted, refused } = await flood(owner, () => openChat(regions[where], one.key, body));
-    expect(granted).toHaveLength(AFFORDABLE);
-    expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
-    for (const answer of refused) {
-      expect(answer).toMatchObject({
-        status: 402,
-        error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
+] as const)(
+  "$kind whose budget covers 20 requests at their maximum cost, at $name",
+  ({ where, make }) => {
+    it.each(FORMS)("admits exactly 20 of 200 concurrent requests: %s", async (_, stream) => {
+      const body = { ...STALL, stream };
+      const each = await worstCase(body);
+      const micros = AFFORDABLE * each;
+      const { owner, one } = await make({ budget_dollars: micros / 1e6 });
+      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
+      const { granted, refused } = await flood(owner, () =>
+        openChat(regions[where], one.key, body),
+      );
+      expect(granted).toHaveLength(AFFORDABLE);
+      expect(refused.length).toBeGreaterThanOrEqual(ASKED - AFFORDABLE);
+      for (const answer of refused) {
+        expect(answer).toMatchObject({
+          status: 402,
+          error: { code: "key_budget_exceeded", budget_micro: micros, required_micro: each },
+        });
+      }
+      expect(await owner.standing()).toMatchObject({
+        held_micro: micros,
+        open_holds: AFFORDABLE,
       });
-    }
-    expect(await owner.standing()).toMatchObject({
-      held_micro: micros,
-      open_holds: AFFORDABLE,
-    });
-    await Promise.all(granted.map((connection) => connection.reset()));
-    await owner.resolved();
+      await Promise.all(granted.map((connection) => connection.reset()));
+      await owner.resolved();
 
-    // The rest is spent completely by charged responses.
-    const answered = await untilRefused(where, one, { ...ECHO, stream });
-    expect(answered).toBeGreaterThan(0);
-    await owner.resolved();
-    const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
-    const spent = -sumOf(charges);
-    expect(spent).toBeGreaterThan(0);
-    expect(spent).toBeLessThanOrEqual(micros);
-    expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
-    expect(await owner.differences()).toEqual([]);
-  });
-});
+      // The rest is spent completely by charged responses.
+      const answered = await untilRefused(where, one, { ...ECHO, stream });
+      expect(answered).toBeGreaterThan(0);
+      await owner.resolved();
+      const charges = (await owner.ledger()).filter((row) => row.kind === "usage");
+      const spent = -sumOf(charges);
+      expect(spent).toBeGreaterThan(0);
+      expect(spent).toBeLessThanOrEqual(micros);
+      expect((await standing(where, one)).spent_dollars).toBeCloseTo(spent / 1e6, 9);
+      expect(await owner.differences()).toEqual([]);
+    });
+  },
+);
 
 /** Completions one after the other until the budget has no more: how many there were. */
 async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {
@@ -128,7 +133,7 @@ async function untilRefused(where: Where, one: Limited, body: object): Promise<n
   }
 }
 
-describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
+describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
   it("return 403 for a model that isn't allowed by name or author", async () => {
     const { one } = await limited({ allowed_models: ["sandbox/echo"] });
     expect(await refusalOf(where, one, { ...ECHO, model: "sandbox/think" })).toMatchObject({
@@ -138,7 +143,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect((await pays(where, one, ECHO)).status).toBe(200);
   });
 
-  it("allow a listed model by all its names, and an alias by itself", async () => {
+  it("allow a listed model by all its names, and an alias only by itself", async () => {
     for (const [listed, statuses] of [
       ["echo", [200, 200, 200, 403]],
       ["smart", [403, 403, 200, 403]],
@@ -164,7 +169,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect(await users.json()).toMatchObject({ external_id: "ann" });
   });
 
-  it("return 429 with the rest for used-up tokens, and 400 for what never fits", async () => {
+  it("return 429 with the remaining tokens if they are used up, and 400 for a request that never fits", async () => {
     const { owner, one } = await limited({ tpm_limit: 300 });
     const asked = { ...ECHO, max_tokens: 150 };
     const first = await pays(where, one, asked);
@@ -189,7 +194,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     await held.reset();
   });
 
-  it("return 403 for changes of keys, quotas, settings and the terms themselves", async () => {
+  it("return 403 for changes of keys, quotas, settings and the limits themselves", async () => {
     const { owner, one } = await limited({ budget_dollars: 0.01 });
     const { orgId } = owner;
     const attempts = [
@@ -216,7 +221,7 @@ describe.each(EVERYWHERE)("a key's terms at %s", (_name, where) => {
     expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
   });
 
-  it("change everywhere with the response, whichever region is called", async () => {
+  it("change in both regions before the response, whichever region is called", async () => {
     const { owner, one } = await limited({ allowed_models: ["sandbox/echo"] });
     for (const at of ["eu", "us"] as const) expect((await pays(at, one, ECHO)).status).toBe(200);
     const patch = (body: object) =>

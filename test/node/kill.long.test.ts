@@ -60,7 +60,7 @@ async function cost(key: string): Promise<number> {
   return micro;
 }
 
-describe("a region that is killed when a response is complete", () => {
+describe("a region that is killed right after a response", () => {
   it(`charged every stream whose [DONE] was read, ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,

@@ -39,7 +39,7 @@ async function used(response: Response): Promise<number> {
   return input * PRICE.input + output * PRICE.output;
 }
 
-it(`never overspends in ${RACES} races of ${RUNNERS} requests for the last credits`, async () => {
+it(`a wallet never overspends in ${RACES} races of ${RUNNERS} requests for the last credits`, async () => {
   const least = await leastCredits();
   let [served, overspend, belowZero] = [0, 0, 0];
   for (let race = 0; race < RACES; race++) {

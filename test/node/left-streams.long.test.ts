@@ -95,7 +95,7 @@ function nearest(value: number, least: number, most: number): number {
 
 type Left = { readonly id: string; readonly text: string; readonly passedOn: number };
 
-it(`charges ${CLIENTS} clients that disconnect from paced streams by usage or received output`, async () => {
+it(`clients that disconnect from paced streams pay for reported usage or received output: ${CLIENTS} clients`, async () => {
   const account = await Account.open(() => regions.eu, { credits: 1_000_000_000 });
   const flights: Left[] = [];
   let next = 0;

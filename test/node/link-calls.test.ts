@@ -40,7 +40,7 @@ describe("the link between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("carries nothing for a key with a changed prefix, which is 401", async () => {
+  it("carries nothing for a key with a changed prefix, which returns 401", async () => {
     const regional = await Account.open(() => regions.eu);
     const far = await openFar(regions);
     const changed = [
@@ -81,7 +81,7 @@ describe("the link between regions", () => {
     }
   });
 
-  it("carries nothing for a key over its limit here", async () => {
+  it("carries nothing for a key over its limit in the called region", async () => {
     const { key } = await openFar(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
@@ -93,7 +93,7 @@ describe("the link between regions", () => {
     expect(await statusOf(regions.eu, key)).toBe(200); // its minute at home is another one
   });
 
-  it("carries nothing for a key whose revocation has arrived, also if it was never used here", async () => {
+  it("carries nothing for a key whose revocation has arrived, even if it was never used in this region", async () => {
     const { key: owner } = await openFar(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {

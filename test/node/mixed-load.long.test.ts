@@ -48,7 +48,7 @@ async function standingOf(account: Account) {
   };
 }
 
-it(`keeps ledger, balance and database equal for ${REQUESTS} requests of ${ORGANIZATIONS} organizations in both regions`, async () => {
+it(`ledger, balance and database stay equal for ${REQUESTS} requests of ${ORGANIZATIONS} organizations in both regions`, async () => {
   const accounts: Account[] = [];
   for (let i = 0; i < ORGANIZATIONS; i++) {
     accounts.push(await openFar(regions, { credits: CREDITS[i % CREDITS.length] ?? 0 }));

@@ -66,7 +66,7 @@ function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stre
   });
 }
 
-it("sends a completion with its cap, and reads its usage, over HTTP", async () => {
+it("the OpenAI adapter sends a completion with its cap over HTTP, and reads its usage", async () => {
   const answer = await send("gpt-4o");
   expect(answer).toMatchObject({
     kind: "json",
@@ -78,7 +78,7 @@ it("sends a completion with its cap, and reads its usage, over HTTP", async () =
   expect(sent?.headers.authorization).toBe(`Bearer ${SECRET}`);
 });
 
-it("requests usage for a stream, and ends with finish, usage and end", async () => {
+it("the OpenAI adapter requests usage for a stream, and emits the finish reason, usage and end", async () => {
   const all = await events("gpt-4o");
   expect(mock.requests.at(-1)?.json["stream_options"]).toMatchObject({ include_usage: true });
   expect(all.map((event) => event.kind)).toEqual([
@@ -92,12 +92,12 @@ it("requests usage for a stream, and ends with finish, usage and end", async () 
   expect(all.at(-2)).toEqual({ kind: "usage", usage: USAGE });
 });
 
-it("ends once for two [DONE] and later chunks", async () => {
+it("the OpenAI adapter ends a stream once, even if it has two [DONE] and later chunks", async () => {
   const kinds = (await events("mock-two-dones")).map((event) => event.kind);
   expect(kinds).toEqual(["chunk", "chunk", "text", "chunk", "usage", "end"]);
 });
 
-it("reads usage on the finish chunk, and the last of two usages", async () => {
+it("the OpenAI adapter reads usage on the last chunk, and the last of two usages", async () => {
   const onFinish = await events("mock-usage-on-finish");
   expect(onFinish.at(-2)).toEqual({ kind: "usage", usage: USAGE });
   expect(JSON.stringify(onFinish.filter((event) => event.kind === "chunk"))).not.toContain("usage");
@@ -105,7 +105,7 @@ it("reads usage on the finish chunk, and the last of two usages", async () => {
   expect(twice.map((event) => event.usage.output)).toEqual([1, 3]);
 });
 
-it("keeps a tool call's name and arguments, streamed and not", async () => {
+it("the OpenAI adapter keeps a tool call's name and arguments, streamed and not", async () => {
   const tools = [{ type: "function", function: { name: "weather" } }];
   const body = { body: chatOf({ messages: [], tools }) };
   expect(await send("gpt-4o", body)).toMatchObject({
@@ -116,7 +116,7 @@ it("keeps a tool call's name and arguments, streamed and not", async () => {
   expect(text).toContain('"finish_reason":"tool_calls"');
 });
 
-it("maps each kind of upstream failure, and keeps none of its text", async () => {
+it("the OpenAI adapter maps each kind of provider failure, and keeps none of its text", async () => {
   const names = ["401", "404", "quota", "408", "500", "302", "html", "bad-json", "reset"];
   const answers = await Promise.all(names.map((name) => send(`mock-${name}`)));
   expect(JSON.stringify(answers)).not.toMatch(/canary|openai|Incorrect|elsewhere/);
@@ -137,13 +137,13 @@ it("maps each kind of upstream failure, and keeps none of its text", async () =>
   expect(await send("mock-429")).toMatchObject({ failure: { retryAfterMs: 7000 } });
 });
 
-it("does not follow a redirect", async () => {
+it("the OpenAI adapter does not follow a redirect", async () => {
   const before = mock.requests.length;
   await send("mock-302");
   expect(mock.requests.length - before).toBe(1);
 });
 
-it("returns a cleaned rejection, and a too long prompt by the code that clients match", async () => {
+it("the OpenAI adapter returns a rejection without account data, and a too long prompt with the code that clients match", async () => {
   const refused = await send("mock-400");
   expect(refused).toMatchObject({ failure: { kind: "refused", param: "temperature" } });
   expect(JSON.stringify(refused)).not.toMatch(/org-|openai\.com/);
@@ -156,11 +156,11 @@ it("returns a cleaned rejection, and a too long prompt by the code that clients 
   });
 });
 
-it("ends the attempt at a gzip bomb, and closes its connection", async () => {
+it("the OpenAI adapter stops reading a gzip bomb, and closes its connection", async () => {
   expect(await send("mock-gzip-bomb")).toMatchObject({ failure: { reason: "body_too_large" } });
 });
 
-it("ends the stream at a 10 MB line with an error", async () => {
+it("the OpenAI adapter ends a stream with an error at a line of 10 MB", async () => {
   const all = await events("mock-huge-line");
   expect(all.at(-1)).toMatchObject({
     kind: "error",
@@ -168,17 +168,17 @@ it("ends the stream at a 10 MB line with an error", async () => {
   });
 });
 
-it("emits a mid-stream error without the upstream's text", async () => {
+it("the OpenAI adapter emits a mid-stream error without the provider's text", async () => {
   const all = await events("mock-error-mid");
   expect(all.map((event) => event.kind)).toEqual(["chunk", "error"]);
   expect(JSON.stringify(all)).not.toContain("canary");
 });
 
-it("throws for a connection that is cut mid-stream", async () => {
+it("the OpenAI adapter throws if the connection is cut mid-stream", async () => {
   await expect(events("mock-cut")).rejects.toThrow(/terminated|reset/i);
 });
 
-it("returns requested base64 vectors in input order", async () => {
+it("the OpenAI adapter returns requested base64 vectors in input order", async () => {
   const body = { input: ["a", "b"], encoding_format: "base64", dimensions: 2 };
   const answer = await openAiCompatible(host()).send(
     callOf({ kind: "embeddings", upstreamId: "emb", body }),
@@ -190,7 +190,7 @@ it("returns requested base64 vectors in input order", async () => {
   });
 });
 
-it("hides a failed first route: reset, stall, error or no output", async () => {
+it("a failed first route stays hidden if the second works: reset, stall, error or no output", async () => {
   const bad = ["reset", "stall", "silent", "error-first", "empty-stream", "html", "500"];
   const all = await Promise.all(
     bad.map((name) => serve([`mock-${name}`, "gpt-4o"], hurriedAtFirst())),
@@ -212,7 +212,7 @@ function hurriedAtFirst(): Partial<FailoverOptions> {
   };
 }
 
-it("closes an abandoned upstream's connection", async () => {
+it("an abandoned provider request is closed", async () => {
   let closed = false;
   mock.script((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).write(": waiting\n\n");
@@ -224,7 +224,7 @@ it("closes an abandoned upstream's connection", async () => {
   await expect.poll(() => closed).toBe(true);
 });
 
-it("stops the attempt when the run ends, and starts no other", async () => {
+it("failover stops the attempt when the request ends, and starts no other", async () => {
   const run = new AbortController();
   const before = mock.requests.length;
   mock.script(() => run.abort());

@@ -46,7 +46,7 @@ async function untilServed(organization: Organization): Promise<void> {
   }
 }
 
-it("lets openai-node retry after being shed, and serves others meanwhile", async () => {
+it("openai-node retries after an overload, while others are served", async () => {
   const [organization, other] = await Promise.all([world.organization(), world.organization()]);
   await untilServed(organization);
   const open = await fill(organization);
@@ -72,7 +72,7 @@ it("lets openai-node retry after being shed, and serves others meanwhile", async
   ]);
 });
 
-it(`frees the slots of ${RESETS} clients that disconnect at any point`, async () => {
+it(`no slot stays in use after ${RESETS} clients disconnect at any point`, async () => {
   const organization = await world.organization();
   const body = JSON.stringify({
     model: "silent",

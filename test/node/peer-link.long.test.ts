@@ -98,8 +98,8 @@ describe("two regions", () => {
   });
 });
 
-describe("a signed message", () => {
-  it("works again while valid, and only in the region it was signed for", async () => {
+describe("a signed message between regions", () => {
+  it("can be repeated while its signature is valid, only in the region it was signed for", async () => {
     for (const [sender, secret] of [
       ["eu", linkSecret(LINK, "eu", "us")],
       ["us", linkSecret(LINK, "us", "eu")],
@@ -116,7 +116,7 @@ describe("a signed message", () => {
   });
 });
 
-describe("a peer that is unavailable", () => {
+describe("an unavailable other region", () => {
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
   afterAll(async () => {
@@ -168,8 +168,8 @@ describe("a peer that is unavailable", () => {
   });
 });
 
-describe("the link's secrets", () => {
-  it("change step by step, each with a restart, without a failed call", async () => {
+describe("the secrets of the link between regions", () => {
+  it("can be replaced step by step, each with a restart, without a failed call", async () => {
     const old = linkSecret(LINK, "eu", "us");
     const fresh = "fresh-eu-signs-".padEnd(40, "f");
     const steps: readonly [Name, Record<string, string>][] = [

@@ -14,7 +14,7 @@ console.log(ports.join(" "), "all");
 setInterval(() => undefined, 1000);
 `;
 
-it("returns each free port once, below those of outgoing connections", async () => {
+it("freePort returns each free port once, below those of outgoing connections", async () => {
   const ports: number[] = [];
   for (let i = 0; i < COUNT; i++) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other, as a test asks
@@ -25,7 +25,7 @@ it("returns each free port once, below those of outgoing connections", async () 
   expect(Math.max(...ports)).toBeLessThan(32_768);
 });
 
-it.runIf(process.platform === "linux")("returns a port to one process only", async () => {
+it.runIf(process.platform === "linux")("freePort returns a port to one process only", async () => {
   const programs = Array.from({ length: PROCESSES }, () =>
     startProgram(["--input-type=module", "--eval", TAKES]),
   );
@@ -37,7 +37,7 @@ it.runIf(process.platform === "linux")("returns a port to one process only", asy
   expect(new Set(ports).size).toBe(PROCESSES * COUNT);
 });
 
-it("treats a port as taken until its listener stops", async () => {
+it("freePort treats a port as taken until its listener stops", async () => {
   const port = await freePort();
   expect(await isPortTaken(port)).toBe(false);
   const server = createServer();

@@ -129,7 +129,7 @@ async function receiptsOf(account: Account): Promise<readonly Receipt[]> {
   }
 }
 
-it("charges and holds each request by the price in force at its admission", async () => {
+it("each request is held and charged at the price in force at its admission", async () => {
   const everyone = await accounts();
   const boundary = Date.now() + BEFORE_MS;
   await Promise.all([post(regions.eu, boundary), post(regions.us, boundary)]);

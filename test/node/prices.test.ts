@@ -17,29 +17,29 @@ async function run(...given: readonly string[]): Promise<{ code: number | null; 
 const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const SEEN = { from: "2026-07-02", price: FREE, seenOn: "2026-07-02" };
 
-describe("a stale price", () => {
-  it("includes the day of the price in force", () => {
+describe("a stale price in npm run prices", () => {
+  it("depends on the day of the price that is in force", () => {
     const later = { from: "2026-09-01", price: FREE, seenOn: "2026-08-30" };
     const prices = [SEEN, later] as const;
     expect(isStale({ prices }, Date.UTC(2026, 7, 31), 50)).toBe(true);
     expect(isStale({ prices }, Date.UTC(2026, 8, 1), 50)).toBe(false);
   });
 
-  it("exceeds the given days since it was seen", () => {
+  it("must be older than the given days", () => {
     const price = { prices: [SEEN] } as const;
     expect(isStale(price, JULY_2 + 60 * DAY_MS, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 60 * DAY_MS + 1, 60)).toBe(true);
     expect(isStale(price, JULY_2, 0)).toBe(false);
   });
 
-  it("includes one after its announced last day, however new it is", () => {
+  it("can be a new price whose announced last day has passed", () => {
     const price = { prices: [SEEN], until: "2026-07-03" } as const;
     expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);
   });
 });
 
-describe("the price list", () => {
+describe("the price list of npm run prices", () => {
   it("contains every route in dollars, with regional and long-prompt surcharges", () => {
     const lines = tableOfPrices(pricedRoutes(JULY_2, 60)).split("\n");
     const routes = CATALOG.flatMap((entry) => entry.routes);
@@ -53,7 +53,7 @@ describe("the price list", () => {
     expect(lines.at(-1)).toContain(`0 of ${routes.length} stale`);
   });
 
-  it("contains the same as JSON, in micro-credits", () => {
+  it("contains the same in JSON, in micro-credits", () => {
     const printed = JSON.parse(jsonOfPrices(pricedRoutes(JULY_2 + 3650 * DAY_MS, 60))) as Printed[];
     expect(printed.every(({ stale }) => stale)).toBe(true);
     expect(printed.find(({ model }) => model === "openai/gpt-6-luna")).toEqual({
@@ -76,7 +76,7 @@ describe("the price list", () => {
 });
 
 describe("npm run prices", () => {
-  it("exits 0, whatever is stale, with text and JSON", async () => {
+  it("exits with 0, whatever is stale, with text and JSON", async () => {
     const words = await run("--older-than", "0");
     expect(words.code).toBe(0);
     expect(words.said).toContain("STALE");
@@ -85,11 +85,11 @@ describe("npm run prices", () => {
     expect(JSON.parse(json.said)).toHaveLength(pricedRoutes(0, 0).length);
   });
 
-  it("exits 1 with --strict for a stale price", async () => {
+  it("exits with 1 with --strict for a stale price", async () => {
     expect((await run("--older-than", "0", "--strict")).code).toBe(1);
   });
 
-  it("exits 0 for --help, which lists the exit codes, and 2 for wrong usage", async () => {
+  it("exits with 0 for --help, which lists the exit codes, and with 2 for wrong usage", async () => {
     const help = await run("--help");
     expect(help.code).toBe(0);
     expect(help.said).toContain("Ends with 0; with --strict 1");

@@ -65,7 +65,7 @@ function reply(response: ServerResponse, status: number, body: object): true {
   return true;
 }
 
-it("passes every check of a provider that responds as its adapter expects", async () => {
+it("provider-check passes every check of a provider that responds as its adapter expects", async () => {
   behaves();
   const { code, said: output } = await check(["openai"]);
   expect(output).toContain("7 passed, 0 failed");
@@ -75,7 +75,7 @@ it("passes every check of a provider that responds as its adapter expects", asyn
   expect(code).toBe(0);
 });
 
-it("reports a difference with the HTTP exchange, without the key", async () => {
+it("provider-check reports a difference with the HTTP exchange, without the key", async () => {
   behaves((request, response) => {
     if (request.json["tools"] === undefined) return false;
     return said(response, `I have no tools, ${KEY}`);
@@ -91,7 +91,7 @@ it("reports a difference with the HTTP exchange, without the key", async () => {
 it.each([
   ["missing usage", { usage: undefined }, "chat", "expected usage, there is none"],
   ["a response of another kind", { choices: [] }, "chat", "bad_answer"],
-])("fails the check for %s", async (_, over, name, words) => {
+])("provider-check fails for %s", async (_, over, name, words) => {
   behaves((request, response) => {
     const message = { role: "assistant", content: "ready" };
     const choices = [{ index: 0, message, finish_reason: "stop" }];
@@ -107,7 +107,7 @@ it.each([
   expect(code).toBe(1);
 });
 
-it("names the variable of a missing key, and lists known providers and models", async () => {
+it("provider-check names the variable of a missing key, and lists known providers and models", async () => {
   expect(await check(["openai"], { OPENAI_API_KEY: "" })).toEqual({
     code: 1,
     said: "error: openai needs OPENAI_API_KEY in the environment, as the region has it.\n",

@@ -32,8 +32,8 @@ function flood(key: string, count: number): Promise<Seen[]> {
 
 const remaining = (one: Seen): number => Number(one.headers.get("x-ratelimit-remaining-requests"));
 
-describe("a key of 60 requests a minute", () => {
-  it("admits exactly 60 requests of every kind under a flood, and counts down to 0", async () => {
+describe("a key with 60 requests per minute", () => {
+  it("gets exactly 60 requests of every kind admitted under a flood, and counts down to 0", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: LIMIT });
     const answers = await flood(account.key, FLOOD);
     const admitted = answers.filter((one) => one.status === 200);
@@ -62,7 +62,7 @@ describe("a key of 60 requests a minute", () => {
     );
   });
 
-  it("leaves another key's minute unchanged", async () => {
+  it("doesn't affect another key's limit", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 5 });
     const { orgId, memberId } = account;
     const admin = { url: regions.eu.adminUrl, token: ADMIN_TOKEN };
@@ -73,7 +73,7 @@ describe("a key of 60 requests a minute", () => {
     expect(second.filter((one) => one.status === 200)).toHaveLength(7);
   });
 
-  it("admits exactly 1000 of 1100 times with a limit of 1000", async () => {
+  it("gets exactly 1000 of 1100 requests admitted with a limit of 1000", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 1000 });
     const statuses: number[] = [];
     const caller = async (): Promise<void> => {

@@ -39,8 +39,8 @@ async function charged(work: () => Promise<unknown>): Promise<number> {
   return before.credits_micro - after.credits_micro;
 }
 
-describe("a body with two lengths", () => {
-  it("ends by its chunks with Content-Length and chunks", async () => {
+describe("a request body with two lengths", () => {
+  it("ends by its chunks if it has a Content-Length and chunks", async () => {
     const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
     const { statuses } = await sent(post(both, CHUNKED) + LAST);
     expect(statuses).toEqual([200]);
@@ -69,7 +69,7 @@ describe("a body with two lengths", () => {
     ["a space before the colon", `Content-Length : ${CHAT.length}\r\n`],
     ["a folded line", `X-A: b\r\n c\r\n${LENGTH}`],
     ["a NUL in a header", `X-A: b\u0000c\r\n${LENGTH}`],
-  ])("causes a 400, closes the connection and runs nothing: %s", async (_, headers) => {
+  ])("returns 400, closes the connection and runs nothing: %s", async (_, headers) => {
     const cost = await charged(async () => {
       const { statuses } = await sent(post(auth + headers, CHAT) + LAST);
       expect(statuses).toEqual([400]);
@@ -82,7 +82,7 @@ describe("a body with two lengths", () => {
     ["too large", `${"F".repeat(20)}\r\n${CHAT}\r\n0\r\n\r\n`],
     ["not a number", `zz\r\n${CHAT}\r\n0\r\n\r\n`],
     ["longer than declared", `3\r\n${CHAT}\r\n0\r\n\r\n`],
-  ])("causes a 400 with a chunk length that is %s", async (_, body) => {
+  ])("returns 400 with a chunk length that is %s", async (_, body) => {
     const cost = await charged(async () => {
       const { statuses } = await sent(post(`${auth}Transfer-Encoding: chunked\r\n`, body));
       expect(statuses).toEqual([400]);
@@ -112,14 +112,14 @@ describe("requests on one connection", () => {
   });
 });
 
-describe("a body that does not arrive", () => {
+describe("a request body that does not arrive", () => {
   it("returns 408 with a key, and closes the connection", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "200" }); // long enough for a busy machine to read the complete bodies
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
   });
 
-  it("returns 401 at once without a key", async () => {
+  it("returns 401 immediately without a key", async () => {
     await region.restart({ BODY_TIMEOUT_MS: "60000" }); // longer than this test may take
     const { statuses } = await sent(
       post("Authorization: Bearer nobody\r\nContent-Length: 20000000\r\n", "{"),
@@ -137,7 +137,7 @@ describe("an unusual request head", () => {
       "a websocket upgrade",
       "Upgrade: websocket\r\nSec-WebSocket-Key: AA==\r\nSec-WebSocket-Version: 13\r\n",
     ],
-  ])("changes nothing or causes a rejection: %s", async (_, headers) => {
+  ])("changes nothing or returns an error: %s", async (_, headers) => {
     const { statuses, text } = await sent(get("/v1/models", auth + headers) + LAST);
     expect([200, 400, 431]).toContain(statuses[0]);
     expect(text).not.toContain("evil.test");
@@ -151,7 +151,7 @@ describe("an unusual request head", () => {
   });
 
   it.each(["TRACE", "CONNECT", "FOO", "PROPFIND", "get"])(
-    "does nothing with the method %s, and repeats no key",
+    "changes nothing with the method %s, and the response repeats no key",
     async (method) => {
       const { statuses, text } = await sent(
         get("/v1/keys", `${auth}Connection: close\r\n`, method),
@@ -163,7 +163,7 @@ describe("an unusual request head", () => {
   );
 
   it.each(["\r\nset-cookie: a=b", "%0d%0aset-cookie:%20a=b", "%E5%98%8A%E5%98%8Dset-cookie: a"])(
-    "adds no response header for a line break in a value: %j",
+    "adds no response header by a line break in a value: %j",
     async (text) => {
       const inPath = encodeURI(text).replaceAll("%25", "%");
       const asked = get(`/v1/models/x${inPath}`, auth) + LAST;
@@ -174,7 +174,7 @@ describe("an unusual request head", () => {
     },
   );
 
-  it("causes no harm with invalid bytes in a preflight", async () => {
+  it("causes no error with invalid bytes in a preflight", async () => {
     const bytes = Buffer.from([0xff, 0xfe, 0x80, 0x01, 0x7f]);
     const head = `OPTIONS /v1/keys HTTP/1.1\r\n${HOST}Access-Control-Request-Headers: x`;
     const { statuses } = await sent(
@@ -195,7 +195,7 @@ describe("an ambiguous path", () => {
     "/healthz/../admin/v1/orgs",
     "/v1/models/../../internal/v1/lookup",
     "/v1;/../admin/v1/orgs",
-  ])("opens no other endpoint: %s", async (path) => {
+  ])("reaches no other endpoint: %s", async (path) => {
     const own = await sent(get(path, auth) + LAST);
     expect([400, 401, 404]).toContain(own.statuses[0]);
     const none = await sent(get(path, "") + LAST);
@@ -203,7 +203,7 @@ describe("an ambiguous path", () => {
     expect(own.text + none.text).not.toContain('"organizations"');
   });
 
-  it("opens with the operator's token only at the endpoint's own path", async () => {
+  it("doesn't keep the operators' endpoint from working at its own path", async () => {
     const token = `Authorization: Bearer ${ADMIN_TOKEN}\r\n`;
     const { statuses, text } = await sent(get("/admin/v1/orgs", token) + LAST);
     expect(statuses).toEqual([200, 200]);

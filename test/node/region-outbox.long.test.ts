@@ -105,7 +105,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("delivers the US outbox to the EU once over a link that loses 30 %, doubles 20 % and reorders", async () => {
+it("the outbox of the US delivers to the EU once over a link that loses 30 %, doubles 20 % and reorders", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),
@@ -153,7 +153,7 @@ it("delivers the US outbox to the EU once over a link that loses 30 %, doubles 2
   );
 });
 
-it("keeps everything during a partition, and delivers it with the first later message", async () => {
+it("an outbox keeps everything while the link is cut, and delivers it with the first later message", async () => {
   const { toEu } = regions;
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const name = shardOf(account);
@@ -175,7 +175,7 @@ it("keeps everything during a partition, and delivers it with the first later me
   expect(await account.standing()).toMatchObject({ credits_micro: CREDITS - 301, held_micro: 0 });
 });
 
-it("delivers pending messages before a flush returns", async () => {
+it("an outbox delivers pending messages before a flush returns", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const outbox = await outboxOfUs(shardOf(account));
   await regions.toEu.set("reset-before");
@@ -186,7 +186,7 @@ it("delivers pending messages before a flush returns", async () => {
   expect(await account.balance()).toBe(CREDITS - 77);
 });
 
-it("revokes a key at once when replies are lost, and repeats the notice", async () => {
+it("an outbox delivers a revocation immediately even if replies are lost, and repeats it", async () => {
   const gone = revocation(4321);
   const outbox = await outboxOfUs(revocationsShard("eu"));
   const before = regions.toEu.counts.forwarded;
@@ -200,7 +200,7 @@ it("revokes a key at once when replies are lost, and repeats the notice", async 
   expect(await deadSince(gone)).toBe(4321);
 });
 
-it("dead-letters an outcome for an unknown organization with an alert, and blocks nothing", async () => {
+it("an outbox dead-letters an outcome for an unknown organization with an alert, and blocks nothing", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const outbox = await outboxOfUs(shardOf(account));
   const good = await outcome(account, 9);

@@ -4,7 +4,7 @@ import { nextProgram, runInTurn } from "./support/releases.ts";
 
 const last = lastProgram();
 
-it("detects objects' tables that the last release can't read", async () => {
+it("the release check detects objects' tables that the last release can't read", async () => {
   const next = { program: await nextProgram(true), isNewer: true };
   await expect(runInTurn([next, { program: last, isNewer: false }])).rejects.toThrow(
     "storage_unavailable",
@@ -16,7 +16,10 @@ it.each([
   ["drops a column", "ALTER TABLE key_terms DROP COLUMN tpm_limit", "to match"],
   ["drops a table", "DROP TABLE webhooks", "to match"],
   ["rejects earlier values", "CREATE UNIQUE INDEX one ON keys (member_id)", "UNIQUE constraint"],
-])("detects a migration that %s under the last release", async (_what, query, said) => {
-  const broken = { ...last, migrations: [{ name: "9999_broken.sql", queries: [query] }] };
-  await expect(runInTurn([{ program: broken, isNewer: true }])).rejects.toThrow(said);
-});
+])(
+  "the release check detects a migration that %s under the last release",
+  async (_what, query, said) => {
+    const broken = { ...last, migrations: [{ name: "9999_broken.sql", queries: [query] }] };
+    await expect(runInTurn([{ program: broken, isNewer: true }])).rejects.toThrow(said);
+  },
+);

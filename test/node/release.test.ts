@@ -8,14 +8,14 @@ import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-it("supports rollback: the last release runs on the next one's data and back, without loss", async () => {
+it("the last release can run on the next one's data and back, without loss", async () => {
   const next = { program: await nextProgram(), isNewer: true };
   const last = { program: lastProgram(), isNewer: false };
   expect(last.program.code.length).toBeGreaterThan(100_000);
   await runInTurn([next, last, next]);
 });
 
-it("supports mixed traffic: each release's Worker works with the other's objects", async () => {
+it("each release's Worker works with the other release's objects", async () => {
   const [last, next] = [lastProgram(), await nextProgram()];
   expect(last.code).not.toBe(next.code);
   const newer = { program: await mixedProgram(next, last), isNewer: true };
@@ -23,13 +23,13 @@ it("supports mixed traffic: each release's Worker works with the other's objects
   await runInTurn([newer, older, newer]);
 });
 
-it("accepts the last release's object calls", async () => {
+it("objects accept the last release's calls", async () => {
   const before = await objectCalls(lastProgram());
   expect(before).toContain("Wallet.admitAndHold");
   expect(await objectCalls(await nextProgram())).toEqual(expect.arrayContaining([...before]));
 });
 
-it("keeps the last release's migrations unchanged, and never reapplies them", () => {
+it("the last release's migrations are unchanged, and never applied again", () => {
   const { migrations } = readRecorded();
   expect(migrations.length).toBeGreaterThan(0);
   // Before the first deploy all belongs to the first one: npm run release:record.
@@ -58,7 +58,7 @@ describe("the release number", () => {
   const headings = [...changelog.matchAll(/^## (.+)$/gm)].map(([, heading = ""]) => heading);
   const released = headings.filter((heading) => heading !== "Unreleased");
 
-  it("matches in package.json and in responses", () => {
+  it("equals the number in package.json and in responses", () => {
     expect(version).toBe(RELEASE);
   });
 
@@ -74,7 +74,7 @@ describe("the release number", () => {
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });
 
-  it("appears in a changelog that names each Durable Object migration since the recorded release", () => {
+  it("belongs to a changelog that names each new Durable Object migration", () => {
     const before = tags("test/last-release/wrangler.toml");
     expect(before.length).toBeGreaterThan(0);
     const [, newest = ""] = changelog.split(/^## /m);

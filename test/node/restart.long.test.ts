@@ -91,7 +91,7 @@ async function killedInMidLoad(account: Account, answers: number): Promise<Answe
 }
 
 describe("a region restarted on its state", () => {
-  it("keeps balance, keys and the used part of a key's minute", async () => {
+  it("keeps balance, keys and the used requests of a key's limit", async () => {
     const account = await Account.open(kept.region, { credits: 5000, rpmLimit: 10 });
     const body = { model: "sandbox/echo", messages: [{ role: "user", content: "stay" }] };
     const paid = await account.chat(body);
@@ -105,7 +105,7 @@ describe("a region restarted on its state", () => {
   });
 });
 
-describe("a region killed repeatedly under load", () => {
+describe("a region that is killed repeatedly under load", () => {
   it(`loses no charge of a completed request, and ends every hold: ${ROUNDS} x ${REQUESTS} requests`, async () => {
     const account = await Account.open(kept.region, { credits: CREDITS });
     const answered: Answered[] = [];

@@ -69,7 +69,7 @@ async function arrival(key: FarKey): Promise<number> {
   return performance.now() - answeredMs;
 }
 
-it(`admits none of ${KEYS} keys at home or at the peer once DELETE has returned`, async () => {
+it(`revoked keys get no request admitted in either region once DELETE has returned: ${KEYS} keys`, async () => {
   const keys: (FarKey & { readonly owner: Account })[] = [];
   while (keys.length < KEYS) {
     const owner = await openFar(regions);

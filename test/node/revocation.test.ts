@@ -87,7 +87,7 @@ async function withoutBook(work: () => Promise<void>): Promise<void> {
   }
 }
 
-describe("a revoked key at home", () => {
+describe("a revoked key in its home region", () => {
   it.each(["regional", "global"])(
     `gets 401 on the next request after DELETE, ${ROUNDS} of ${ROUNDS}: %s`,
     async (scope) => {
@@ -101,7 +101,7 @@ describe("a revoked key at home", () => {
   );
 
   it.each([true, false])(
-    "completes and charges a request in flight, then gets 401 (stream: %s)",
+    "completes and pays for a request in progress, then gets 401 (stream: %s)",
     async (isStream) => {
       const { id, key } = await makeKey();
       released = new Promise((resolve) => (release = resolve));
@@ -157,8 +157,8 @@ describe("a revoked key at home", () => {
   });
 });
 
-describe("DELETE during an outage", () => {
-  it("returns 200 and revokes when the database write fails, and completes on a retry", async () => {
+describe("a DELETE of a key during an outage", () => {
+  it("returns 200 and revokes the key if the database write fails, and completes on a retry", async () => {
     const { id, key } = await makeKey();
     expect((await chat(key)).status).toBe(200);
     await onBook(
@@ -208,7 +208,7 @@ describe("DELETE during an outage", () => {
     expect((await chat(key)).status).toBe(401);
   });
 
-  it(`stays effective when the region is killed right after it, ${KILLS} of ${KILLS}`, async () => {
+  it(`stays effective if the region is killed right after it, ${KILLS} of ${KILLS}`, async () => {
     for (let kill = 0; kill < KILLS; kill++) {
       const { id, key } = await makeKey();
       expect((await chat(key)).status).toBe(200);

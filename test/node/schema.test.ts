@@ -8,7 +8,7 @@ import { schemaText } from "../../scripts/schema.ts";
 const FILE = readFileSync(path.join(import.meta.dirname, "../../schema.sql"), "utf8");
 
 describe("schema.sql", () => {
-  it("matches the schema that the migrations result in", () => {
+  it("matches the schema that the migrations create", () => {
     expect(FILE).toBe(schemaText());
   });
 
@@ -18,7 +18,7 @@ describe("schema.sql", () => {
     );
   });
 
-  it("includes a column that a migration adds", () => {
+  it("contains a column that a migration adds", () => {
     const added = { name: "9999_trial.sql", queries: ["ALTER TABLE keys ADD COLUMN trial TEXT"] };
     expect(schemaText([...readMigrations(), added])).toContain("trial TEXT");
   });

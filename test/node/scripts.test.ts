@@ -15,7 +15,7 @@ import { startProgram } from "./support/program.ts";
 
 const PRINT_AND_FAIL = "process.stdout.write(process.env.TMPDIR); process.exit(7)";
 
-it("names a taken port and its variable in npm start, and starts nothing", async () => {
+it("npm start names a taken port and its variable, and starts nothing", async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -33,7 +33,7 @@ it("names a taken port and its variable in npm start, and starts nothing", async
   await new Promise((resolve) => server.close(resolve));
 });
 
-it("suggests a port only if it and its identity provider's port are free", async () => {
+it("npm start suggests a port only if it and its identity provider's port are free", async () => {
   const { ports, variables } = await devPorts();
   const taken = [0, 10, 20, 30].map((offset) => createServer().listen(ports.eu + offset, HOST));
   await Promise.all(taken.map((server) => once(server, "listening")));
@@ -45,7 +45,7 @@ it("suggests a port only if it and its identity provider's port are free", async
   for (const server of taken) server.close();
 });
 
-it("reports a state folder that can't be written, without a stack trace", async () => {
+it("npm start reports a state folder that can't be written, without a stack trace", async () => {
   const { variables } = await devPorts();
   const file = fileURLToPath(import.meta.url);
   const dev = startProgram(["scripts/dev.ts"], { ...variables, DEV_DIR: path.join(file, "state") });
@@ -54,20 +54,20 @@ it("reports a state folder that can't be written, without a stack trace", async 
   expect(dev.output()).not.toContain("    at ");
 });
 
-it("rejects an invalid port in npm start", async () => {
+it("npm start rejects an invalid port", async () => {
   const bad = startProgram(["scripts/dev.ts"], { EU_PORT: "8787x" });
   expect(await bad.ended).toBe(1);
   expect(bad.output()).toContain('EU_PORT must be a port from 1 to 65535, not "8787x"');
 });
 
-it("runs a command with its own TMPDIR, deletes it afterwards, and keeps the exit code", async () => {
+it("the script on-tmpfs runs a command with a temporary TMPDIR, deletes it afterwards, and returns the exit code", async () => {
   const run = startProgram(["scripts/on-tmpfs.ts", process.execPath, "-e", PRINT_AND_FAIL]);
   expect(await run.ended).toBe(7);
   expect(path.basename(run.output())).toMatch(/^turnpike-/);
   expect(existsSync(run.output())).toBe(false);
 });
 
-it("leaves unchanged API types alone in a site build, so that wrangler dev doesn't loop", async () => {
+it("a build of the site doesn't rewrite unchanged API types, so that wrangler dev doesn't loop", async () => {
   const types = path.join(import.meta.dirname, "../../src/console/browser/api/types.ts");
   const openApi = await openApiText();
   writeApiTypes(openApi);

@@ -42,7 +42,7 @@ function sdk(fetched: (response: Response) => Promise<Response> | Response = (on
 }
 
 describe("openai-node with retries and an Idempotency-Key", () => {
-  it("gets its response after a 502", async () => {
+  it("gets the response of its retry after a 502", async () => {
     world.next("fail", "fail");
     const { create, statuses } = sdk();
     const id = await create();
@@ -50,7 +50,7 @@ describe("openai-node with retries and an Idempotency-Key", () => {
     expect(await paid()).toEqual([String(id).replace("chatcmpl-", "req_")]);
   });
 
-  it("stops at the replay after a lost response, with its charged request", async () => {
+  it("stops at the 409 after a lost response, with the charged request's ID", async () => {
     let lost = "";
     const { create, statuses } = sdk(async (response) => {
       if (response.status !== 200) return response;
@@ -68,7 +68,7 @@ describe("openai-node with retries and an Idempotency-Key", () => {
     expect(await paid()).toEqual([lost]);
   });
 
-  it("waits while the first is in progress, then gets the replay", async () => {
+  it("waits while the first request is in progress, then gets the 409", async () => {
     const gate = Promise.withResolvers<void>();
     world.next(gate.promise);
     const before = world.mock.requests.length;

@@ -66,7 +66,7 @@ function skipWaits(waitMs: number): () => number {
   return () => skipped;
 }
 
-it("lets openai-node wait exactly as long as a 429 requires, and admits its second request", async () => {
+it("openai-node waits exactly as long as a 429 requires, and its second request succeeds", async () => {
   const account = await Account.open(kept.region, { rpmLimit: 1 });
   expect((await account.call("/models")).status).toBe(200);
   const skipped: (() => number)[] = [];
@@ -84,7 +84,7 @@ it("lets openai-node wait exactly as long as a 429 requires, and admits its seco
   expect(skipped.map((count) => count())).toEqual([1]);
 });
 
-it("makes openai-node send one request for a used-up quota or an insufficient balance", async () => {
+it("openai-node sends only one request for a used-up quota or an insufficient balance", async () => {
   const account = await Account.open(kept.region);
   await account.settings({ defaultUserDailyQuotaMicro: 0 });
   const blocked = sdk(account.key);
@@ -98,7 +98,7 @@ it("makes openai-node send one request for a used-up quota or an insufficient ba
   expect(poor.statuses()).toEqual([402]);
 });
 
-it("charges openai-node once, for the response, after a 502 and a retry", async () => {
+it("openai-node pays once, for the response, after a 502 and a retry", async () => {
   const account = await Account.open(kept.region, { credits: 10_000 });
   const failing = mock.requests.length + 2; // the gateway itself retries once
   mock.script((_, response) => {

@@ -57,7 +57,7 @@ async function errorOf(call: Promise<unknown>): Promise<APIError> {
 }
 
 describe("the official SDK", () => {
-  it("completes a chat under an alias and names the concrete model", async () => {
+  it("completes a chat with an alias and gets the model's actual name", async () => {
     const answer = await client.chat.completions.create({ model: "smart", messages: hello });
     expect(answer.choices[0]?.message).toMatchObject({
       role: "assistant",
@@ -85,7 +85,7 @@ describe("the official SDK", () => {
     expect(chunks.at(-1)?.choices[0]).toMatchObject({ delta: {}, finish_reason: "stop" });
   });
 
-  it("streams with usage once, last, without choices, with the cost", async () => {
+  it("streams with usage and cost once, in the last chunk, without choices", async () => {
     const stream = await client.chat.completions.create({
       model: "sandbox/echo",
       messages: hello,
@@ -111,7 +111,7 @@ describe("the official SDK", () => {
     expect(final.choices[0]?.message.content).toBe(hello[0]?.content);
   });
 
-  it("returns tools from an upstream, JSON and streamed", async () => {
+  it("gets a provider's tool calls, as JSON and streamed", async () => {
     const tools = [
       {
         type: "function" as const,
@@ -130,7 +130,7 @@ describe("the official SDK", () => {
     });
   });
 
-  it("embeds in base64 by default, and as requested floats", async () => {
+  it("embeds in base64 by default, and as floats on request", async () => {
     const request = { model: "embeddings/cheapest", input: ["near words", "far away"] };
     const decoded = await client.embeddings.create(request);
     const plain = await client.embeddings.create({ ...request, encoding_format: "float" });
@@ -159,8 +159,8 @@ describe("the official SDK", () => {
   });
 });
 
-describe("errors of the official SDK", () => {
-  it("include the parameter for a 400", async () => {
+describe("errors in the official SDK", () => {
+  it("contain the parameter for a 400", async () => {
     const call = client.chat.completions.create({
       model: "sandbox/echo",
       messages: hello,
@@ -176,13 +176,13 @@ describe("errors of the official SDK", () => {
     expect(error.requestID).toMatch(/^req_[0-9A-Za-z]{24}$/);
   });
 
-  it("include 401 for a key that was never issued", async () => {
+  it("contain 401 for a key that was never issued", async () => {
     const error = await errorOf(sdk("svc_sk_eu_live_nonsense").models.list());
     expect(error).toBeInstanceOf(AuthenticationError);
     expect(error).toMatchObject({ status: 401, type: "invalid_api_key" });
   });
 
-  it("include available and required credits for a 402, without a retry", async () => {
+  it("contain available and required credits for a 402, without a retry", async () => {
     const poor = await organization({ credits: 10 });
     const client402 = new OpenAI({ apiKey: poor.key, baseURL: regions.eu.baseUrl });
     const error = await errorOf(
@@ -195,12 +195,12 @@ describe("errors of the official SDK", () => {
     expect(required_micro).toBeGreaterThan(10);
   });
 
-  it("include 404 for an unknown model", async () => {
+  it("contain 404 for an unknown model", async () => {
     const call = client.chat.completions.create({ model: "no/such", messages: hello });
     expect(await errorOf(call)).toMatchObject({ status: 404, code: "model_not_found" });
   });
 
-  it("include the seconds to wait for a 429 of the key's minute", async () => {
+  it("contain the seconds to wait for a 429 of the key's limit per minute", async () => {
     const limited = await organization({ rpmLimit: 1 });
     const client429 = sdk(limited.key);
     await client429.models.list();
@@ -210,7 +210,7 @@ describe("errors of the official SDK", () => {
     expect(String(retry_after)).toBe(error.headers?.get("retry-after"));
   });
 
-  it("include 502 without a charge when the upstream fails", async () => {
+  it("contain 502 without a charge if the provider fails", async () => {
     const { key: fresh } = await organization();
     const before = await balance(fresh);
     const call = sdk(fresh).chat.completions.create({
@@ -221,7 +221,7 @@ describe("errors of the official SDK", () => {
     expect(await balance(fresh)).toBe(before);
   });
 
-  it("include 403 for a regional key in the other region", async () => {
+  it("contain 403 for a regional key in the other region", async () => {
     const error = await errorOf(sdk(key, regions.us.baseUrl).models.list());
     expect(error).toMatchObject({ status: 403, type: "region_mismatch" });
   });

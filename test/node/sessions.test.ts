@@ -25,7 +25,7 @@ async function usedOf(
 }
 
 describe("a session of a global key", () => {
-  it("pays and reads in both regions, also if minted in another region", async () => {
+  it("can pay and read in both regions, even if created in another region", async () => {
     const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
     for (const region of [world.regions.us, world.regions.eu]) {
       /* oxlint-disable no-await-in-loop -- one after the other */
@@ -40,7 +40,7 @@ describe("a session of a global key", () => {
     }
   });
 
-  it("gets 401 in both regions once ended, for payments, reads and management", async () => {
+  it("gets 401 in both regions once ended, for paid requests, reads and management", async () => {
     const { token, id } = await mint(world.regions.eu, world.owner.key);
     expect([await pays(world.regions.us, token), await pays(world.regions.eu, token)]).toEqual([
       200, 200,
@@ -62,7 +62,7 @@ describe("a session of a global key", () => {
     ]);
   });
 
-  it("rejects a revoked key's session everywhere, while the link is cut and after", async () => {
+  it("gets no access after its key is revoked, in both regions, while the link is cut and after", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const used = await mint(world.regions.eu, key.key);
@@ -92,7 +92,7 @@ describe("a session of a global key", () => {
   });
 
   it.each([false, true])(
-    "never exceeds its budget with both regions at once, stream %s",
+    "never exceeds its budget in both regions together, stream %s",
     async (stream) => {
       const key = world.owner.key;
       const { token: probe } = await mint(world.regions.eu, key, { budget_dollars: 0 });

@@ -58,7 +58,7 @@ async function begun() {
   };
 }
 
-describe("a link cut after dispatch", () => {
+describe("a link between regions that is cut during a request", () => {
   it("delivers the whole stream, and its charge once, automatically, when it is back", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("refuse");
@@ -74,7 +74,7 @@ describe("a link cut after dispatch", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("charges once at home although its replies are lost, and clears the notice later", async () => {
+  it("causes one charge at home even if replies are lost, and clears the message later", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -88,7 +88,7 @@ describe("a link cut after dispatch", () => {
   });
 });
 
-describe("a link that loses every reply", () => {
+describe("a link between regions that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
     "returns 503, and releases the one hold of both attempts: %s",
     async (fault) => {

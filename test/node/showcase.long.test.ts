@@ -53,7 +53,7 @@ async function read<T>(at: string, key = showcase.owner_key): Promise<T> {
 }
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-it("creates 90 days, 40 end users and 6 models with npm start -- --demo, exactly reconciled", async () => {
+it("npm start -- --demo creates 90 days, 40 end users and 6 models whose sums match exactly", async () => {
   const from = dayOf(Date.now() - 89 * DAY_MS);
   type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
   const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);
@@ -72,7 +72,7 @@ it("creates 90 days, 40 end users and 6 models with npm start -- --demo, exactly
   expect(await response.json()).toMatchObject({ differences: [], held_micro: 0 });
 });
 
-it("prints console login links and keys for owner, accountant and member", async () => {
+it("npm start -- --demo prints console login links and keys for owner, accountant and member", async () => {
   const output = dev.output();
   expect(output).toContain(`${url}/console/#key=${showcase.owner_key}`);
   expect(output).toContain(`${url}/console/#key=${readDemo(directory)?.admin_token}`);
@@ -92,7 +92,7 @@ it("prints console login links and keys for owner, accountant and member", async
   expect(statSync(path.join(directory, "showcase.json")).mode & 0o777).toBe(0o600);
 });
 
-it("stays the same after another start with --demo", async () => {
+it("npm start -- --demo changes nothing when started again", async () => {
   const before = showcase;
   const balance = await read<Json>("/v1/balance");
   dev.child.kill("SIGTERM");

@@ -46,15 +46,18 @@ beforeAll(async () => {
 });
 afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-describe("the result of a soak client", () => {
-  it.each(Object.entries(ENDS))("reports: %s", async (_, [bytes, by, fate]) => {
-    next = (socket) => {
-      if (by === "end") socket.end(bytes);
-      else socket.write(bytes, () => socket.resetAndDestroy());
-    };
-    const { port } = server.address() as AddressInfo;
-    const call = { key: "k", body: '{"stream":true}' };
-    const seen = await send({ ...call, url: `http://127.0.0.1:${port}/` });
-    expect(seen.fate).toBe(fate);
-  });
+describe("the result that a soak test's client reports", () => {
+  it.each(Object.entries(ENDS))(
+    "contains the outcome of the connection: %s",
+    async (_, [bytes, by, fate]) => {
+      next = (socket) => {
+        if (by === "end") socket.end(bytes);
+        else socket.write(bytes, () => socket.resetAndDestroy());
+      };
+      const { port } = server.address() as AddressInfo;
+      const call = { key: "k", body: '{"stream":true}' };
+      const seen = await send({ ...call, url: `http://127.0.0.1:${port}/` });
+      expect(seen.fate).toBe(fate);
+    },
+  );
 });

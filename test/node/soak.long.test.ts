@@ -4,7 +4,7 @@ import { startProgram } from "./support/program.ts";
 
 const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "30", "--seed", "5"];
 
-it("keeps every invariant in 12 s of load with every fault, in both regions", async () => {
+it("the soak test finds no violation in 12 s of load with every fault, in both regions", async () => {
   const run = startProgram(["scripts/soak.ts", ...A_SHORT_ONE]);
   const code = await run.ended;
   // 3: the machine was too slow to judge timing; everything else is intact.
@@ -16,7 +16,7 @@ it("keeps every invariant in 12 s of load with every fault, in both regions", as
   expect(run.output().match(/ (?:intact|not judged) {2}/g)).toHaveLength(11);
 });
 
-it("exits 130 on Ctrl-C without a verdict, and leaves nothing behind", async () => {
+it("the soak test exits with 130 on Ctrl-C without a result, and leaves nothing behind", async () => {
   const run = startProgram(["scripts/soak.ts", "--rate", "20"]);
   expect(await run.says(" of 120 s: "), run.output()).toBe(true);
   const [, directory = ""] = /storage in (.+)/.exec(run.output()) ?? [];

@@ -49,24 +49,27 @@ const CALLS: readonly StripeCall[] = [
   }),
 ];
 
-it.runIf(STRIPE_MOCK !== undefined)("sends only calls that Stripe's mock accepts", async () => {
-  const [http, https] = await Promise.all([freePort(), freePort()]);
-  const listen = ["-http-addr", `127.0.0.1:${http}`, "-https-addr", `127.0.0.1:${https}`];
-  const mock = spawn(STRIPE_MOCK ?? "", listen);
-  try {
-    await once(mock.stdout, "data"); // it prints its address
-    const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
-    const stripe = stripeOf(account);
-    await expect.poll(async () => (await stripe.ask(calls.readIntent("pi_1"))).kind).toBe("done");
-    const answers = await Promise.all(
-      CALLS.map(async (call) => [call.method, call.path, (await stripe.ask(call)).kind]),
-    );
-    expect(answers.filter(([, , kind]) => kind !== "done")).toEqual([]);
-    const wrong = await stripe.ask(
-      post("/v1/invoices/in_1/pay", { off_session: true, color: "red" }),
-    );
-    expect(wrong).toMatchObject({ kind: "refused", status: 400 });
-  } finally {
-    mock.kill();
-  }
-});
+it.runIf(STRIPE_MOCK !== undefined)(
+  "the payments code sends only calls that Stripe's mock server accepts",
+  async () => {
+    const [http, https] = await Promise.all([freePort(), freePort()]);
+    const listen = ["-http-addr", `127.0.0.1:${http}`, "-https-addr", `127.0.0.1:${https}`];
+    const mock = spawn(STRIPE_MOCK ?? "", listen);
+    try {
+      await once(mock.stdout, "data"); // it prints its address
+      const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
+      const stripe = stripeOf(account);
+      await expect.poll(async () => (await stripe.ask(calls.readIntent("pi_1"))).kind).toBe("done");
+      const answers = await Promise.all(
+        CALLS.map(async (call) => [call.method, call.path, (await stripe.ask(call)).kind]),
+      );
+      expect(answers.filter(([, , kind]) => kind !== "done")).toEqual([]);
+      const wrong = await stripe.ask(
+        post("/v1/invoices/in_1/pay", { off_session: true, color: "red" }),
+      );
+      expect(wrong).toMatchObject({ kind: "refused", status: 400 });
+    } finally {
+      mock.kill();
+    }
+  },
+);

@@ -77,7 +77,7 @@ async function balance(name: Name, key: string): Promise<number> {
 }
 
 describe.each(NAMES)("a key whose home is %s, among three regions", (home) => {
-  it("works everywhere if global, is charged at home, and ends everywhere when revoked", async () => {
+  it("works everywhere if global, pays from its home region's balance, and ends everywhere when revoked", async () => {
     const { key, orgId } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       keyScope: "global",
       credits: 1_000_000,

@@ -64,7 +64,7 @@ async function served(model: string, times: number, stream = false): Promise<str
   return routes;
 }
 
-describe("a route whose upstream fails", () => {
+describe("a route whose provider fails", () => {
   it("gets no request while its circuit is open, one afterwards, and all after a success", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
@@ -83,7 +83,7 @@ describe("a route whose upstream fails", () => {
     );
   });
 
-  it("goes into cooldown too when half of its requests fail", async () => {
+  it("gets no request after half of its requests failed", async () => {
     for (let at = 0; at < 5; at++) {
       behavior.delete(id("mixed"));
       await served("mixed", 1);
@@ -94,7 +94,7 @@ describe("a route whose upstream fails", () => {
     expect(asked("mixed")).toBe(10);
   });
 
-  it("goes into cooldown too after five mid-stream failures", async () => {
+  it("gets no request after five mid-stream failures", async () => {
     const begun = Array.from({ length: 5 }, () => "up:breaks 1");
     expect(await served("breaks", 5, true)).toEqual(begun);
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
@@ -105,7 +105,7 @@ describe("a route whose upstream fails", () => {
     expect(await served("provoked", 7, true)).toEqual(begun);
   });
 
-  it("goes into cooldown after three overloads without a wait", async () => {
+  it("gets no request after three overloads without a wait time", async () => {
     behavior.set(id("busy"), { status: 529 });
     await served("busy", 5);
     expect(asked("busy")).toBe(3);
@@ -128,7 +128,7 @@ describe("a route whose upstream fails", () => {
     expect(await served("probe", 1)).toEqual([`up:${id("probe")} 1`]);
   });
 
-  it("gets a request if every circuit is open and its own ends first", async () => {
+  it("gets a request if every route's circuit is open and its own ends first", async () => {
     behavior.set(id("both-1"), { status: 503 });
     behavior.set(id("both-2"), { status: 503 });
     expect(await served("both", 3)).toEqual(["503", "503", "503"]);
@@ -138,8 +138,8 @@ describe("a route whose upstream fails", () => {
   });
 });
 
-describe("a route in cooldown for its response", () => {
-  it("gets no request for a minute after a bad key, then two, until a success", async () => {
+describe("a route in cooldown because of its response", () => {
+  it("gets no request for a minute after a rejected API key, then two minutes, until a success", async () => {
     behavior.set(id("key"), { status: 401 });
     expect(await served("key", 3)).toEqual(["up:good 2", "up:good 1", "up:good 1"]);
     await world.later(MINUTE);
@@ -152,7 +152,7 @@ describe("a route in cooldown for its response", () => {
     expect(await served("key", 1)).toEqual([`up:${id("key")} 1`]);
   });
 
-  it("gets no request for its Retry-After, up to a minute", async () => {
+  it("gets no request for the time in its Retry-After, up to a minute", async () => {
     behavior.set(id("wait"), { status: 429, headers: { "retry-after": "20" } });
     expect(await served("wait", 2)).toEqual(["up:good 2", "up:good 1"]);
     await world.later(20_000);
@@ -182,14 +182,14 @@ describe("a route in cooldown for its response", () => {
   });
 });
 
-describe("a closed circuit", () => {
+describe("a route's closed circuit", () => {
   it("stays closed after ten rejected requests", async () => {
     behavior.set(id("refuses"), { status: 400 });
     expect(await served("refuses", 10)).toEqual(Array.from({ length: 10 }, () => "400"));
     expect(asked("refuses")).toBe(10);
   });
 
-  it("stays closed after clients that disconnect while it is silent", async () => {
+  it("stays closed after clients disconnect while the provider is silent", async () => {
     behavior.set(id("leaves"), "waits");
     const { key } = await world.organization();
     for (let at = 1; at <= 6; at++) {
@@ -203,7 +203,7 @@ describe("a closed circuit", () => {
   });
 });
 
-it("lists routes in cooldown with reason and end in health", async () => {
+it("GET /admin/v1/health lists routes in cooldown with reason and end", async () => {
   behavior.set(id("health"), { status: 500 });
   await served("health", 5);
   const read = async () => {

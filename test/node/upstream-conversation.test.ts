@@ -36,7 +36,7 @@ afterAll(() => world.stop());
 const sentTo = (requests: readonly MockRequest[]) => requests.at(-1)?.json["messages"];
 
 it.each([false, true])(
-  "continues a conversation with a tool call at another provider, IDs kept, streamed call %s",
+  "a conversation with a tool call continues at another provider with the same IDs, streamed call %s",
   async (streamed) => {
     first.isDown = false;
     const { key } = await world.organization();

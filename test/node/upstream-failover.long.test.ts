@@ -99,9 +99,9 @@ async function counted<T>(
   return { answer, requests: mock.requests.length - before };
 }
 
-describe("an upstream that fails before the first byte", () => {
+describe("a provider that fails before the first byte", () => {
   it.each(CASES)(
-    "charges nothing, and reveals none of its text, without another route: $name, stream $stream",
+    "causes an error without a charge and without its text if there is no other route: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
       const one = worldOf(name);
@@ -125,7 +125,7 @@ describe("an upstream that fails before the first byte", () => {
   );
 
   it.each(CASES)(
-    "stays invisible, and is charged once, before a working route: $name, stream $stream",
+    "stays hidden if another route works, which is charged once: $name, stream $stream",
     async ({ name, stream }) => {
       const one = worldOf(name);
       const { key, orgId } = await one.organization();
@@ -139,7 +139,7 @@ describe("an upstream that fails before the first byte", () => {
     },
   );
 
-  it("closes all abandoned connections", async () => {
+  it("leaves no open connection", async () => {
     await expect.poll(() => world.inFlight() + hurried.inFlight()).toBe(0);
   });
 });
@@ -159,7 +159,7 @@ async function failedAttempts(
 }
 
 describe("failover", () => {
-  it("makes three calls at most, however many routes there are", async () => {
+  it("makes at most three calls, however many routes there are", async () => {
     const { key, orgId } = await world.organization();
     const { answer, requests } = await counted(() => world.ask(key, "up/four-down"));
     expect([answer.status, requests]).toEqual([502, 3]);
@@ -188,7 +188,7 @@ describe("failover", () => {
     },
   );
 
-  it("reports overload with the shortest wait if the last one did, otherwise upstream_error", async () => {
+  it("returns overloaded with the shortest wait if the last route was overloaded, otherwise upstream_error", async () => {
     const { key } = await world.organization();
     const busy = await world.ask(key, "up/overloaded");
     expect([busy.status, busy.headers.get("retry-after")]).toEqual([503, "4"]);
@@ -198,7 +198,7 @@ describe("failover", () => {
 });
 
 describe("the provider's secret", () => {
-  it("appears in no header, body or log, though it was sent and echoed by a 401", async () => {
+  it("appears in no header, body or log, even if a 401 repeats it", async () => {
     const { key } = await world.organization();
     const answers = [
       await world.ask(key, "alone/mock-401/false", FEW),

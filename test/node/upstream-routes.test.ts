@@ -88,22 +88,25 @@ async function sent(work: () => Promise<Asked>) {
 }
 
 describe("two routes of different prices", () => {
-  it.each([false, true])("charge the serving one once, stream %s", async (stream) => {
-    const { key, orgId } = await world.organization();
-    const model = stream ? "cheap-down-stream" : "cheap-down";
-    const answer = await world.ask(key, model, { stream });
-    expect([answer.status, answer.headers.get("x-route")]).toEqual([
-      200,
-      stream ? "up:dear@2" : "up:dear@1",
-    ]);
-    expect(answer.headers.get("x-attempts")).toBe("2");
-    const { micro, held, records } = await world.spent(orgId);
-    expect({ micro, held }).toEqual({ micro: EXACT.dear, held: 0 });
-    expect(records).toMatchObject([{ provider: "up", price: DEAR.price, estimated: false }]);
-    const cheap = await world.organization();
-    await world.ask(cheap.key, "dear-down", { stream });
-    expect((await world.spent(cheap.orgId)).micro).toBe(EXACT.cheap);
-  });
+  it.each([false, true])(
+    "charge the price of the one that responds, once, stream %s",
+    async (stream) => {
+      const { key, orgId } = await world.organization();
+      const model = stream ? "cheap-down-stream" : "cheap-down";
+      const answer = await world.ask(key, model, { stream });
+      expect([answer.status, answer.headers.get("x-route")]).toEqual([
+        200,
+        stream ? "up:dear@2" : "up:dear@1",
+      ]);
+      expect(answer.headers.get("x-attempts")).toBe("2");
+      const { micro, held, records } = await world.spent(orgId);
+      expect({ micro, held }).toEqual({ micro: EXACT.dear, held: 0 });
+      expect(records).toMatchObject([{ provider: "up", price: DEAR.price, estimated: false }]);
+      const cheap = await world.organization();
+      await world.ask(cheap.key, "dear-down", { stream });
+      expect((await world.spent(cheap.orgId)).micro).toBe(EXACT.cheap);
+    },
+  );
 
   it("hold the higher price: a balance for the cheaper one gets 402 without a call", async () => {
     const least = PROMPT * 10 + LEAST * 20;
@@ -116,7 +119,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("lower the cap for a partial balance on the dearer one only", async () => {
+  it("get a lower cap only on the more expensive one if the balance is too low", async () => {
     const credits = PROMPT * 10 + 87 * 20;
     const first = await world.organization(credits);
     const dear = await sent(() => world.ask(first.key, "dear-first"));
@@ -131,7 +134,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(second.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("charge a client that disconnects for input and time of the working one", async () => {
+  it("charge a client that disconnects for input and elapsed time on the working one", async () => {
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, "leaves");
@@ -146,7 +149,7 @@ describe("two routes of different prices", () => {
   });
 });
 
-it("makes three calls for five routes, and charges nothing if they fail", async () => {
+it("failover makes three calls for five routes, and charges nothing if they fail", async () => {
   const { key, orgId } = await world.organization();
   const { answer, requests } = await sent(() => world.ask(key, "five"));
   expect([answer.status, requests.length]).toEqual([502, 3]);
@@ -164,12 +167,15 @@ describe("a route with fewer features than its model", () => {
     ["n of 3 and tools", { ...TOOLS, n: 3 }, "whole@1"],
     ["tools and a long prompt", { ...TOOLS, ...long }, "whole@1"],
   ];
-  it.each(cases)("leaves %s to the first that supports it", async (_, more, route) => {
-    const { key } = await world.organization();
-    const { answer, requests } = await sent(() => world.ask(key, "limits", more));
-    expect([answer.status, answer.headers.get("x-attempts")]).toEqual([200, "1"]);
-    expect(requests.map((request) => request.split(" ")[0])).toEqual([route]);
-  });
+  it.each(cases)(
+    "gets no request with %s, which goes to the first route that supports it",
+    async (_, more, route) => {
+      const { key } = await world.organization();
+      const { answer, requests } = await sent(() => world.ask(key, "limits", more));
+      expect([answer.status, answer.headers.get("x-attempts")]).toEqual([200, "1"]);
+      expect(requests.map((request) => request.split(" ")[0])).toEqual([route]);
+    },
+  );
 
   const refused: readonly (readonly [string, object, string])[] = [
     ["one-only", { n: 2 }, "n"],
@@ -177,7 +183,7 @@ describe("a route with fewer features than its model", () => {
     ["bare-only", TOOLS, "tools"],
   ];
   it.each(refused)(
-    "causes a 400 for %s if no other exists, without a call or hold",
+    "returns 400 for %s if there is no other route, without a call or hold",
     async (model, more, param) => {
       const { key, orgId } = await world.organization();
       const { answer, requests } = await sent(() => world.ask(key, model, more));
@@ -189,13 +195,13 @@ describe("a route with fewer features than its model", () => {
     },
   );
 
-  it("sends and reports its own output maximum as the cap", async () => {
+  it("gets its own maximum output as the cap, as the header reports", async () => {
     const { key } = await world.organization();
     const { answer, requests } = await sent(() => world.ask(key, "small-output"));
     expect([requests, answer.headers.get("x-granted-max-tokens")]).toEqual([["small@1 70"], "70"]);
   });
 
-  it("holds for output billed beyond the cap, and lowers the cap accordingly", async () => {
+  it("holds for output that is billed beyond the cap, and lowers the cap accordingly", async () => {
     const most = PROMPT + WHOLE * 2 * 2;
     const { key } = await world.organization(most);
     expect((await sent(() => world.ask(key, "doubled"))).requests).toEqual([`doubled@1 ${WHOLE}`]);
@@ -204,7 +210,7 @@ describe("a route with fewer features than its model", () => {
     expect(requests).toEqual([`doubled@1 ${WHOLE - 1}`]);
   });
 
-  it("rejects a reasoning request whose credits don't exceed the minimum of reasoning", async () => {
+  it("returns 402 for a reasoning request if credits don't cover the minimum of reasoning and output", async () => {
     const think = { reasoning_effort: "low" };
     const enough = PROMPT + 81 * 2;
     const poor = await world.organization(enough - 1);

@@ -214,14 +214,14 @@ describe("a stream that fails after its first text", () => {
   );
 });
 
-it("charges the whole balance, and no more, for usage above it", async () => {
+it("usage above the balance is charged with the whole balance, and no more", async () => {
   const { key, orgId } = await world.organization();
   const answer = await world.ask(key, "drain", { stream: true });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
   expect((await world.spent(orgId)).micro).toBe(CREDITS);
 });
 
-it.each(["tool", "tiny"])("keeps a valid stream in %s pieces running", async (name) => {
+it.each(["tool", "tiny"])("a valid stream of %s pieces completes", async (name) => {
   const { key, orgId } = await world.organization();
   const answer = await world.ask(key, name, { stream: true, max_tokens: 400 });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
@@ -232,7 +232,7 @@ it.each(["tool", "tiny"])("keeps a valid stream in %s pieces running", async (na
   expect(output).toBeLessThanOrEqual(400);
 });
 
-it("keeps 50 concurrent streams apart, with their own text, ID and charge", async () => {
+it("50 concurrent streams have their own text, ID and charge", async () => {
   const { key, orgId } = await world.organization();
   const numbers = Array.from({ length: 50 }, (_, at) => at);
   const answers = await Promise.all(

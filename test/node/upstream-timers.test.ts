@@ -50,7 +50,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([world.stop(), brief.stop()]));
 
 it.each(["silent", "endless"])(
-  "ends an upstream that is %s at the deadline with an error event, and settles",
+  "a stream whose provider is %s ends at the deadline with an error event, and is charged",
   async (model) => {
     const { key, orgId } = await brief.organization();
     const startedMs = performance.now();
@@ -65,7 +65,7 @@ it.each(["silent", "endless"])(
   },
 );
 
-it("returns 502 without a charge at the deadline before the first byte", async () => {
+it("a request returns 502 without a charge at the deadline before the first byte", async () => {
   const { key, orgId } = await brief.organization();
   const answers = await Promise.all(
     [true, false].map((streamed) => brief.ask(key, "never", { stream: streamed })),
@@ -75,15 +75,18 @@ it("returns 502 without a charge at the deadline before the first byte", async (
   await expect.poll(brief.inFlight).toBe(0);
 });
 
-it.each(["pause", "comments"])("sends comments while the upstream sends %s", async (model) => {
-  said.isEnough = false;
-  const { key, orgId } = await world.organization();
-  const client = await world.open(key, model, { stream: true });
-  await client.readUntil((received) => received.toString().split(COMMENT).length > 2);
-  said.isEnough = true;
-  expect(await client.readUntil((received) => received.includes("data: [DONE]"))).toBe(true);
-  expect(client.received().toString()).not.toContain("thinking");
-  const { micro, records } = await world.spent(orgId);
-  expect([micro, records.length]).toEqual([18, 1]);
-  await client.reset();
-});
+it.each(["pause", "comments"])(
+  "a stream contains keep-alive comments while the provider sends %s",
+  async (model) => {
+    said.isEnough = false;
+    const { key, orgId } = await world.organization();
+    const client = await world.open(key, model, { stream: true });
+    await client.readUntil((received) => received.toString().split(COMMENT).length > 2);
+    said.isEnough = true;
+    expect(await client.readUntil((received) => received.includes("data: [DONE]"))).toBe(true);
+    expect(client.received().toString()).not.toContain("thinking");
+    const { micro, records } = await world.spent(orgId);
+    expect([micro, records.length]).toEqual([18, 1]);
+    await client.reset();
+  },
+);

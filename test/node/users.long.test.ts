@@ -131,8 +131,8 @@ async function race(
 const costOf = (paid: readonly Paid[], user: string): number =>
   paid.filter((one) => one.user === user).reduce((sum, one) => sum + one.cost, 0);
 
-describe("200 paid requests", () => {
-  it("lose no spend next to 200 settings changes, of which every fourth is rejected", async () => {
+describe("200 concurrent paid requests", () => {
+  it("lose no spend during 200 changes of settings, of which every fourth is rejected", async () => {
     const account = await open();
     const path = `/orgs/${account.orgId}/settings`;
     const { paid, changed } = await race(account, ["a", "b"], async (turn) => {
@@ -149,7 +149,7 @@ describe("200 paid requests", () => {
     for (const user of ["a", "b"]) expect(await spendOf(account, user)).toBe(costOf(paid, user));
   });
 
-  it("lose no spend next to 200 changes of an end user's quota", async () => {
+  it("lose no spend during 200 changes of an end user's quota", async () => {
     const account = await open();
     const { cost } = await pay(await open(), "u");
     const quota = (await leastOf(REQUEST)) + 20 * cost;
@@ -170,7 +170,7 @@ describe("200 paid requests", () => {
     expect(await spendOf(account, "free")).toBe(costOf(paid, "free"));
   });
 
-  it("lose no spend next to 200 deletions of their end user", async () => {
+  it("lose no spend during 200 deletions of their end user", async () => {
     const account = await open();
     const { paid, changed } = await race(account, ["gone", "stays"], async () => {
       return (await manage(account, ["DELETE", "/users/gone"])).status;
@@ -185,7 +185,7 @@ describe("200 paid requests", () => {
   });
 });
 
-describe("a quota", () => {
+describe("an end user's quota", () => {
   it("admits the next request when raised, and rejects it when lowered below the spend", async () => {
     const account = await open();
     const least = await leastOf(REQUEST);
@@ -211,8 +211,8 @@ describe("a quota", () => {
   });
 });
 
-describe("an end user deleted while its requests are in flight", () => {
-  it("completes and charges them, also to its successor's spend", async () => {
+describe("an end user deleted while its requests are in progress", () => {
+  it("pays for them, and a new end user of that name has the spend", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

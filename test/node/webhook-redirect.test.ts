@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 it.each([302, 307])(
-  "counts a webhook's %s as a failed delivery without following it",
+  "a webhook delivery that gets a %s counts as failed, without a request to the new address",
   async (status) => {
     const { adminUrl, baseUrl } = kept.region();
     const { orgId, key } = await makeOrganization(adminUrl, ADMIN_TOKEN, { credits: 0 });

@@ -95,7 +95,7 @@ async function run(others: readonly ((response: ServerResponse) => void)[]) {
   return { three, beside: beside.delays, elsewhere: elsewhere.delays };
 }
 
-it("delays no delivery for receivers that hang or return 500 or 410", async () => {
+it("webhook deliveries arrive on time while other receivers hang or return 500 or 410", async () => {
   const well = await run([status(204), status(204), status(204)]);
   const bad = await run([() => undefined, status(500), status(410)]);
   const [hangs, fails, gone] = bad.three;
