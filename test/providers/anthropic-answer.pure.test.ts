@@ -95,13 +95,13 @@ const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USA
 describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, WireScenario][])(
   "the recorded Anthropic response %s",
   (name, scenario) => {
-    it("reads the same message as JSON and as a stream", async () => {
+    it("gives the same message as JSON and as a stream", async () => {
       const expected = { ...NOTHING, ...SAID[name] };
       expect(await whole(scenario.json)).toEqual(expected);
       expect(await streamed(scenario.stream)).toEqual(expected);
     });
 
-    it("reads the same wherever the network cuts it", async () => {
+    it("gives the same message wherever the network cuts it", async () => {
       await expect(
         expectSameHoweverCut(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
       ).resolves.toBeUndefined();
@@ -109,7 +109,7 @@ describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, Wi
   },
 );
 
-it("returns a JSON response exactly in OpenAI's format, without Anthropic's names", async () => {
+it("the Anthropic adapter returns a JSON response exactly in OpenAI's format, without Anthropic's names", async () => {
   const { answer } = await answerTo(PROVIDER, {}, ANTHROPIC_CHAT.text.json);
   expect(answer).toEqual({
     kind: "json",
@@ -135,7 +135,7 @@ it("returns a JSON response exactly in OpenAI's format, without Anthropic's name
   });
 });
 
-it("streams partial usage, the role with the first text, finish reason, usage and end", async () => {
+it("the Anthropic adapter streams partial usage, the role with the first text, finish reason, usage and end", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_CHAT.text.stream);
   expect(events.map(summary)).toEqual([
     "partial 1",
@@ -167,13 +167,13 @@ it.each([
   ["refusal", "content_filter"],
   ["compaction", "stop"],
   ["something_new", "length"],
-])("maps stop_reason %s to finish_reason %s", async (reason, finish) => {
+])("the Anthropic adapter maps stop_reason %s to finish_reason %s", async (reason, finish) => {
   const said = `{"type":"text","text":"x"}`;
   expect((await whole(message(said, reason))).finish).toBe(finish);
   expect((await streamed(stream(START, ...text(0, "x"), ...end(reason)))).finish).toBe(finish);
 });
 
-it("returns the schema tool's input as text in both forms, and other tools as calls", async () => {
+it("the Anthropic adapter returns the input of the tool for the JSON schema as text, and other tools as calls", async () => {
   const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
   const reply = stream(
     START,
@@ -194,7 +194,7 @@ it("returns the schema tool's input as text in both forms, and other tools as ca
   });
 });
 
-it("passes redacted thinking in reasoning_details, but not unsigned thinking", async () => {
+it("the Anthropic adapter returns redacted thinking in reasoning_details, but not unsigned thinking", async () => {
   const redacted = `{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3"}`;
   const unsigned = `{"type":"thinking","thinking":"Hm.","signature":""}`;
   const expected = {
@@ -210,7 +210,7 @@ it("passes redacted thinking in reasoning_details, but not unsigned thinking", a
   expect(await streamed(reply)).toMatchObject(expected);
 });
 
-it("skips unknown events and blocks", async () => {
+it("the Anthropic adapter skips unknown events and blocks", async () => {
   const unknown = ['{"type":"message_weather","sun":true}', '{"no":"type"}'];
   const server = block(
     0,
@@ -229,7 +229,7 @@ it("skips unknown events and blocks", async () => {
   expect(await streamed(reply)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
 });
 
-it("ends a message successfully only after a stop reason", async () => {
+it("the Anthropic adapter ends a message successfully only after a stop reason", async () => {
   const noReason = await eventsOf(PROVIDER, {}, stream(START, ...text(0, "Hi"), STOP));
   expect(noReason.at(-1)).toEqual({
     kind: "error",

@@ -94,7 +94,7 @@ const model = fc.constantFrom(
   "claude-opus-5-5",
 );
 
-it("converts or rejects every valid request without an exception, empty message or final thought", () => {
+it("the Anthropic adapter converts or rejects every valid request without an exception, an empty message or thinking at the end", () => {
   fc.assert(
     fc.property(body, model, fc.integer({ min: 1, max: 64_000 }), (raw, upstreamId, cap) => {
       const checked = parseChatRequest(raw);
@@ -114,7 +114,7 @@ it("converts or rejects every valid request without an exception, empty message 
   );
 });
 
-it("keeps the structure of a schema and drops its bounds at any depth", () => {
+it("the Anthropic adapter keeps the structure of a schema and drops its limits at any depth", () => {
   const bounded = { type: "string", minLength: 1, pattern: "^a", format: "email", "x-own": 1 };
   const kept = { type: "string", format: "email" };
   const raw = {

@@ -124,7 +124,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     ],
     { messages: [user("Hi"), assistant(text("No.")), user("Why?")] },
   ],
-])("%s", (_, messages, expected) => {
+])("the Anthropic adapter converts conversations: %s", (_, messages, expected) => {
   expect(sent(messages)).toEqual({ beta: null, ...expected });
 });
 
@@ -139,7 +139,7 @@ function result(id: string, content?: string) {
 }
 
 it.each(["data:image/tiff;base64,AA==", "data:,x", "file://h/a.png", "ftp://h/a.png"])(
-  "rejects the image %s before sending",
+  "the Anthropic adapter rejects the image %s before sending",
   (url) => {
     const content = [text("See:"), { type: "image_url", image_url: { url } }];
     expect(sent([user("Hi"), { role: "user", content }])).toMatchObject({
@@ -157,7 +157,7 @@ it.each<[string, string, object?]>([
   ["characters that Anthropic rejects", "functions.f:0/ä"],
   ["Bedrock, too long", "tooluse_".padEnd(90, "x")],
 ])(
-  "keeps calls and results together in another provider's conversation (%s)",
+  "the Anthropic adapter keeps calls and results together in another provider's conversation (%s)",
   (_, id, more = {}) => {
     const messages = [
       { role: "user", content: "Hi" },
@@ -179,7 +179,7 @@ it.each<[string, string, object?]>([
   },
 );
 
-describe("thinking blocks", () => {
+describe("thinking blocks of earlier Claude responses", () => {
   const thinking = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
   const redacted = { type: "redacted_thinking", data: "ZGF0YQ" };
   const own = [
@@ -199,7 +199,7 @@ describe("thinking blocks", () => {
     answered,
   ];
 
-  it("return before their calls if the next turn thinks, unless another provider made them", () => {
+  it("return before their tool calls if the next response thinks, unless another provider made them", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
       const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
@@ -207,7 +207,7 @@ describe("thinking blocks", () => {
     }
   });
 
-  it("disappear if the turn does not think", () => {
+  it("disappear if the next response does not think", () => {
     const expected = [user("Hi"), assistant(use("t1")), expect.anything()];
     expect(sent(loop(own))["messages"]).toEqual(expected);
     const none = sent(loop(own), { reasoning_effort: "none" }, "claude-sonnet-5-5");
@@ -230,7 +230,7 @@ describe("thinking blocks", () => {
     }
   });
 
-  it("prevent a thinking budget between tool calls only if they are missing", () => {
+  it("make thinking impossible between tool calls only if they are missing", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });
@@ -240,7 +240,7 @@ describe("thinking blocks", () => {
     });
   });
 
-  it("never end a message", () => {
+  it("never come last in a message", () => {
     const lost = { role: "assistant", content: "", reasoning_details: own };
     const said = sent([asked, lost, asked], {}, "claude-sonnet-5");
     expect(said["messages"]).toEqual([user("Hi"), user("Hi")]);

@@ -55,7 +55,7 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
       }
     });
 
-    it("contains nothing of our key, their host or our account", async () => {
+    it("contains nothing of our key, Anthropic's host or our account in its failure", async () => {
       const text = JSON.stringify(await failure(reply));
       // A rejection keeps its cleaned text; other failures keep none.
       const words = text.includes('"refused"') ? [] : [CANARY.text];
@@ -66,13 +66,13 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   },
 );
 
-it("returns the failure of a first error event, without its text", async () => {
+it("the Anthropic adapter returns the failure of an error as first event, without its text", async () => {
   expect(await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.errorFirst)).toEqual([
     { kind: "error", failure: { kind: "overloaded", reason: "529" } },
   ]);
 });
 
-it("ends a stream at an error event, and reads nothing after it", async () => {
+it("the Anthropic adapter ends a stream at an error event, and reads nothing after it", async () => {
   const { headers, body } = ANTHROPIC_FAILURES.errorMid;
   const reply = { headers, body: `${String(body)}${String(stream(...end("end_turn")).body)}` };
   const events = await eventsOf(PROVIDER, {}, reply);
@@ -80,7 +80,7 @@ it("ends a stream at an error event, and reads nothing after it", async () => {
   expect(JSON.stringify(events)).not.toMatch(/canary/);
 });
 
-it("emits no end for a cut stream, and leaves its usage partial", async () => {
+it("the Anthropic adapter emits no end for a cut stream, and leaves its usage partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
   expect(events[0]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
@@ -99,7 +99,7 @@ it.each([
   ["timeout_error", "retry"],
   ["overloaded_error", "overloaded"],
   ["something_new", "retry"],
-])("treats %s inside a 200 as %s", async (type, kind) => {
+])("the Anthropic adapter treats %s inside a 200 as %s", async (type, kind) => {
   const { body, headers } = error(200, type);
   expect(await failure({ headers, body })).toMatchObject({ kind });
   const [first] = await eventsOf(PROVIDER, {}, stream(String(body)));
@@ -107,7 +107,7 @@ it.each([
 });
 
 it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
-  "treats %s as an account without credits, not a temporary limit, in JSON and streams",
+  "the Anthropic adapter treats %s as an account without credits, not a temporary limit, in JSON and streams",
   async (code) => {
     const words = "You have reached your API usage limits. You will regain access on 2026-12-01.";
     const body = `{"type":"error","error":{"type":"rate_limit_error","message":"${words}","details":{"error_code":"${code}"}}}`;
@@ -120,19 +120,19 @@ it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
   },
 );
 
-it("treats a temporary limit as overload, whatever its details", async () => {
+it("the Anthropic adapter treats a temporary limit as overload, whatever its details", async () => {
   const body = `{"type":"error","error":{"type":"rate_limit_error","message":"enforced_spend_limit_reached","details":{"error_code":"something_else"}}}`;
   expect(await failure(json(body, 429))).toMatchObject({ kind: "overloaded" });
 });
 
-it("keeps a route enabled if an error only quotes the request", async () => {
+it("the Anthropic adapter keeps a route enabled if an error only quotes the request", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
   expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",
   });
 });
 
-it("returns a refusal's explanation without our key, their host or our account", async () => {
+it("the Anthropic adapter returns the explanation of a rejection without our key, Anthropic's host or our account", async () => {
   const details = `{"type":"refusal","category":"cyber","explanation":${JSON.stringify(CANARY_TEXT)}}`;
   const { answer } = await answerTo(PROVIDER, {}, message("", "refusal", 3, details));
   const events = await eventsOf(PROVIDER, {}, stream(START, ...end("refusal", 3, details)));
@@ -158,16 +158,19 @@ it.each([
   ],
   ["no limit with capacity left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
   ["an invalid reset time", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
-])("waits for %s after a 429 without retry-after", async (_, limits, wait) => {
-  const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
-  for (const [name, value] of Object.entries(limits)) {
-    headers[`anthropic-ratelimit-${name}`] = value;
-  }
-  const { retryAfterMs = null } = await failure({ ...error(429, "rate_limit_error"), headers });
-  expect(retryAfterMs).toBe(wait);
-});
+])(
+  "the Anthropic adapter waits for %s after a 429 without retry-after",
+  async (_, limits, wait) => {
+    const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
+    for (const [name, value] of Object.entries(limits)) {
+      headers[`anthropic-ratelimit-${name}`] = value;
+    }
+    const { retryAfterMs = null } = await failure({ ...error(429, "rate_limit_error"), headers });
+    expect(retryAfterMs).toBe(wait);
+  },
+);
 
-it("prefers retry-after to the limits' resets", async () => {
+it("the Anthropic adapter prefers retry-after to the limits' resets", async () => {
   const headers = {
     "retry-after": "2",
     date: DATE,
@@ -178,14 +181,14 @@ it("prefers retry-after to the limits' resets", async () => {
   expect(await failure(reply)).toMatchObject({ retryAfterMs: 2000 });
 });
 
-it("retries on another route after a 200 without a message", async () => {
+it("the Anthropic adapter allows a retry on another route after a 200 without a message", async () => {
   expect(await failure(json('{"ok":true}'))).toEqual({ kind: "retry", reason: "bad_answer" });
   expect(await failure(json('{"type":"mess'))).toEqual({ kind: "retry", reason: "bad_json" });
   const page = { headers: { "content-type": "text/html" }, body: "<html>" };
   expect(await failure(page, true)).toEqual({ kind: "retry", reason: "content_type" });
 });
 
-it("sends no embeddings request", async () => {
+it("the Anthropic adapter sends no embeddings request", async () => {
   const { answer, asked } = await answerTo(PROVIDER, { kind: "embeddings" }, stream(START));
   expect(answer).toMatchObject({ kind: "failure", failure: { kind: "disabled" } });
   expect(asked).toEqual([]);

@@ -17,7 +17,7 @@ function configOf(vars: Record<string, string>) {
   return parsed.config;
 }
 
-it("requires only its key, and serves the US region only in the US", () => {
+it("the Anthropic provider needs only its key, and has US-only inference only in the US", () => {
   expect(liveProviders(configOf({}))).toEqual([]);
   expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
@@ -27,7 +27,7 @@ it("requires only its key, and serves the US region only in the US", () => {
   ]);
 });
 
-it("reports an invalid base URL, and leaves the provider out", () => {
+it("the Anthropic provider reports an invalid base URL, and is then left out", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
   expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
   expect(liveProviders(config)).toEqual([]);
@@ -37,10 +37,13 @@ it.each([
   ["eu", {}, "https://api.anthropic.com/v1/messages", undefined],
   ["us", {}, "https://api.anthropic.com/v1/messages", "us"],
   ["us", { ANTHROPIC_BASE_URL: "https://proxy.test/a/" }, "https://proxy.test/a/messages", "us"],
-])("calls, from %s with %j, %s, inference_geo %s", async (REGION, vars, url, geo) => {
-  const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
-  const call = { upstreamId: "claude-sonnet-5" };
-  const { asked } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);
-  expect(asked[0]).toMatchObject({ url, json: { model: "claude-sonnet-5" } });
-  expect(asked[0]?.json["inference_geo"]).toBe(geo);
-});
+])(
+  "the Anthropic provider calls, from %s with %j, %s, inference_geo %s",
+  async (REGION, vars, url, geo) => {
+    const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
+    const call = { upstreamId: "claude-sonnet-5" };
+    const { asked } = await answerTo(provider, call, ANTHROPIC_CHAT.text.json);
+    expect(asked[0]).toMatchObject({ url, json: { model: "claude-sonnet-5" } });
+    expect(asked[0]?.json["inference_geo"]).toBe(geo);
+  },
+);

@@ -35,7 +35,7 @@ const CLEAN = {
 };
 const FORMAT = { type: "json_schema", json_schema: { name: "x", strict: true, schema: SCHEMA } };
 
-it("sends the headers of Anthropic's clients, with the key only in x-api-key", async () => {
+it("the Anthropic adapter sends the headers of Anthropic's clients, with the key only in x-api-key", async () => {
   const { asked } = await answerTo(PROVIDER, { upstreamId: HAIKU }, ANTHROPIC_CHAT.text.json);
   const [{ url, headers, json, text, init } = {} as never] = asked;
   expect(url).toBe("https://upstream.test/v1/messages");
@@ -51,14 +51,14 @@ it("sends the headers of Anthropic's clients, with the key only in x-api-key", a
   expect(text).not.toContain("sk-x");
 });
 
-it("requests a stream", async () => {
+it("the Anthropic adapter requests a stream", async () => {
   const call = { upstreamId: HAIKU, stream: true };
   const { asked } = await answerTo(PROVIDER, call, ANTHROPIC_CHAT.text.stream);
   expect(asked[0]?.headers.get("accept")).toBe("text/event-stream");
   expect(asked[0]?.json).toEqual({ ...PLAIN, stream: true });
 });
 
-it("sends a beta header with requests that need it", async () => {
+it("the Anthropic adapter sends a beta header with requests that need it", async () => {
   const thought = { type: "anthropic.thinking", thinking: "Hm.", signature: "c2ln" };
   const answered = { role: "assistant", content: "Yes", reasoning_details: [thought] };
   const body = { messages: [...HI, answered, ...HI] };
@@ -67,7 +67,7 @@ it("sends a beta header with requests that need it", async () => {
   expect(asked[0]?.headers.get("anthropic-beta")).toBe("thinking-binding-controls-2026-08-01");
 });
 
-it("sends only allowed fields: no end user, address, or field that costs extra", () => {
+it("the Anthropic adapter sends only allowed fields: no end user, address, or field that costs extra", () => {
   const body = {
     model: "cheap",
     user: "customer-7",
@@ -138,7 +138,7 @@ it.each<[string, JsonObject, JsonObject]>([
     { response_format: FORMAT },
     { output_config: { format: { type: "json_schema", schema: CLEAN } } },
   ],
-])("sends %s", (_, body, fields) => {
+])("the Anthropic adapter sends %s", (_, body, fields) => {
   const more = fields["max_tokens"] === undefined ? {} : { cap: fields["max_tokens"] };
   expect(sent(body, HAIKU, more)).toEqual({ ...PLAIN, ...fields });
 });
@@ -164,8 +164,8 @@ function geo(upstreamId: string, where: "us" | null): string {
   return JSON.stringify(messagesRequest(callOf({ upstreamId }), where));
 }
 
-describe("the request to different models", () => {
-  it("keeps strict tools for models with schemas, at most 20", () => {
+describe("the Anthropic request to different models", () => {
+  it("contains strict tools for models with schemas, at most 20", () => {
     const strict = (index: number) => ({
       type: "function",
       function: { name: `t${index}`, parameters: SCHEMA, strict: true },
@@ -245,6 +245,6 @@ it.each<[string, JsonObject, string]>([
   ["several choices", { n: 2 }, "n"],
   ["legacy functions", { functions: [{ name: "f" }] }, "functions"],
   ["custom tools", { tools: [{ type: "custom", custom: { name: "c" } }] }, "tools[0]"],
-])("rejects %s before sending", (_, body, param) => {
+])("the Anthropic adapter rejects %s before sending", (_, body, param) => {
   expect(sent(body)).toMatchObject({ kind: "refused", param });
 });

@@ -21,7 +21,7 @@ const SPELLINGS = [
   ["claude-opus-5-5", "claude-opus-7", "claude-fable-5-1", "claude-saga-9", "claude-next"],
 ];
 
-it("recognizes a model by its version in every provider's spelling", () => {
+it("claudeRules recognizes a model by its version in every provider's spelling", () => {
   for (const [first = "", ...others] of SPELLINGS) {
     for (const name of others) expect(claudeRules(name), name).toEqual(claudeRules(first));
   }
@@ -40,12 +40,15 @@ it.each([
   ["claude-sonnet-5-5", "adaptive", "native", false, true],
   ["claude-opus-5-5", "always", "native", false, true],
   ["claude-fable-5", "always", "native", false, true],
-])("returns for %s: thinking %s, schema %s, sampling %s, geo %s", (model, ...expected) => {
-  const { thinking, jsonSchema, sampling, geo } = claudeRules(model);
-  expect([thinking, jsonSchema, sampling, geo]).toEqual(expected);
-});
+])(
+  "claudeRules returns for %s: thinking %s, schema %s, sampling %s, geo %s",
+  (model, ...expected) => {
+    const { thinking, jsonSchema, sampling, geo } = claudeRules(model);
+    expect([thinking, jsonSchema, sampling, geo]).toEqual(expected);
+  },
+);
 
-it("forces every model that accepts a forced tool", () => {
+it("claudeRules reports which models accept a forced tool", () => {
   const refusing = [
     "claude-opus-5-5",
     "claude-sonnet-5-5",
@@ -74,11 +77,11 @@ it.each([
   ["claude-sonnet-5-5", "none", { thinking: { type: "between_tools" }, thinks: false }],
   ["claude-opus-5-5", "none", adaptive("low")],
   ["claude-opus-5-5", "max", adaptive("max")],
-])("returns the fields for %s at effort %s", (model, effort, expected) => {
+])("the Claude rules map effort: %s at effort %s", (model, effort, expected) => {
   expect(fields(model, effort)).toEqual(expected);
 });
 
-it("disables thinking where it would cause a 400, and lowers the effort accordingly", () => {
+it("the Claude rules disable thinking where it would cause a 400, and lower the effort accordingly", () => {
   expect(fields("claude-haiku-4-5", "high", false)).toEqual({ thinks: false });
   expect(fields("claude-opus-4-8", undefined, false)).toEqual({ thinks: false });
   expect(fields("claude-sonnet-5", "max", false)).toEqual({
@@ -89,7 +92,7 @@ it("disables thinking where it would cause a 400, and lowers the effort accordin
   expect(fields("claude-fable-5", "max", false)).toEqual(adaptive("max"));
 });
 
-it("returns a thinking budget of at least 1024 tokens that leaves room for output", () => {
+it("the Claude rules return a thinking budget of at least 1024 tokens that leaves room for output", () => {
   const efforts = fc.constantFrom("minimal", "low", "medium", "high", "xhigh", "max");
   fc.assert(
     fc.property(efforts, fc.integer({ min: 1, max: 128_000 }), (effort, cap) => {

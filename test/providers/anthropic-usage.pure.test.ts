@@ -22,7 +22,7 @@ async function reports(...data: readonly string[]) {
   );
 }
 
-it("excludes cache reads and writes from input_tokens and includes thinking in output_tokens", () => {
+it("usage from Anthropic excludes cache reads and writes from input and includes thinking in output", () => {
   const raw = {
     input_tokens: 10,
     cache_creation_input_tokens: 200,
@@ -37,7 +37,7 @@ it("excludes cache reads and writes from input_tokens and includes thinking in o
   expect(messagesUsage(more), "no part is more than its whole").toMatchObject({ reasoning: 50 });
 });
 
-it("returns the client prompt tokens that sum to the whole prompt", async () => {
+it("usage from Anthropic becomes prompt tokens whose sum is the whole prompt", async () => {
   const cached = String(message("", "end_turn", 50).body).replace(
     '"cache_creation_input_tokens":0',
     '"cache_creation_input_tokens":200',
@@ -57,7 +57,7 @@ it("returns the client prompt tokens that sum to the whole prompt", async () => 
   });
 });
 
-it("prefers the counts of the end to those of the start", async () => {
+it("usage at the end of an Anthropic stream takes priority over usage at its start", async () => {
   const begun = start(
     '"usage":{"input_tokens":43,"cache_creation_input_tokens":7,"cache_read_input_tokens":5,"output_tokens":1}',
   );
@@ -74,7 +74,7 @@ it("prefers the counts of the end to those of the start", async () => {
   });
 });
 
-it("leaves the start's count partial if the end has no output count", async () => {
+it("usage at the start of an Anthropic stream stays partial if the end has no output count", async () => {
   const begun = start('"usage":{"input_tokens":43,"output_tokens":1}');
   for (const usage of ["", ',"usage":{"input_tokens":44}', ',"usage":{"output_tokens":null}']) {
     const found = await reports(begun, ...text(0, "Hi"), delta(usage), STOP);
@@ -82,13 +82,13 @@ it("leaves the start's count partial if the end has no output count", async () =
   }
 });
 
-it("treats a count before the stop reason as partial", async () => {
+it("usage before the stop reason of an Anthropic stream is partial", async () => {
   const counts = ',"usage":{"input_tokens":3,"output_tokens":4}';
   const found = await reports(start('"x":1'), delta(counts, "null"), delta(counts), STOP);
   expect(found.map(({ partial }) => partial)).toEqual([true, false]);
 });
 
-it("invents no usage if it is missing or invalid", async () => {
+it("usage from Anthropic that is missing or invalid stays unknown", async () => {
   for (const usage of ["{}", "null", '{"input_tokens":-1,"output_tokens":2}']) {
     const body = `{"type":"message","content":[],"stop_reason":"end_turn","usage":${usage}}`;
     const { answer } = await answerTo(PROVIDER, {}, { ...message("", "end_turn"), body });
@@ -98,7 +98,7 @@ it("invents no usage if it is missing or invalid", async () => {
   expect(await reports(start('"usage":{"input_tokens":"8"}'), delta(""), STOP)).toEqual([]);
 });
 
-it("returns five counts without overlap for any report, or none", () => {
+it("usage from Anthropic becomes five counts without overlap, or none", () => {
   const odd = fc.oneof(fc.nat(2e9), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const raw = fc.record(
     {

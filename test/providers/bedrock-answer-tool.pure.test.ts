@@ -21,7 +21,7 @@ const CALL = {
 
 const use = (a: number) => ({ toolUse: { input: { a }, name: "json", toolUseId: "t" } });
 
-it("counts a repeated answer once", async () => {
+it("the Bedrock adapter returns an answer in the schema tool once if the model repeats it", async () => {
   const twice = [toolFrames(0, "json", ['{"a":1}']), toolFrames(1, "json", ['{"a":2}'])].flat();
   const reply = streamReply([...twice, ...endFrames("tool_use")]);
   expect(messageOf(await eventsOf(BEDROCK, CALL, reply))).toMatchObject({
@@ -34,7 +34,7 @@ it("counts a repeated answer once", async () => {
   });
 });
 
-it("drops text besides the answer tool, and uses the text without one", async () => {
+it("the Bedrock adapter drops text next to the schema tool's answer, and uses the text if there is no answer", async () => {
   const said = textFrames(0, ["<thinking>", "Hm."]);
   const answer = toolFrames(1, "json", ['{"a":1}']);
   const other = toolFrames(1, "other", ["{}"]);

@@ -41,12 +41,12 @@ it.each([
   [TOKEN, [{ id: "bedrock", regions: ["eu"] }]],
   [KEY, [{ id: "bedrock", regions: ["eu"] }]],
   [{ ...TOKEN, REGION: "us" }, [{ id: "bedrock", regions: ["us"] }]],
-])("gives, with %j, %j as active", (vars, live) => {
+])("the Bedrock provider, with the variables %j, is available as %j", (vars, live) => {
   expect(liveWith(vars)).toEqual(live);
   expect(problemsWith(vars)).toEqual([]);
 });
 
-it("calls the provider's own region: Frankfurt or Virginia, unless another is set", async () => {
+it("the Bedrock provider calls the region's own AWS region: Frankfurt or Virginia, unless another is set", async () => {
   const auth = "Bearer ABSKexample";
   expect(await askedWith(TOKEN)).toEqual([host("eu-central-1"), auth]);
   expect(await askedWith({ ...TOKEN, REGION: "us" })).toEqual([host("us-east-1"), auth]);
@@ -56,7 +56,7 @@ it("calls the provider's own region: Frankfurt or Virginia, unless another is se
   expect(await askedWith(elsewhere)).toEqual(["https://proxy.example.com", auth]);
 });
 
-it("prefers an API key to an access key, which signs for the called region", async () => {
+it("the Bedrock provider prefers an API key to an access key, which signs for the called region", async () => {
   const region = { AWS_REGION: "eu-north-1" };
   const [, signed] = await askedWith({ ...KEY, ...region });
   expect(signed).toMatch(/Credential=AKIDEXAMPLE\/\d{8}\/eu-north-1\/bedrock\/aws4_request/);
@@ -71,7 +71,7 @@ it.each([
   ["us", "eu-west-1"],
   ["us", "us-gov-west-1"],
   ["us", "ca-central-1"],
-])("rejects in %s the AWS region %s, and calls nothing", (region, aws) => {
+])("the Bedrock provider rejects in %s the AWS region %s, and calls nothing", (region, aws) => {
   const vars = { ...TOKEN, REGION: region, AWS_REGION: aws };
   expect(problemsWith(vars)).toMatchObject([{ variable: "AWS_REGION" }]);
   expect(liveWith(vars)).toEqual([]);
@@ -84,7 +84,7 @@ it.each([
   ["eu", "bedrock-runtime.us-west-2.api.aws"],
   ["eu", "bedrock.amazonaws.com"],
   ["us", "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com"],
-])("rejects in %s the base URL of %s, and calls nothing", (region, at) => {
+])("the Bedrock provider rejects in %s the base URL of %s, and calls nothing", (region, at) => {
   const vars = { ...TOKEN, REGION: region, BEDROCK_BASE_URL: `https://${at}` };
   expect(problemsWith(vars)).toMatchObject([{ variable: "BEDROCK_BASE_URL" }]);
   expect(liveWith(vars)).toEqual([]);
@@ -95,11 +95,11 @@ it.each([
   "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com",
   "my-proxy-1.eu-north-1.elb.amazonaws.com",
   "amazonaws.com.proxy.test",
-])("accepts in the EU the base URL of %s", (at) => {
+])("the Bedrock provider accepts in the EU the base URL of %s", (at) => {
   expect(problemsWith({ ...TOKEN, BEDROCK_BASE_URL: `https://${at}` })).toEqual([]);
 });
 
-it("reports half of an access key and an invalid base URL", () => {
+it("the Bedrock provider reports an incomplete access key and an invalid base URL", () => {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = KEY;
   expect(problemsWith({ AWS_ACCESS_KEY_ID })).toMatchObject([
     { variable: "AWS_SECRET_ACCESS_KEY" },

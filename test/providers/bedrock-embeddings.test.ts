@@ -24,7 +24,7 @@ const vectors = (count: number) => ({
 
 const item = (index: number, embedding: number[]) => ({ object: "embedding", index, embedding });
 
-it("sends Titan one text per request, and merges the responses in order", async () => {
+it("the Bedrock adapter sends Titan one text per request, and merges the responses in order", async () => {
   const replies = [titan([1]), titan([2], 4), titan([3], 5)];
   const { answer, asked } = await embed(
     TITAN,
@@ -44,13 +44,13 @@ it("sends Titan one text per request, and merges the responses in order", async 
   });
 });
 
-it("omits dimensions and normalize for Titan's first version", async () => {
+it("the Bedrock adapter omits dimensions and normalize for the first version of Titan", async () => {
   const body = { input: "a", dimensions: 256 };
   const { asked } = await embed("amazon.titan-embed-text-v1", body, [titan([1])]);
   expect(asked[0]?.json).toEqual({ inputText: "a" });
 });
 
-it("sends Cohere 96 texts per request, and reads tokens from a header", async () => {
+it("the Bedrock adapter sends Cohere 96 texts per request, and reads tokens from a header", async () => {
   const input = Array.from({ length: 97 }, (_, at) => `text ${at}`);
   const replies = [reply(vectors(96), "300"), reply(vectors(1), "4")];
   const { answer, asked } = await embed(COHERE, { input }, replies);
@@ -65,7 +65,7 @@ it("sends Cohere 96 texts per request, and reads tokens from a header", async ()
   expect(other[0]?.json).toMatchObject({ input_type: "search_query", output_dimension: 512 });
 });
 
-it("accepts bare vectors of Cohere's third version", async () => {
+it("the Bedrock adapter accepts plain vectors of Cohere's third version", async () => {
   const { answer } = await embed(COHERE, { input: ["a"] }, [reply({ embeddings: [[1, 2]] }, "2")]);
   expect(answer).toMatchObject({ body: { data: [item(0, [1, 2])] }, usage: { input: 2 } });
 });
@@ -74,20 +74,23 @@ it.each([
   ["odd", titan([1], 1.5)],
   ["missing", titan([1], null)],
   ["not a number", reply({ embedding: [1] }, "many")],
-])("leaves the usage to an estimate if the count is %s", async (_, answered) => {
-  const { answer } = await embed(TITAN, { input: "a" }, [answered]);
-  expect(answer).toMatchObject({ kind: "json", usage: null });
-});
+])(
+  "the Bedrock adapter leaves the usage to an estimate if the count is %s",
+  async (_, answered) => {
+    const { answer } = await embed(TITAN, { input: "a" }, [answered]);
+    expect(answer).toMatchObject({ kind: "json", usage: null });
+  },
+);
 
 it.each([{ embedding: [] }, { embedding: ["1"] }, { embeddings: { float: [[1], [2]] } }, {}])(
-  "treats a response without the requested vectors as a failure: %j",
+  "the Bedrock adapter treats a response without the requested vectors as a failure: %j",
   async (body) => {
     const { answer } = await embed(COHERE, { input: ["a"] }, [reply(body, "1")]);
     expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
   },
 );
 
-it("rejects tokens, and a model that may leave the region", async () => {
+it("the Bedrock adapter rejects token IDs, and an embeddings model that may leave the region", async () => {
   const tokens = await embed(TITAN, { input: [1, 2] }, [titan([1])]);
   expect(tokens.answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
   const away = await embed("global.cohere.embed-v4:0", { input: "a" }, [titan([1])]);

@@ -28,7 +28,7 @@ it.each([
   ["broken", { kind: "retry", reason: "500", again: true }],
   ["unavailable", { kind: "overloaded", reason: "503" }],
   ["html", { kind: "retry", reason: "502", again: true }],
-])("maps the error %s to %j, streamed or not", async (name, expected) => {
+])("the Bedrock adapter maps the error %s to %j, streamed or not", async (name, expected) => {
   const reply = BEDROCK_FAILURES.errors[name];
   if (reply === undefined) throw new Error(name);
   expect(await failureOf(reply)).toMatchObject(expected);
@@ -41,10 +41,13 @@ it.each([
   "Access to this model is not available for channel program accounts.",
   "You don't have access to the model with the specified model ID.",
   "This model version has reached the end of its life.",
-])("treats an unavailable model as our fault, not the request's: %s", async (message) => {
-  const reply = errorReply(400, "ValidationException", message);
-  expect(await failureOf(reply)).toEqual({ kind: "disabled", reason: "model" });
-});
+])(
+  "the Bedrock adapter treats an unavailable model as our fault, not the request's: %s",
+  async (message) => {
+    const reply = errorReply(400, "ValidationException", message);
+    expect(await failureOf(reply)).toEqual({ kind: "disabled", reason: "model" });
+  },
+);
 
 const QUOTED = [
   "1 validation error detected: Value 'the model identifier' at 'toolConfig.toolChoice.tool.name' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+",
@@ -52,12 +55,15 @@ const QUOTED = [
   "The model returned the following errors: no inference profile, end of its life, on-demand throughput, access to this model",
 ];
 
-it.each(QUOTED)("ignores the client's quoted words about our model: %s", async (message) => {
-  const reply = errorReply(400, "ValidationException", message);
-  expect(await failureOf(reply)).toMatchObject({ kind: "refused" });
-});
+it.each(QUOTED)(
+  "the Bedrock adapter ignores text about models that an error only quotes from the client: %s",
+  async (message) => {
+    const reply = errorReply(400, "ValidationException", message);
+    expect(await failureOf(reply)).toMatchObject({ kind: "refused" });
+  },
+);
 
-it("attributes a 403 to the provider only if it has an exception name", async () => {
+it("the Bedrock adapter treats a 403 as the provider's only if it has an exception name", async () => {
   const headers = { "content-type": "text/html" };
   const firewall = { status: 403, headers, body: "<html>403 Forbidden</html>" };
   expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", fault: "request" });
@@ -65,7 +71,7 @@ it("attributes a 403 to the provider only if it has an exception name", async ()
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("prefers the exception's name, also with a namespace or in the body, to the status", async () => {
+it("the Bedrock adapter prefers the exception's name, also with a namespace or in the body, to the status", async () => {
   const message = JSON.stringify({ message: "Slow down." });
   const headers = { "x-amzn-errortype": "com.amazon.coral.service#ThrottlingException" };
   expect(await failureOf({ status: 400, headers, body: message })).toMatchObject({
@@ -77,7 +83,7 @@ it("prefers the exception's name, also with a namespace or in the body, to the s
   expect(await failureOf({ status: 500, headers: odd, body })).toMatchObject({ reason: "500" });
 });
 
-it("returns the wait time", async () => {
+it("the Bedrock adapter returns the wait time of an overload", async () => {
   const reply = errorReply(429, "ThrottlingException", "Slow down.");
   const headers = { ...reply.headers, "retry-after": "7" };
   expect(await failureOf({ ...reply, headers })).toMatchObject({ retryAfterMs: 7000 });
@@ -87,22 +93,25 @@ it.each([
   ["an exception", { Output: { __type: "x" }, __type: "#ThrottlingException" }, "429"],
   ["no output", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
   ["a message of another shape", { output: { message: "x" } }, "bad_answer"],
-])("treats a 200 with %s as a failure", async (_, body, reason) => {
+])("the Bedrock adapter treats a 200 with %s as a failure", async (_, body, reason) => {
   const headers = { "content-type": "application/json" };
   expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
 });
 
-describe("our secrets in an error", () => {
+describe("our secrets in a Bedrock error", () => {
   const all = [...Object.values(CANARY), "123456789012", "arn:", "inference-profile"];
   /** The text itself is the upstream's, and allowed in a 400 of its own. */
   const secret = all.filter((text) => text !== CANARY.text);
 
-  it.each(Object.entries(BEDROCK_FAILURES.errors))("appear in no failure: %s", async (_, reply) => {
-    const text = JSON.stringify(await failureOf(reply));
-    for (const one of secret) expect(text).not.toContain(one);
-  });
+  it.each(Object.entries(BEDROCK_FAILURES.errors))(
+    "don't appear in the failure: %s",
+    async (_, reply) => {
+      const text = JSON.stringify(await failureOf(reply));
+      for (const one of secret) expect(text).not.toContain(one);
+    },
+  );
 
-  it("appears in no event of a stream", async () => {
+  it("don't appear in an event of a stream", async () => {
     for (const reply of [BEDROCK_FAILURES.errorFirst, BEDROCK_FAILURES.errorMid]) {
       // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const events = await eventsOf(BEDROCK, CALL, reply);
@@ -111,7 +120,7 @@ describe("our secrets in an error", () => {
     }
   });
 
-  it("disappear also where they look harmless: every part of an access key", async () => {
+  it("disappear even where they look harmless: every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;
@@ -123,7 +132,7 @@ describe("our secrets in an error", () => {
   });
 });
 
-it("allows a retry after a broken connection", async () => {
+it("the Bedrock adapter allows a retry after a broken connection", async () => {
   const { answer } = await answerTo(BEDROCK, CALL, []);
   expect(answer).toEqual({
     kind: "failure",
@@ -131,7 +140,7 @@ it("allows a retry after a broken connection", async () => {
   });
 });
 
-it("returns a first error event before anything else", async () => {
+it("the Bedrock adapter returns a first error event before anything else", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);
   expect(await eventsOf(BEDROCK, CALL, streamReply([]))).toHaveLength(1);

@@ -35,19 +35,19 @@ function read(parts: readonly Uint8Array[]): { frames: Frame[]; decoder: FrameDe
 const plain = (frames: readonly Frame[]) =>
   frames.map(({ headers, payload }) => [[...headers], [...payload]]);
 
-it("computes the checksum of gzip", () => {
+it("the reader of Bedrock's frames computes the checksum of gzip", () => {
   expect(crc32(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
   fc.assert(fc.property(fc.uint8Array(), (bytes) => crc32(bytes) === bitwiseCrc(bytes)));
 });
 
-it("encodes a frame without headers and payload as the specification's 16 bytes", () => {
+it("the frame encoder of the tests encodes an empty frame as the specification's 16 bytes", () => {
   const hex = "000000100000000005c248eb7d98c8ff";
   const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
   expect([...rawFrame(NONE, NONE)]).toEqual([...bytes]);
   expect(plain(read([bytes]).frames)).toEqual([[[], []]]);
 });
 
-it("reads frames in order, however their bytes are split", () => {
+it("the reader of Bedrock's frames returns frames in order, however their bytes are split", () => {
   const bytes = joined([ONE, TWO, ONE]);
   const whole = plain(read([bytes]).frames);
   expect(whole).toEqual([
@@ -70,7 +70,7 @@ it("reads frames in order, however their bytes are split", () => {
   );
 });
 
-it("skips headers of other types", () => {
+it("the reader of Bedrock's frames skips headers of other types", () => {
   const lengths = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
   const others = lengths.flatMap((length, type) =>
     type === 7
@@ -86,8 +86,8 @@ function isBroken(bytes: Uint8Array): boolean {
   return decoder.broken && frames.length === 1;
 }
 
-describe("an invalid frame", () => {
-  it("causes a rejection for any flipped bit", () => {
+describe("an invalid Bedrock frame", () => {
+  it("causes an error for any flipped bit", () => {
     for (let bit = 0; bit < TWO.length * 8; bit++) {
       const bytes = TWO.slice();
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -95,7 +95,7 @@ describe("an invalid frame", () => {
     }
   });
 
-  it("causes a rejection over 16 MiB, below its parts' size, and with missing header bytes", () => {
+  it("causes an error over 16 MiB, below its parts' size, and with missing header bytes", () => {
     expect(isBroken(withLengths(16 * 1024 * 1024 + 1, 0))).toBe(true);
     expect(isBroken(withLengths(15, 0))).toBe(true);
     expect(isBroken(withLengths(32, 17))).toBe(true);
@@ -108,12 +108,12 @@ describe("an invalid frame", () => {
     ["a length that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0)])],
     ["a value that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0, 9, 97)])],
     ["a fixed value that exceeds its bounds", header("a", 9, new Uint8Array(15))],
-  ])("causes a rejection with a header of %s", (_, headers) => {
+  ])("causes an error with a header of %s", (_, headers) => {
     expect(isBroken(rawFrame(headers, NONE))).toBe(true);
   });
 });
 
-it("copies a frame that arrives in many pieces at most twice", () => {
+it("the reader of Bedrock's frames copies a frame that arrives in many pieces at most twice", () => {
   const payload = new Uint8Array(1024 * 1024);
   const bytes = frame([], payload);
   const decoder = new FrameDecoder();
@@ -128,7 +128,7 @@ it("copies a frame that arrives in many pieces at most twice", () => {
   expect(copied).toBeLessThanOrEqual(bytes.length * 2);
 });
 
-it("never throws or hangs, whatever the bytes", () => {
+it("the reader of Bedrock's frames never throws or hangs, whatever the bytes", () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 64 }),
     fc.constantFrom(ONE, TWO, ONE.subarray(0, 13)),

@@ -22,7 +22,7 @@ const TOOLS = [{ type: "function", function: { name: "get_weather", description:
 const messages = async (given: object[], model?: string, more: object = {}) =>
   (await sent({ messages: given, ...more }, model))["messages"];
 
-it("sends only named fields of a request, and always the cap", async () => {
+it("the Bedrock adapter sends only known fields of a request, and always the cap", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },
@@ -47,7 +47,7 @@ it("sends only named fields of a request, and always the cap", async () => {
   });
 });
 
-it("puts the model, encoded once, and the operation in the URL, and the key in a header", async () => {
+it("the Bedrock adapter puts the model, encoded once, and the operation in the URL, and the key in a header", async () => {
   const { asked } = await answerTo(BEDROCK, { upstreamId: HAIKU }, BEDROCK_CHAT.text.json);
   const host = "https://bedrock-runtime.eu-central-1.amazonaws.com";
   const model = "eu.anthropic.claude-haiku-4-5-20251001-v1%3A0";
@@ -65,16 +65,16 @@ it.each([
   "global.anthropic.claude-sonnet-5",
   "us.amazon.nova-pro-v1:0",
   "apac.amazon.nova-pro-v1:0",
-])("rejects %s, which may leave the region", async (model) => {
+])("the Bedrock adapter rejects the model %s, which may leave the region", async (model) => {
   expect(await refused({}, model)).toEqual({ kind: "disabled", reason: "residency" });
 });
 
-it("rejects an ARN, whose region is unknown", async () => {
+it("the Bedrock adapter rejects an ARN, whose region is unknown", async () => {
   const arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc";
   expect(await refused({}, arn)).toMatchObject({ kind: "disabled" });
 });
 
-it("separates instructions, alternates roles, and starts with the user", async () => {
+it("the Bedrock adapter separates instructions, alternates roles, and starts with the user", async () => {
   const given = [
     { role: "system", content: "One." },
     { role: "developer", content: "Two." },
@@ -93,14 +93,14 @@ it("separates instructions, alternates roles, and starts with the user", async (
   });
 });
 
-it("sends instructions without other messages as the user's, and rejects an empty conversation", async () => {
+it("the Bedrock adapter sends instructions without other messages as the user's, and rejects an empty conversation", async () => {
   const body = await sent({ messages: [{ role: "system", content: "Greet." }] });
   expect(body["messages"]).toEqual([{ role: "user", content: [{ text: "Greet." }] }]);
   expect(body["system"]).toBeUndefined();
   expect(await refused({ messages: [user("  ")] })).toMatchObject({ kind: "refused" });
 });
 
-it("omits blank texts, and trims white space at the end of a started assistant turn", async () => {
+it("the Bedrock adapter omits blank texts, and trims white space at the end of an assistant message that comes last", async () => {
   const given = [user("Hi"), said(" \n"), user("there"), said("I am \n")];
   expect(await messages(given)).toEqual([
     { role: "user", content: [{ text: "Hi" }, { text: "there" }] },
@@ -108,7 +108,7 @@ it("omits blank texts, and trims white space at the end of a started assistant t
   ]);
 });
 
-it("converts calls and results to blocks, with foreign IDs shortened on both sides", async () => {
+it("the Bedrock adapter converts tool calls and results to blocks, with long IDs shortened in both", async () => {
   const given = [
     user("Weather?"),
     called("call/1:x", "tooluse_ok"),
@@ -127,7 +127,7 @@ it("converts calls and results to blocks, with foreign IDs shortened on both sid
   ]);
 });
 
-it("uses IDs of nine letters and digits for Mistral's models", async () => {
+it("the Bedrock adapter uses IDs of nine letters and digits for Mistral's models", async () => {
   const given = [user("Weather?"), called("tooluse_K1lsjyEkuj5bbg5tAkGAhO")];
   const model = "mistral.mistral-large-2402-v1:0";
   const [, call] = (await messages(given, model, { tools: TOOLS })) as JsonObject[];
@@ -137,7 +137,7 @@ it("uses IDs of nine letters and digits for Mistral's models", async () => {
 });
 
 it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
-  "converts earlier calls to text if no tool is in use: %j",
+  "the Bedrock adapter converts earlier tool calls to text if no tool is in use: %j",
   async (more) => {
     const given = [user("Weather?"), called("a"), result("a", "22C")];
     const body = await sent({ messages: given, ...more });
@@ -156,7 +156,7 @@ it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
   },
 );
 
-it("sends inline images unchanged, and downloads others", async () => {
+it("the Bedrock adapter sends inline images unchanged, and downloads others", async () => {
   const data = user([image("data:image/jpg;base64,AAAA")]);
   expect(await messages([data])).toEqual([
     { role: "user", content: [{ image: { format: "jpeg", source: { bytes: "AAAA" } } }] },
@@ -171,12 +171,12 @@ it("sends inline images unchanged, and downloads others", async () => {
   ]);
 });
 
-it("rejects several choices and legacy functions", async () => {
+it("the Bedrock adapter rejects several choices and legacy functions", async () => {
   expect(await refused({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
   expect(await refused({ functions: [] })).toMatchObject({ param: "functions" });
 });
 
-it("sets one cache point: after the user's last text, for Nova after the instructions", async () => {
+it("the Bedrock adapter sets one cache point: after the user's last text, for Nova after the instructions", async () => {
   const given = [{ role: "system", content: "Be brief." }, user("Hi"), said("I")];
   const body = { messages: given, prompt_cache_key: "k" };
   const point = { cachePoint: { type: "default" } };

@@ -49,7 +49,7 @@ async function signature(given: Canonical): Promise<string> {
   return hex(await hmac(key, text));
 }
 
-it("matches AWS's test suite in this test's own signature (get-vanilla)", async () => {
+it("the Bedrock signer's test matches AWS's test suite (get-vanilla)", async () => {
   const given = {
     method: "GET",
     path: "/",
@@ -92,7 +92,7 @@ async function authorization({ url, headers, text }: Asked, session?: string): P
 }
 
 it.each([undefined, "IQoJb3JpZ2luX2VjE//session=="])(
-  "signs body, encoded path and session token: %s",
+  "the Bedrock signer signs body, encoded path and session token: %s",
   async (session) => {
     const body = { messages: [{ role: "user", content: "Grüße, 世界" }] };
     const call = { upstreamId: HAIKU, body };
@@ -106,7 +106,7 @@ it.each([undefined, "IQoJb3JpZ2luX2VjE//session=="])(
   },
 );
 
-it("signs each request, and caches the day's key", async () => {
+it("the Bedrock signer signs each request, and caches the signing key of the day", async () => {
   const provider = signing();
   for (const content of ["One", "Two"]) {
     const call = { upstreamId: HAIKU, body: { messages: [{ role: "user", content }] } };

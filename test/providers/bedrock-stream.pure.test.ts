@@ -53,8 +53,8 @@ const EXPECTED = {
 const EMPTY = { reasoning: "", details: [], tools: [] };
 const scenarios = Object.entries(BEDROCK_CHAT) as [keyof typeof EXPECTED, WireScenario][];
 
-describe.each(scenarios)("the scenario %s", (name, { json, stream }) => {
-  it("returns the expected message as a stream", async () => {
+describe.each(scenarios)("the recorded Bedrock response %s", (name, { json, stream }) => {
+  it("becomes the expected message as a stream", async () => {
     const events = await eventsOf(BEDROCK, CALL, stream);
     const { usage, tools, refusal: _, ...message } = messageOf(events);
     const read = tools.map(({ id, name: called, arguments: given }) => {
@@ -65,7 +65,7 @@ describe.each(scenarios)("the scenario %s", (name, { json, stream }) => {
     expect(events.at(-1)).toEqual({ kind: "end" });
   });
 
-  it("returns the expected message as JSON", async () => {
+  it("becomes the expected message as JSON", async () => {
     const { answer } = await answerTo(BEDROCK, CALL, json);
     if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
     const [choice] = answer.body["choices"] as [{ message: Whole; finish_reason: string }];
@@ -82,7 +82,7 @@ describe.each(scenarios)("the scenario %s", (name, { json, stream }) => {
     expect(answer.usage).toEqual(USAGE);
   });
 
-  it("returns the same events however it is split", async () => {
+  it("becomes the same events however it is split", async () => {
     await expect(expectSameHoweverCut(BEDROCK, CALL, stream)).resolves.toBeUndefined();
   });
 });
@@ -104,12 +104,12 @@ const [STOP, METADATA] = endFrames("end_turn") as [Uint8Array, Uint8Array];
 const SAID = ["chunk", "text"];
 const BEGUN = ["chunk"];
 
-it("delays the finish until the usage, in either order", async () => {
+it("the Bedrock adapter delays the finish reason until the usage arrives, in either order", async () => {
   expect(await kinds([...TEXT, STOP, METADATA])).toEqual([...SAID, "chunk", "usage", "end"]);
   expect(await kinds([...TEXT, METADATA, STOP])).toEqual([...SAID, "chunk", "usage", "end"]);
 });
 
-it("ends a complete stream without usage, and emits no end for an incomplete one", async () => {
+it("the Bedrock adapter ends a complete stream without usage, and emits no end for an incomplete one", async () => {
   expect(await kinds([...TEXT, STOP])).toEqual([...SAID, "chunk", "end"]);
   expect(await kinds([...TEXT, STOP, METADATA.subarray(0, 20)])).toEqual([...SAID, "chunk", "end"]);
   expect(await kinds(TEXT)).toEqual(SAID);
@@ -118,7 +118,7 @@ it("ends a complete stream without usage, and emits no end for an incomplete one
   expect(cut.map(({ kind }) => kind)).toEqual(SAID);
 });
 
-it("rejects an oversized event after its earlier output, and retries after a corrupt one", async () => {
+it("the Bedrock adapter rejects an oversized event after its earlier output, and allows a retry after a corrupt one", async () => {
   const huge = withLengths(16 * 1024 * 1024 + 1, 0);
   const tooLarge = {
     kind: "refused",
@@ -136,7 +136,7 @@ it.each([
   { inputTokens: 8, outputTokens: -1 },
   { inputTokens: 8, outputTokens: "3" },
   { inputTokens: 8, outputTokens: 3, cacheReadInputTokens: 0.5 },
-])("ignores malformed usage: %j", async (usage) => {
+])("the Bedrock adapter ignores malformed usage: %j", async (usage) => {
   const odd = endFrames("end_turn", usage);
   expect(await kinds([...TEXT, ...odd])).toEqual([...SAID, "chunk", "end"]);
   const { answer } = await answerTo(
@@ -147,7 +147,7 @@ it.each([
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
-it("reports cache writes separately", async () => {
+it("the Bedrock adapter reports cache writes separately", async () => {
   const usage = {
     inputTokens: 1,
     outputTokens: 2,
@@ -163,7 +163,7 @@ it("reports cache writes separately", async () => {
 });
 
 it.each(["malformed_model_output", "malformed_tool_use"])(
-  "treats %s as a failure",
+  "the Bedrock adapter treats the stop reason %s as a failure",
   async (reason) => {
     const failure = { kind: "retry", reason: "broken_off", fault: "request" };
     expect(await kinds([...TEXT, ...endFrames(reason)])).toEqual([...SAID, "usage", failure]);
@@ -177,12 +177,12 @@ it.each([
   ["model_context_window_exceeded", "length"],
   ["guardrail_intervened", "content_filter"],
   ["something_new", "length"],
-])("maps %s to %s", async (reason, finish) => {
+])("the Bedrock adapter maps the stop reason %s to %s", async (reason, finish) => {
   const events = await eventsOf(BEDROCK, CALL, streamReply([...TEXT, ...endFrames(reason)]));
   expect(messageOf(events).finish).toBe(finish);
 });
 
-it("keeps the arguments of interleaved calls", async () => {
+it("the Bedrock adapter keeps the arguments of interleaved tool calls apart", async () => {
   const one = toolFrames(0, "one", ['{"a":', "1}"]);
   const two = toolFrames(1, "two", ["{}"]);
   const mixed = [one.slice(0, 2), two.slice(0, 1), one.slice(2), two.slice(1)].flat();
@@ -194,7 +194,7 @@ it("keeps the arguments of interleaved calls", async () => {
   ]);
 });
 
-it("skips unknown events and unreadable frames, which fail only a stream without its end", async () => {
+it("the Bedrock adapter skips unknown events and unreadable frames, unless the stream has no end", async () => {
   const bytes = new TextEncoder().encode("{");
   const unknown = [eventFrame("citation", { a: 1 }), frame([[":event-type", "x"]], bytes)];
   expect(await kinds([...unknown, ...TEXT, STOP, METADATA])).toContain("end");
@@ -204,7 +204,7 @@ it("skips unknown events and unreadable frames, which fail only a stream without
   expect(await kinds([broken])).toEqual([...BEGUN, failure]);
 });
 
-it("ends the stream at a corrupt frame, and reads nothing after it", async () => {
+it("the Bedrock adapter ends the stream at a corrupt frame, and reads nothing after it", async () => {
   const corrupt = TEXT[0]?.slice() ?? STOP;
   corrupt[60] = 0;
   const failure = { kind: "retry", reason: "bad_frame" };
@@ -225,13 +225,13 @@ it.each([
   ["modelTimeoutException", { kind: "retry", reason: "408", again: true }],
   ["somethingNewException", { kind: "retry", reason: "500", again: true }],
   ["validationException", { kind: "refused", reason: "400", message: "No." }],
-])("ends a stream that breaks with %s", async (type, failure) => {
+])("the Bedrock adapter ends a stream that breaks with %s", async (type, failure) => {
   const expected = [...SAID, expect.objectContaining(failure)];
   expect(await kinds([...TEXT, exceptionFrame(type, "No."), STOP, METADATA])).toEqual(expected);
   expect(await kinds([...TEXT, eventFrame(type, { message: "No." })])).toEqual(expected);
 });
 
-it("treats an error without its own format the same way", async () => {
+it("the Bedrock adapter treats an error without its own format the same way", async () => {
   const headers = [
     [":message-type", "error"],
     [":error-code", "ThrottlingException"],

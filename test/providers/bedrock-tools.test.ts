@@ -35,7 +35,7 @@ const additional = async (body: JsonObject, model: string) =>
 const inference = async (body: JsonObject, model: string) =>
   (await sent(body, model))["inferenceConfig"];
 
-it("sends a tool's schema, with three keywords for Nova, and never strict", async () => {
+it("the Bedrock adapter sends a tool's schema, with three keywords for Nova, and never strict", async () => {
   const { tools } = await config({}, CLAUDE);
   expect(tools).toEqual([
     { toolSpec: { name: "get_weather", inputSchema: { json: PARAMETERS } } },
@@ -61,16 +61,19 @@ it.each([
   [MISTRAL, NAMED, { any: {} }],
   [OPUS, "required", { auto: {} }],
   [QWEN, NAMED, { auto: {} }],
-])("sends for %s with the choice %j: %j", async (model, choice, expected) => {
-  expect((await config({ tool_choice: choice }, model)).toolChoice).toEqual(expected);
-});
+])(
+  "the Bedrock adapter sends for %s with the tool_choice %j: %j",
+  async (model, choice, expected) => {
+    expect((await config({ tool_choice: choice }, model)).toolChoice).toEqual(expected);
+  },
+);
 
-it("offers only the named tool where a model can only be forced to use any", async () => {
+it("the Bedrock adapter offers only the named tool if a model can't be forced to use a certain one", async () => {
   const { tools } = await config({ tool_choice: NAMED }, MISTRAL);
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["get_time"]);
 });
 
-it("instructs a model that can't be forced at the end", async () => {
+it("the Bedrock adapter adds an instruction at the end for a model that can't be forced to use a tool", async () => {
   const body = await sent({ tools: TOOLS, tool_choice: NAMED }, OPUS);
   expect(body["messages"]).toEqual([
     {
@@ -80,7 +83,7 @@ it("instructs a model that can't be forced at the end", async () => {
   ]);
 });
 
-it("limits Claude to one tool call with Claude's own tool_choice, without Converse's", async () => {
+it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_choice, without Converse's", async () => {
   const body = { tools: TOOLS, tool_choice: NAMED, parallel_tool_calls: false };
   const asked = await sent(body, CLAUDE);
   expect(asked["toolConfig"]).not.toHaveProperty("toolChoice");
@@ -89,7 +92,7 @@ it("limits Claude to one tool call with Claude's own tool_choice, without Conver
   });
 });
 
-it("converts a schema to a forced tool's input, which disables Claude's thinking", async () => {
+it("the Bedrock adapter converts a schema to a forced tool's input, which disables Claude's thinking", async () => {
   const body = { response_format: FORMAT, reasoning_effort: "high" };
   expect(await sent(body)).toMatchObject({
     toolConfig: {
@@ -104,7 +107,7 @@ it("converts a schema to a forced tool's input, which disables Claude's thinking
   });
 });
 
-it("sends a schema to Claude 4.5 and 4.6, which may still think and call tools", async () => {
+it("the Bedrock adapter sends a schema to Claude 4.5 and 4.6, which may still think and call tools", async () => {
   const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
   const sonnet = "eu.anthropic.claude-sonnet-4-6";
   expect(await sent(body, sonnet)).toMatchObject({
@@ -122,7 +125,7 @@ it("sends a schema to Claude 4.5 and 4.6, which may still think and call tools",
   });
 });
 
-it("omits the thinking budget if a tool loop has lost its thoughts, whatever the last instruction", async () => {
+it("the Bedrock adapter omits the thinking budget if earlier tool calls have lost their thinking, whatever the last instruction", async () => {
   const call = { id: "a", type: "function", function: { name: "get_time", arguments: "{}" } };
   const loop = (more: object) => [
     { role: "user", content: "Hi" },
@@ -139,13 +142,13 @@ it("omits the thinking budget if a tool loop has lost its thoughts, whatever the
   });
 });
 
-it("forces a named tool despite response_format", async () => {
+it("the Bedrock adapter forces a named tool despite response_format", async () => {
   const { tools, toolChoice } = await config({ tool_choice: NAMED, response_format: FORMAT });
   expect(tools).toHaveLength(2);
   expect(toolChoice).toEqual({ tool: { name: "get_time" } });
 });
 
-it("adds the answer tool to the client's tools under a unique name", async () => {
+it("the Bedrock adapter adds the schema tool to the client's tools under a unique name", async () => {
   const { tools, toolChoice } = await config({ tools: [tool("json")], response_format: FORMAT });
   expect(tools.map(({ toolSpec }) => toolSpec["name"])).toEqual(["json", "json_"]);
   expect(toolChoice).toEqual({ any: {} });
@@ -155,7 +158,7 @@ it.each([
   [QWEN, FORMAT, /JSON schema, and nothing else: \{"type":"object"/],
   [OPUS, FORMAT, /JSON schema/],
   [NOVA, { type: "json_object" }, /one JSON object/],
-])("instructs %s to answer as %j", async (model, format, words) => {
+])("the Bedrock adapter instructs %s to answer as %j", async (model, format, words) => {
   const body = await sent({ response_format: format }, model);
   expect(body["toolConfig"]).toBeUndefined();
   expect(JSON.stringify(body["messages"]).replaceAll("\\", "")).toMatch(words);
@@ -174,11 +177,11 @@ it.each([
     "low",
     { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "low" } },
   ],
-])("sends for %s with the effort %s: %j", async (model, effort, expected) => {
+])("the Bedrock adapter sends for %s with the effort %s: %j", async (model, effort, expected) => {
   expect(await additional({ reasoning_effort: effort }, model)).toEqual(expected);
 });
 
-it("sends Claude up to 4.6 one of temperature and top_p, later none, and GPT no stops", async () => {
+it("the Bedrock adapter sends temperature or top_p to Claude up to 4.6, neither to later ones, and GPT no stop", async () => {
   const asked = { temperature: 0.5, top_p: 0.5, reasoning_effort: "low" };
   expect(await inference(asked, HAIKU)).toEqual({ maxTokens: 256, temperature: 0.5 });
   expect(await inference(asked, CLAUDE)).toEqual({ maxTokens: 256 });
@@ -186,7 +189,7 @@ it("sends Claude up to 4.6 one of temperature and top_p, later none, and GPT no 
   expect(await inference({ ...asked, stop: "x" }, GPT)).toEqual({ maxTokens: 256 });
 });
 
-it("returns Claude's thoughts unchanged if it thinks, and to no other model", async () => {
+it("the Bedrock adapter returns Claude's thinking unchanged if Claude thinks, and sends it to no other model", async () => {
   const detail = { type: "anthropic.thinking", thinking: "Hm.", signature: "sig" };
   const other = { type: "google.thought", signature: "x" };
   const messages = [

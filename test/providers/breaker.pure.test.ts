@@ -140,7 +140,7 @@ function mixed(gapMs: number, answers: number): string {
   return breaker.state(5 * gapMs);
 }
 
-describe("a breaker", () => {
+describe("a route's circuit breaker", () => {
   it("follows its rules over any history, and never admits two probes", () => {
     fc.assert(
       fc.property(steps("served", "fault", "fault", "fault", "busy", "busy", "nothing"), (all) => {
@@ -150,7 +150,7 @@ describe("a breaker", () => {
     );
   });
 
-  it("stays closed after successes and failures that aren't the route's", () => {
+  it("stays closed after successes and failures that the route didn't cause", () => {
     fc.assert(
       fc.property(steps("served", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);
@@ -171,7 +171,7 @@ describe("a breaker", () => {
     );
   });
 
-  it("opens at the fifth fault in a row, at the third bare overload in a row", () => {
+  it("opens at the fifth failure in a row, or at the third overload without a wait time in a row", () => {
     for (const [busy, times] of [
       [false, FAULTS_IN_A_ROW],
       [true, BUSY_IN_A_ROW],
@@ -184,13 +184,13 @@ describe("a breaker", () => {
     }
   });
 
-  it("opens at five faults among at most ten recent requests, and not when they are long ago", () => {
+  it("opens at five failures among at most ten recent requests, but not if they are long ago", () => {
     expect(mixed(1000, 1)).toBe("open");
     expect(mixed(1000, 2)).toBe("closed");
     expect(mixed(15_000, 1)).toBe("closed");
   });
 
-  it("drops the faults of a window after a longer pause", () => {
+  it("forgets earlier failures after a longer pause", () => {
     const breaker = new Breaker();
     for (const atMs of [0, 1, 2, 3, 15_000, 60_000]) {
       breaker.served("free", atMs);
@@ -199,7 +199,7 @@ describe("a breaker", () => {
     expect(breaker.state(60_000)).toBe("closed");
   });
 
-  it("stays open after the success of an earlier request, but closes after a forced one", () => {
+  it("stays open after the success of an earlier request, but closes after the success of a forced one", () => {
     const breaker = new Breaker();
     const opens = (nowMs: number) => {
       for (let at = 0; at < 5; at++) breaker.failed("free", false, nowMs);
@@ -232,7 +232,7 @@ describe("a breaker", () => {
     expect(lengths).toEqual([15, 30, 60, 120, 240, 300, 300]);
   });
 
-  it("admits another probe after an inconclusive one, and eventually after a lost one", () => {
+  it("admits another probe after one without a result, and eventually after a lost one", () => {
     const breaker = new Breaker();
     for (let at = 0; at < 5; at++) breaker.failed("free", false, 0);
     const first = breaker.pass(OPEN_MS);

@@ -30,7 +30,7 @@ for (const name of Object.keys(SAID) as (keyof typeof SAID)[]) {
   const scenario = COHERE_CHAT[name];
   const used = name === "length" ? { ...USED, output: 256 } : USED;
 
-  it(`returns one message as JSON and stream, with its billed units: ${name}`, async () => {
+  it(`the Cohere adapter returns one message as JSON and stream, with its billed units: ${name}`, async () => {
     const { answer } = await answerTo(provider, {}, scenario.json);
     if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
     const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
@@ -56,14 +56,14 @@ type Message = {
   readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
 };
 
-it("ends at message-end, with or without [DONE]", async () => {
+it("the Cohere adapter ends a stream at message-end, with or without [DONE]", async () => {
   const payloads = [START, ...part(0, "text", "Hi"), end("COMPLETE")];
   const bare = await eventsOf(provider, {}, cut(...payloads));
   expect(bare).toEqual(await eventsOf(provider, {}, stream(...payloads)));
   expect(bare.map((event) => event.kind)).toEqual(["chunk", "text", "chunk", "usage", "end"]);
 });
 
-it("drops citations, debug events and unknown events", async () => {
+it("the Cohere adapter drops citations, debug events and unknown events", async () => {
   const others = [
     '{"type":"citation-start","index":0,"delta":{"message":{"citations":{"start":0,"end":2,"text":"Hi","sources":[]}}}}',
     '{"type":"citation-end","index":0}',
@@ -79,14 +79,14 @@ it("drops citations, debug events and unknown events", async () => {
   expect(JSON.stringify(events)).not.toContain("canary");
 });
 
-it("reads calls in an array like those in an object, and null arguments as none", async () => {
+it("the Cohere adapter reads tool calls in an array like those in an object, and null arguments as none", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
   const events = await eventsOf(provider, {}, stream(START, start, end("TOOL_CALL")));
   expect(messageOf(events)).toMatchObject({ tools: [{ id: "a", ...TIME }], finish: "tool_calls" });
 });
 
-it("returns no usage without billed units, and ignores `tokens`", async () => {
+it("the Cohere adapter returns no usage without billed units, and ignores `tokens`", async () => {
   const usages = [
     '"usage":{"tokens":{"input_tokens":507,"output_tokens":10}}',
     '"usage":{"billed_units":{"input_tokens":1.5,"output_tokens":1}}',
@@ -105,7 +105,7 @@ it("returns no usage without billed units, and ignores `tokens`", async () => {
   }
 });
 
-it("treats a model error, or a 200 without output, as a failure", async () => {
+it("the Cohere adapter treats a model error, or a 200 without output, as a failure", async () => {
   const replies = [
     answered('"content":[]', "ERROR"),
     answered('"content":[]', "TIMEOUT"),

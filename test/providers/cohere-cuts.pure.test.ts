@@ -12,7 +12,7 @@ const provider = cohere("https://api.cohere.com/v2", "key");
 const { refusal: _refusal, ...streams } = COHERE_CHAT;
 
 for (const [name, { stream }] of Object.entries(streams)) {
-  it(`returns the same events however it is split: ${name}`, async () => {
+  it(`a Cohere stream gives the same events however it is split: ${name}`, async () => {
     await expect(expectSameHoweverCut(provider, {}, stream)).resolves.toBeUndefined();
   });
 }

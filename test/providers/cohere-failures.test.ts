@@ -29,7 +29,7 @@ const MEANINGS: Readonly<Record<string, object>> = {
 };
 
 for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
-  it(`maps ${status} to the same failure for JSON and streams`, async () => {
+  it(`the Cohere adapter maps ${status} to the same failure for JSON and streams`, async () => {
     for (const stream of [true, false]) {
       // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const { answer } = await answerTo(provider, { stream }, reply);
@@ -44,7 +44,7 @@ for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
   });
 }
 
-it("maps a denied prompt to a content filter's refusal in both forms", async () => {
+it("the Cohere adapter maps a denied prompt to a content filter's rejection in both forms", async () => {
   const { json, stream } = COHERE_CHAT.refusal;
   const wanted = { failure: { kind: "refused", code: "content_filter" } };
   expect((await answerTo(provider, {}, json)).answer).toMatchObject(wanted);
@@ -59,7 +59,7 @@ const kindsOf = async (reply: WireReply) => {
 
 const unnamed = (body: string) => ({ headers: { "content-type": "text/event-stream" }, body });
 
-it("reports a failed stream once, without the upstream's text", async () => {
+it("the Cohere adapter reports a failed stream once, without the provider's text", async () => {
   expect(await kindsOf(COHERE_FAILURES.errorFirst)).toEqual(["error"]);
   expect(await kindsOf(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
   expect(await kindsOf(COHERE_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
@@ -83,7 +83,7 @@ const embed = (body: object) => ({
   body: body as ReturnType<typeof callOf>["body"],
 });
 
-it("sends texts in batches of 96, merges them in order, and sums the billed units", async () => {
+it("the Cohere adapter sends texts in batches of 96, merges them in order, and sums the billed units", async () => {
   const input = Array.from({ length: 200 }, (_, at) => `text ${at}`);
   const replies = [vectors(96), vectors(96, 96), vectors(8, 192)];
   const { answer, asked } = await answerTo(provider, embed({ input, dimensions: 256 }), replies);
@@ -106,7 +106,7 @@ it("sends texts in batches of 96, merges them in order, and sums the billed unit
 const embedFor = (input_type: unknown) =>
   answerTo(provider, embed({ input: "a", input_type }), vectors(1));
 
-it("forwards the input_type of an embedding, and rejects an unknown one", async () => {
+it("the Cohere adapter forwards the input_type of an embedding, and rejects an unknown one", async () => {
   expect((await embedFor("search_query")).asked[0]?.json).toMatchObject({
     input_type: "search_query",
   });
@@ -114,7 +114,7 @@ it("forwards the input_type of an embedding, and rejects an unknown one", async 
   expect(odd.answer).toMatchObject({ failure: { kind: "refused", param: "input_type" } });
 });
 
-it("treats a missing vector as a failure, and missing billed units as no usage", async () => {
+it("the Cohere adapter treats a missing vector as a failure, and missing billed units as no usage", async () => {
   const one = await answerTo(provider, embed({ input: ["a", "b"] }), vectors(1));
   expect(one.answer).toMatchObject({ failure: { reason: "bad_answer" } });
   const body = '{"embeddings":{"float":[[1]]}}';
@@ -134,7 +134,7 @@ const configOf = (more: object) => {
   return parsed.config;
 };
 
-it("activates the provider by its key, at Cohere's host or the configured one", async () => {
+it("the Cohere provider is available with its key, at Cohere's host or the configured one", async () => {
   expect(liveProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
   expect(liveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);

@@ -11,7 +11,7 @@ const MODEL = "command-a-03-2025";
 const requestOf = (body: JsonObject, upstreamId = MODEL) =>
   chatRequest(callOf({ body, upstreamId })) as JsonObject;
 
-it("sends a request to /chat with key and cap, and without the client's ID", async () => {
+it("the Cohere adapter sends a request to /chat with key and cap, and without the client's ID", async () => {
   const provider = cohere("https://api.cohere.com/v2/", "secret");
   const body = { model: "smart", user: "u", logit_bias: {}, parallel_tool_calls: false };
   const { asked } = await answerTo(provider, { body, upstreamId: MODEL }, COHERE_CHAT.text.json);
@@ -32,7 +32,7 @@ const callTo = (id: string, args: string) => ({
   function: { name: "f", arguments: args },
 });
 
-it("keeps IDs of another provider's conversation, and sends text before a call as its plan", () => {
+it("the Cohere adapter keeps tool call IDs of another provider, and sends text before a call as its plan", () => {
   const messages = [
     { role: "developer", content: "Be brief." },
     { role: "user", content: "Hi" },
@@ -63,7 +63,7 @@ it("keeps IDs of another provider's conversation, and sends text before a call a
 
 const image = (url: string) => ({ type: "image_url", image_url: { url } });
 
-it("sends images unchanged, as data or URL", () => {
+it("the Cohere adapter sends images unchanged, as data or URL", () => {
   const content = [
     { type: "text", text: "What?" },
     image("data:image/png;base64,AAAA"),
@@ -74,7 +74,7 @@ it("sends images unchanged, as data or URL", () => {
   ]);
 });
 
-it("uses Cohere's names and bounds", () => {
+it("the Cohere adapter uses Cohere's field names and limits", () => {
   const request = requestOf({
     temperature: 0.5,
     top_p: 1,
@@ -105,7 +105,7 @@ const tool = (name: string, strict?: boolean) => ({
 
 const plain = (name: string) => ({ type: "function", function: { name, parameters: {} } });
 
-it("maps tool_choice to Cohere's value, and sends only a named tool", () => {
+it("the Cohere adapter maps tool_choice to Cohere's value, and sends only a named tool", () => {
   const tools = [tool("f", true), tool("g")];
   const named = { type: "function", function: { name: "f" } };
   const choice = (tool_choice: unknown) => {
@@ -120,7 +120,7 @@ it("maps tool_choice to Cohere's value, and sends only a named tool", () => {
 
 const formatOf = (response_format: unknown) => requestOf({ response_format })["response_format"];
 
-it("sends a bare schema with json_object", () => {
+it("the Cohere adapter sends only the schema itself with json_object", () => {
   const schema = { type: "object" };
   expect(
     formatOf({ type: "json_schema", json_schema: { name: "n", strict: true, schema } }),
@@ -135,14 +135,14 @@ it("sends a bare schema with json_object", () => {
 const thinkingOf = (effort: string, model = "command-a-reasoning-08-2025") =>
   requestOf({ reasoning_effort: effort }, model)["thinking"];
 
-it("sends an effort as a share of the cap, for reasoning models", () => {
+it("the Cohere adapter sends an effort as a share of the output cap, for reasoning models", () => {
   expect(thinkingOf("none")).toEqual({ type: "disabled" });
   expect(thinkingOf("low")).toEqual({ type: "enabled", token_budget: 51 });
   expect(thinkingOf("high")).toEqual({ type: "enabled", token_budget: 204 });
   expect(thinkingOf("high", "command-a-03-2025")).toBeUndefined();
 });
 
-it("rejects unsupported features", () => {
+it("the Cohere adapter rejects unsupported features", () => {
   const custom = [{ type: "custom", custom: { name: "c" } }];
   expect(requestOf({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
   expect(requestOf({ tools: custom })).toMatchObject({ kind: "refused", param: "tools[0]" });
@@ -154,7 +154,7 @@ const SENT = new Set(
   ),
 );
 
-it("converts or rejects every accepted request, and sends only known fields", () => {
+it("the Cohere adapter converts or rejects every accepted request, and sends only known fields", () => {
   const models = fc.constantFrom("command-a-03-2025", "command-a-reasoning-08-2025");
   fc.assert(
     fc.property(CHAT_BODIES, models, (body, upstreamId) => {

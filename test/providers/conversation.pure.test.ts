@@ -20,7 +20,7 @@ const call = (id: string, given: string, more: JsonObject = {}) => ({
 });
 const said = (text: string) => ({ kind: "text", text });
 
-it("separates leading instructions, and keeps later ones in place", () => {
+it("the shared conversation reader separates leading instructions, and keeps later ones in place", () => {
   const read = conversation(
     { role: "system", content: "one" },
     {
@@ -43,7 +43,7 @@ it("separates leading instructions, and keeps later ones in place", () => {
   });
 });
 
-it("alternates turns, with results and their call's name before the user's text", () => {
+it("the shared conversation reader alternates turns, with results and their call's name before the user's text", () => {
   const read = conversation(
     user("a"),
     user("b"),
@@ -74,7 +74,7 @@ it("alternates turns, with results and their call's name before the user's text"
   ]);
 });
 
-it("reads images as bytes or URL, skips empty texts, and puts thoughts before text", () => {
+it("the shared conversation reader reads images as bytes or URL, skips empty texts, and puts thoughts before text", () => {
   const png = "data:image/PNG;base64,iVBORw0KGgo=";
   const detail = { type: "anthropic.thinking", thinking: "hm", signature: "s" };
   const extra = { google: { thought_signature: "t" } };
@@ -125,13 +125,16 @@ it("reads images as bytes or URL, skips empty texts, and puts thoughts before te
   ]);
 });
 
-it.each(["{oops", "[1]"])("wraps the arguments %s in an object", (given) => {
-  const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
-  const { turns } = conversationOf(chatOf({ messages })) as Conversation;
-  expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: given } }]);
-});
+it.each(["{oops", "[1]"])(
+  "the shared conversation reader wraps the arguments %s in an object",
+  (given) => {
+    const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
+    const { turns } = conversationOf(chatOf({ messages })) as Conversation;
+    expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: given } }]);
+  },
+);
 
-it("rejects custom tools and legacy functions with their param", () => {
+it("the shared conversation reader rejects custom tools and legacy functions with their param", () => {
   const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
   const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
   expect(conversationOf(chatOf({ messages }))).toMatchObject({
@@ -172,7 +175,7 @@ const among = (...names: string[]) => ({
   allowed_tools: { mode: "required", tools: names.map((name) => tool(name)) },
 });
 
-it("rejects an unsupported tool_choice", () => {
+it("the shared conversation reader rejects an unsupported tool_choice", () => {
   const custom = { type: "custom", custom: { name: "a" } };
   for (const tool_choice of [custom, among("c"), among("a", "c"), among()]) {
     const refused = toolsOf(chatOf({ tools: TWO, tool_choice }));
@@ -203,11 +206,11 @@ it.each<[string, JsonObject, object]>([
   ],
   ["one call at a time", { tools: TWO, parallel_tool_calls: false }, { parallel: false }],
   ["a choice without tools", { tool_choice: "required" }, { choice: "auto", list: [] }],
-])("reads tools and their choice: %s", (_, body, want) => {
+])("the shared conversation reader reads tools and their choice: %s", (_, body, want) => {
   expect(toolsOf(chatOf(body))).toMatchObject(want);
 });
 
-it("keeps a tool's schema, or uses an empty one", () => {
+it("the shared conversation reader keeps a tool's schema, or uses an empty one", () => {
   expect(toolsOf(chatOf({ tools: TWO }))).toMatchObject({
     list: [
       { name: "a", description: "A", parameters: { type: "object" }, strict: true },

@@ -46,12 +46,12 @@ const working = (call: ProviderCall) => {
 };
 const idle = () => Promise.resolve(RESET);
 
-it("reports the dispatch of a route when its request is sent", async () => {
+it("an adapter reports that it sends a request to a route right when it does", async () => {
   expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
   expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
 });
 
-it("ignores a request that is sent after its timeout", async () => {
+it("a request that is sent after its timeout isn't reported as sent", async () => {
   const late = Promise.withResolvers<ProviderCall>();
   const slow: Provider["send"] = (call) => (late.resolve(call), never);
   const next: Provider["send"] = async () => {
@@ -61,7 +61,7 @@ it("ignores a request that is sent after its timeout", async () => {
   expect(await saidOf([slow, next], { headersMs: 1 })).toEqual([null, null]);
 });
 
-it("reports the dispatch just before the request leaves", async () => {
+it("an adapter reports the sending of a request just before it leaves", async () => {
   const asked: string[] = [];
   const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
   const wire = {

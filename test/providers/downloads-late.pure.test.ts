@@ -34,7 +34,7 @@ function slowImages(count: number, ms: number) {
   };
 }
 
-it("rejects a request after 20 seconds of downloads, and starts no more", async () => {
+it("a request with images to download is rejected after 20 seconds of downloads, and starts no more", async () => {
   const { fetching, inlined } = slowImages(64, 8000);
   const answer = inlined({ signal });
   await vi.advanceTimersByTimeAsync(19_999);
@@ -61,7 +61,7 @@ function attempted(send: (call: ProviderCall) => Promise<ProviderResult>) {
 
 const TIMEOUT = { kind: "failure", failure: { kind: "retry", reason: "timeout" } };
 
-it("pauses the header timeout during downloads", async () => {
+it("the header timeout pauses during downloads", async () => {
   const { inlined } = slowImages(8, 9000);
   const answer = attempted(async (call) => {
     await inlined(call);
@@ -72,7 +72,7 @@ it("pauses the header timeout during downloads", async () => {
   expect(await answer).toEqual(GOOD);
 });
 
-it("starts the header timeout with the request, or earlier without downloads", async () => {
+it("the header timeout starts when the request is sent, or earlier without downloads", async () => {
   const { inlined } = slowImages(1, 9000);
   let isOver = false;
   const sent = attempted(async (call) => {
@@ -99,7 +99,7 @@ it("starts the header timeout with the request, or earlier without downloads", a
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it("leaves no timer after a completed attempt", async () => {
+it("a completed attempt leaves no timer behind", async () => {
   const { inlined } = slowImages(1, 1000);
   const direct = attempted(async (call) => {
     await Promise.resolve();

@@ -98,7 +98,7 @@ const CASES = WIRES.flatMap(([name, build, models]) =>
 );
 
 it.each(CASES)(
-  "sends or reports each requested field, never neither or both: %s, %s",
+  "each requested field is sent or reported as dropped, never neither or both: %s, %s",
   async (_, model, build) => {
     for (const [field, value, beside = {}] of FIELDS) {
       // oxlint-disable-next-line no-await-in-loop -- one field after the other
@@ -138,14 +138,14 @@ it.each([
       stream_options: {},
     },
   ],
-])("doesn't report a field without an effect: %s", async (_, body) => {
+])("a field without an effect isn't reported as dropped: %s", async (_, body) => {
   for (const [, build, models] of WIRES) {
     // oxlint-disable-next-line no-await-in-loop
     for (const model of models) expect((await built(build, model, body)).named).toEqual([]);
   }
 });
 
-it("reports the omitted one of temperature and top_p", async () => {
+it("a dropped one of temperature and top_p is reported", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => messagesRequest(call, null), "claude-sonnet-4-5"],
@@ -156,7 +156,7 @@ it("reports the omitted one of temperature and top_p", async () => {
   }
 });
 
-it("reports the tuning fields of a Responses request that the model rejects", async () => {
+it("sampling parameters of a Responses request that the model rejects are reported as dropped", async () => {
   const body = {
     temperature: 0.3,
     top_logprobs: 2,

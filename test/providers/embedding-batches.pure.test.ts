@@ -38,7 +38,7 @@ async function sliced(
   return { ...seen, kind: answer.kind };
 }
 
-it("sends slices of one text six at a time, larger ones four", async () => {
+it("a batch of embeddings sends single texts six requests at a time, several texts four", async () => {
   expect(await sliced(40, 1)).toEqual({ sent: 40, most: 6, kind: "json" });
   expect(await sliced(40, 2)).toEqual({ sent: 20, most: 4, kind: "json" });
   expect(await sliced(3, 1)).toEqual({ sent: 3, most: 3, kind: "json" });
@@ -46,7 +46,7 @@ it("sends slices of one text six at a time, larger ones four", async () => {
 
 const AGAIN: ProviderFailure = { kind: "retry", reason: "500", again: true };
 
-it("retries a failed slice once", async () => {
+it("a batch of embeddings retries a failed request once", async () => {
   expect(await sliced(8, 1, [null, AGAIN])).toMatchObject({ sent: 9, kind: "json" });
   const all = await sliced(
     40,
@@ -61,17 +61,20 @@ it.each([
   { kind: "refused", reason: "400" },
   { kind: "disabled", reason: "401" },
   { kind: "retry", reason: "413", fault: "request" },
-] as const)("does not retry $kind with a permanent reason ($reason)", async (failure) => {
-  expect(await sliced(40, 1, [failure])).toMatchObject({ sent: 6, kind: "failure" });
-});
+] as const)(
+  "a batch of embeddings does not retry $kind with a permanent reason ($reason)",
+  async (failure) => {
+    expect(await sliced(40, 1, [failure])).toMatchObject({ sent: 6, kind: "failure" });
+  },
+);
 
-it("does not retry a single slice or after the call has ended", async () => {
+it("a batch of embeddings does not retry a single request, or after the call has ended", async () => {
   expect(await sliced(1, 1, [AGAIN])).toMatchObject({ sent: 1, kind: "failure" });
   const ended = { ...callFor(2), signal: AbortSignal.abort() };
   expect(await sliced(2, 1, [AGAIN, AGAIN], ended)).toMatchObject({ sent: 2, kind: "failure" });
 });
 
-it("treats a response without vectors as a failure", async () => {
+it("a batch of embeddings treats a response without vectors as a failure", async () => {
   const events = { next: () => Promise.resolve(null), cancel: () => undefined };
   const answers: ProviderResult[] = [FINE, { kind: "stream", events }];
   const answer = await inBatches(callFor(2), 1, () => Promise.resolve(answers.pop() ?? FINE));
@@ -81,7 +84,7 @@ it("treats a response without vectors as a failure", async () => {
 const boundOf = (provider: string, model: string) =>
   limitsOfProvider(provider, { kind: "embeddings", upstreamId: model }).inputs;
 
-it("limits inputs in the catalog exactly where a request takes one text", () => {
+it("a batch of embeddings has a maximum in the catalog exactly where a request accepts one text", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
     expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
   }
@@ -94,7 +97,7 @@ it("limits inputs in the catalog exactly where a request takes one text", () => 
   expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
 });
 
-it("rejects a response of more than 20 MB with its cost, and sends no more slices", async () => {
+it("a batch of embeddings rejects responses of more than 20 MB with their cost, and sends no more requests", async () => {
   const vector = Array.from({ length: 1_000_000 }, () => 1);
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;
@@ -115,7 +118,7 @@ it("rejects a response of more than 20 MB with its cost, and sends no more slice
   expect(sent).toBeLessThan(20);
 });
 
-it("charges the other slices if one is rejected for its text", async () => {
+it("a batch of embeddings charges the other requests if one is rejected for its text", async () => {
   const refused: ProviderFailure = { kind: "refused", reason: "400", param: "input" };
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;

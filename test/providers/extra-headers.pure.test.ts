@@ -4,7 +4,7 @@ import { PROFILES } from "../../src/models/providers/profile.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-it("sends a provider's extra headers with every request, together with its key", async () => {
+it("a provider's extra headers are sent with every request, together with its key", async () => {
   const sent: Headers[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
     sent.push(new Headers(init?.headers));

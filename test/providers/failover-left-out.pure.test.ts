@@ -12,7 +12,7 @@ import {
 } from "./failover-fixture.ts";
 import type { ProviderResult } from "../../src/models/core/provider.ts";
 
-it("skips a disabled route for a minute, then calls it again", async () => {
+it("failover skips a disabled route for a minute, then calls it again", async () => {
   const { asked, run } = routes([BAD_KEY, GOOD], [GOOD]);
   await run();
   await run();
@@ -22,14 +22,14 @@ it("skips a disabled route for a minute, then calls it again", async () => {
   expect(asked.calls.at(-1)).toBe("a");
 });
 
-it("returns upstream_error without an attempt if every route is disabled", async () => {
+it("failover returns upstream_error without an attempt if every route is disabled", async () => {
   const { asked, run } = routes([BAD_KEY]);
   await run();
   expect(await run()).toMatchObject({ failure: { kind: "upstream_error" } });
   expect(asked.calls).toEqual(["a"]);
 });
 
-it("skips a route until its retry-after, unless it is the only one", async () => {
+it("failover skips a route until its retry-after, unless it is the only one", async () => {
   const two = routes([BUSY, GOOD], [GOOD]);
   await two.run();
   two.asked.nowMs += 6_999;
@@ -50,7 +50,7 @@ function busyFor(retryAfterMs: number): ProviderResult {
   return failure({ kind: "overloaded", reason: "429", retryAfterMs });
 }
 
-it("retries only the last route, once, after at most a second", async () => {
+it("failover retries only the last route, once, after at most a second", async () => {
   const waits: number[] = [];
   const pauseMs = (ms: number) => {
     waits.push(ms);
@@ -69,7 +69,7 @@ it("retries only the last route, once, after at most a second", async () => {
   expect([long.asked.calls, twice.asked.calls]).toEqual([["a"], ["a", "a"]]);
 });
 
-it("makes no further attempt if the client disconnects or the run ends during the pause", async () => {
+it("failover makes no further attempt if the client disconnects or the run ends during the pause", async () => {
   const left = routes([RESET, GOOD]);
   let here = true;
   const pauseMs = () => {
@@ -87,7 +87,7 @@ it("makes no further attempt if the client disconnects or the run ends during th
   expect([left.asked.calls, ended.asked.calls]).toEqual([["a"], ["a"]]);
 });
 
-it("skips open circuits, and if all are open, calls the one that ends first", async () => {
+it("failover skips open circuits, and if all are open, calls the one that ends first", async () => {
   const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
   const open = (id: string, atMs: number) => {
     for (let at = 0; at < 5; at++) health.failed(`${id}:${id}-model`, "free", FAULT, atMs);
@@ -104,13 +104,13 @@ it("skips open circuits, and if all are open, calls the one that ends first", as
   expect(asked.calls).toEqual(["b", "b"]);
 });
 
-it("reports overload also if another route has a bad key", async () => {
+it("failover reports overload even if another route has a wrong API key", async () => {
   expect(await routes([BUSY], [BAD_KEY]).run()).toMatchObject({
     failure: { kind: "upstream_overloaded", retryAfterSeconds: 7 },
   });
 });
 
-it("throws a bug during a probe, and admits the next probe", async () => {
+it("failover throws a bug during a probe, and admits the next probe", async () => {
   const bug = Promise.reject(new Error("a bug"));
   bug.catch(() => undefined);
   const { asked, health, run } = routes([bug, GOOD], [GOOD]);
@@ -121,7 +121,7 @@ it("throws a bug during a probe, and admits the next probe", async () => {
   expect(health.standings(asked.nowMs)).toEqual([]);
 });
 
-it("admits the next probe after a run that ends during a probe", async () => {
+it("failover admits the next probe if the request ends during a probe", async () => {
   const { asked, health, run } = routes([never, GOOD], [GOOD]);
   for (let at = 0; at < 5; at++) health.failed("a:a-model", "free", FAULT, asked.nowMs);
   asked.nowMs += 15_000;
@@ -135,7 +135,7 @@ it("admits the next probe after a run that ends during a probe", async () => {
   expect(health.standings(asked.nowMs)).toEqual([]);
 });
 
-it("continues after a failure that isn't the route's, and keeps the route, even after a hundred", async () => {
+it("failover continues after a failure that the route didn't cause, and keeps the route, even after a hundred", async () => {
   const blameless = failure({ kind: "retry", reason: "413", fault: "request" });
   const { asked, health, run } = routes([blameless], [GOOD]);
   for (let at = 0; at < 100; at++) {
@@ -148,7 +148,7 @@ it("continues after a failure that isn't the route's, and keeps the route, even 
   });
 });
 
-it("sheds a request without capacity in the isolate, and calls or marks no route", async () => {
+it("failover rejects a request as overloaded if the isolate lacks memory, and doesn't count it against the route", async () => {
   const shed = failure({ kind: "shed", reason: "no_room" });
   const { asked, health, run } = routes([shed], [GOOD]);
   for (let at = 0; at < 10; at++) {
@@ -173,7 +173,7 @@ async function wait(...ms: (number | undefined)[]): Promise<number | null> {
     : result.failure.retryAfterSeconds;
 }
 
-it("returns upstream_overloaded with the shortest wait, 1 to 59 seconds, if all are overloaded", async () => {
+it("failover returns upstream_overloaded with the shortest wait, 1 to 59 seconds, if all are overloaded", async () => {
   expect(await wait(7000, 3001)).toBe(4);
   expect(await wait(0)).toBe(1);
   expect(await wait(3_600_000)).toBe(59);

@@ -18,7 +18,7 @@ import {
 /** What Anthropic says before anything else. */
 const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
-it("serves from the first successful route, with each route's own model name and cap", async () => {
+it("failover returns the first successful response, and sends each route its own model name and cap", async () => {
   const { asked, run } = routes([RETRY], [GOOD]);
   expect(await run()).toEqual({
     ok: true,
@@ -36,13 +36,13 @@ it("serves from the first successful route, with each route's own model name and
   ]);
 });
 
-it("makes at most three attempts, however many routes there are", async () => {
+it("failover makes at most three attempts, however many routes there are", async () => {
   const { asked, run } = routes([RESET], [RESET], [RESET], [GOOD]);
   expect(await run()).toMatchObject({ ok: false, failure: { kind: "upstream_error" } });
   expect(asked.calls).toEqual(["a", "b", "c"]);
 });
 
-it("retries only the last route, once, after a reset, 408 or 5xx", async () => {
+it("failover retries only the last route, once, after a reset, 408 or 5xx", async () => {
   const two = routes([RESET], [RESET]);
   await two.run();
   expect(two.asked.calls).toEqual(["a", "b", "b"]);
@@ -59,7 +59,7 @@ it("retries only the last route, once, after a reset, 408 or 5xx", async () => {
   }
 });
 
-it("returns a rejection immediately, cleaned, without another attempt", async () => {
+it("failover returns a rejection immediately, without account data, and makes no other attempt", async () => {
   const { asked, run } = routes([REFUSED], [GOOD]);
   expect(await run()).toEqual({
     ok: false,
@@ -68,7 +68,7 @@ it("returns a rejection immediately, cleaned, without another attempt", async ()
   expect(asked.calls).toEqual(["a"]);
 });
 
-it("cancels a stream that starts with an error or ends early, and tries the next route", async () => {
+it("failover cancels a stream that starts with an error or ends early, and tries the next route", async () => {
   const bad = [
     stream([ERROR]),
     stream([], [CHUNK, ERROR]),
@@ -87,7 +87,7 @@ it("cancels a stream that starts with an error or ends early, and tries the next
   }
 });
 
-it("returns the events read so far at once, then the rest of the stream", async () => {
+it("failover returns the events read so far immediately, then the rest of the stream", async () => {
   const good = stream([], [SO_FAR], [CHUNK], [{ kind: "end" }]);
   const served = await routes([good.answer]).run({}, true);
   if (!served.ok || served.value.answer.kind !== "stream") throw new Error("not served");
@@ -101,7 +101,7 @@ it("returns the events read so far at once, then the rest of the stream", async 
   expect(good.seen.cancelled).toBe(1);
 });
 
-it("aborts a silent route after its timeout, and cancels its late stream", async () => {
+it("failover aborts a silent route after its timeout, and cancels its late stream", async () => {
   const late = stream([CHUNK]);
   const slow = Promise.withResolvers<ProviderResult>();
   const { asked, run } = routes([slow.promise], [GOOD]);
@@ -115,7 +115,7 @@ it("aborts a silent route after its timeout, and cancels its late stream", async
   expect(first.asked.sent[0]?.signal.aborted).toBe(true);
 });
 
-it("stops immediately when the run ends", async () => {
+it("failover stops immediately when the request ends", async () => {
   const ended = AbortSignal.abort();
   const before = routes([GOOD]);
   expect(await before.run({ signal: ended })).toMatchObject({ ok: false });

@@ -19,7 +19,7 @@ const vectors = (...values: unknown[]) =>
 const dataOf = (answer: object) =>
   (answer as { body: { data: { embedding: number[] }[] } }).body.data.map((item) => item.embedding);
 
-it("returns one vector per text in order, and no usage if none is reported", async () => {
+it("the Google adapter returns one vector per text in order, and no usage if none is reported", async () => {
   const { answer, asked } = await embed(GEMINI, { input: "one" }, vectors([1, 0]));
   expect(answer).toEqual({
     kind: "json",
@@ -37,7 +37,7 @@ it("returns one vector per text in order, and no usage if none is reported", asy
   ]);
 });
 
-it("returns reported usage", async () => {
+it("the Google adapter returns reported usage", async () => {
   const recorded = {
     embeddings: [{ values: [0.5, 0.8] }],
     usageMetadata: { promptTokenCount: 12, promptTokenDetails: [] },
@@ -53,7 +53,7 @@ it("returns reported usage", async () => {
 const slice = (start: number, length: number) =>
   vectors(...Array.from({ length }, (_, at) => [start + at, 1]));
 
-it("splits inputs into requests of 100, and merges them in order", async () => {
+it("the Google adapter splits inputs into requests of 100, and merges them in order", async () => {
   const input = Array.from({ length: 250 }, (_, at) => String(at));
   const replies = [slice(0, 100), slice(100, 100), slice(200, 50)];
   const { answer, asked } = await embed(GEMINI, { input }, replies, NEW);
@@ -66,7 +66,7 @@ it("splits inputs into requests of 100, and merges them in order", async () => {
   expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
 });
 
-it("normalizes a shortened vector of the first model, and keeps others unchanged", async () => {
+it("the Google adapter normalizes a shortened vector of the first model, and keeps others unchanged", async () => {
   const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
   const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
   expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
@@ -88,12 +88,12 @@ it.each([
     "a number out of range",
     { ...json({}), body: '{"embeddings":[{"values":[1]},{"values":[1e999]}]}' },
   ],
-])("rejects a response with %s", async (_name, reply) => {
+])("the Google adapter rejects an embeddings response with %s", async (_name, reply) => {
   const { answer } = await embed(GEMINI, { input: ["a", "b"] }, reply);
   expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
 });
 
-it("rejects tokens before sending", async () => {
+it("the Google adapter rejects token IDs before sending", async () => {
   const { answer, asked } = await embed(GEMINI, { input: [1, 2] }, vectors([1]));
   expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
   expect(asked).toEqual([]);
@@ -108,7 +108,7 @@ const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
     metadata: { billableCharacterCount: 35 },
   });
 
-it("sends Vertex one text at a time for the first model, and counts its tokens", async () => {
+it("the Google adapter sends Vertex one text at a time for the first model, and counts its tokens", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[3, 4], 5]), predicted([[0, 2], 6])];
   const body = { input: ["a", "b"], dimensions: 2 };
@@ -127,7 +127,7 @@ it("sends Vertex one text at a time for the first model, and counts its tokens",
   );
 });
 
-it("sends Vertex several texts for other models, and returns no usage if one count is missing", async () => {
+it("the Google adapter sends Vertex several texts for other models, and returns no usage if one count is missing", async () => {
   const vertex = await vertexProvider();
   const replies = [TOKEN, predicted([[1], 5], [[2], undefined])];
   const { answer, asked } = await embed(

@@ -34,12 +34,12 @@ const EXPECTED: Readonly<Record<string, object>> = {
   html: { kind: "retry", reason: "502", again: true },
 };
 
-it("covers every recorded error", () => {
+it("the list of expected Google failures covers every recorded error", () => {
   expect(Object.keys(EXPECTED)).toEqual(Object.keys(GOOGLE_FAILURES.errors));
 });
 
 it.each(Object.entries(GOOGLE_FAILURES.errors))(
-  "maps the error %s for JSON and streams, without upstream secrets",
+  "the Google adapter maps the error %s for JSON and streams, without the provider's secrets",
   async (name, reply) => {
     for (const stream of [false, true]) {
       const failure = await failureOf(reply, stream);
@@ -53,7 +53,7 @@ it.each(Object.entries(GOOGLE_FAILURES.errors))(
   },
 );
 
-it("recognizes a bad key by the error's reason or text", async () => {
+it("the Google adapter recognizes a wrong API key by the error's reason or text", async () => {
   const details = [{ reason: "API_KEY_SERVICE_BLOCKED" }];
   const byReason = error(400, "INVALID_ARGUMENT", "No.", details);
   const byWords = error(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.");
@@ -62,21 +62,21 @@ it("recognizes a bad key by the error's reason or text", async () => {
   }
 });
 
-it("ignores a client's quoted text about a bad key", async () => {
+it("the Google adapter ignores text about a wrong API key that is quoted from the client", async () => {
   const message =
     "Invalid JSON payload received. Unknown name \"API key not valid\" at 'tools[0]': Cannot find field.";
   const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.kind).toBe("refused");
 });
 
-it("attributes a 403 to Google only if it has a status", async () => {
+it("the Google adapter treats a 403 as Google's only if it has a status", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
   expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = json(error(403, "PERMISSION_DENIED", ""), 403);
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
-it("removes project names and numbers from a 400", async () => {
+it("the Google adapter removes project names and numbers from a 400", async () => {
   const message = "Bad thing in projects/canary-1/locations/eu of project 123456789012: no.";
   const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.message).toBe("Bad thing in [removed]/locations/eu of [removed]: no.");
@@ -90,12 +90,12 @@ it.each([
   ["-3s", undefined],
   ["soon", undefined],
   [{}, undefined],
-])("reads a retryDelay of %j as %j ms", async (retryDelay, ms) => {
+])("the Google adapter reads a retryDelay of %j as %j ms", async (retryDelay, ms) => {
   const reply = json(error(429, "RESOURCE_EXHAUSTED", "", [{ retryDelay }]), 429);
   expect((await failureOf(reply)).retryAfterMs).toBe(ms);
 });
 
-it("maps an error inside a 200 by its code or status", async () => {
+it("the Google adapter maps an error inside a 200 by its code or status", async () => {
   const inside = (value: object) => failureOf(json(value));
   expect(await inside(error(429, "RESOURCE_EXHAUSTED", ""))).toMatchObject({ kind: "overloaded" });
   expect(await inside({ error: { status: "UNAVAILABLE" } })).toMatchObject({ reason: "503" });
@@ -104,13 +104,13 @@ it("maps an error inside a 200 by its code or status", async () => {
   expect(await failureOf(asked, true)).toMatchObject({ kind: "overloaded" });
 });
 
-it("treats a response without output as a failure", async () => {
+it("the Google adapter treats a response without output as a failure", async () => {
   for (const body of [{}, { candidates: [] }, { candidates: "x" }, { promptFeedback: {} }]) {
     expect(await failureOf(json(body))).toEqual({ kind: "retry", reason: "bad_answer" });
   }
 });
 
-it("allows a retry after a broken connection", async () => {
+it("the Google adapter allows a retry after a broken connection", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("canary"));
   const answer = await GEMINI.send(callOf({ upstreamId: MODEL }));
   const failure = { kind: "retry", reason: "connection", again: true };
@@ -123,7 +123,7 @@ const usageOf = async (usage: object) => {
   return answer.kind === "json" ? answer.usage : answer;
 };
 
-it("counts cached tokens once, and includes thoughts and the tools' prompt", async () => {
+it("the Google adapter counts cached tokens once, and includes thinking and the tools' prompt", async () => {
   const recorded = {
     promptTokenCount: 19,
     cachedContentTokenCount: 3,
@@ -153,6 +153,6 @@ it.each([
   { promptTokenCount: 9, candidatesTokenCount: 1.5 },
   { promptTokenCount: 9, thoughtsTokenCount: 1e12 },
   { promptTokenCount: 9, cachedContentTokenCount: [] },
-])("returns no usage for %j", async (usage) => {
+])("the Google adapter returns no usage for %j", async (usage) => {
   expect(await usageOf(usage)).toBeNull();
 });

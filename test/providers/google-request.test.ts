@@ -23,7 +23,7 @@ const config = async (body: JsonObject, model?: string, cap?: number) =>
 const contents = async (messages: unknown[], model?: string) =>
   (await sent({ messages }, { ...(model && { model }) }))["contents"];
 
-it("sends the cap and only allowed fields", async () => {
+it("the Google adapter sends the cap and only allowed fields", async () => {
   const body = {
     user: "someone",
     logit_bias: { 1: 2 },
@@ -53,7 +53,7 @@ it("sends the cap and only allowed fields", async () => {
   expect(await config({ stop: "x" })).toEqual({ maxOutputTokens: 256, stopSequences: ["x"] });
 });
 
-it("puts model and method in the URL, and the key in a header", async () => {
+it("the Google adapter puts model and method in the URL, and the key in a header", async () => {
   const whole = await answerTo(GEMINI, { upstreamId: MODEL }, GOOGLE_CHAT.text.json);
   const streamed = { upstreamId: "a/b?key=c", stream: true };
   const { asked } = await answerTo(GEMINI, streamed, GOOGLE_CHAT.text.stream);
@@ -65,7 +65,7 @@ it("puts model and method in the URL, and the key in a header", async () => {
   expect(asked[0]?.init.redirect).toBe("manual");
 });
 
-it("separates leading instructions, keeps later ones in place, and alternates roles", async () => {
+it("the Google adapter separates leading instructions, keeps later ones in place, and alternates roles", async () => {
   const messages = [
     { role: "system", content: "One." },
     { role: "developer", content: [{ type: "text", text: "Two." }] },
@@ -95,14 +95,14 @@ it("separates leading instructions, keeps later ones in place, and alternates ro
   expect(await contents(model, "gemma-4")).toHaveProperty("0.parts", [{ text: "One." }]);
 });
 
-it("keeps an inline image inline", async () => {
+it("the Google adapter keeps an inline image inline", async () => {
   const image = { type: "image_url", image_url: { url: "data:image/JPG;base64,QUJD" } };
   expect(await contents([user([image])])).toEqual([
     { role: "user", parts: [{ inlineData: { mimeType: "image/jpeg", data: "QUJD" } }] },
   ]);
 });
 
-describe("calls and their results at Google", () => {
+describe("tool calls and their results in a Google request", () => {
   const messages = [
     user("Hi"),
     called(toolCall("call_1", "f", '{"a":1}', signed(SIGNATURE)), toolCall("toolu_2", "g")),
@@ -144,7 +144,7 @@ describe("calls and their results at Google", () => {
   });
 
   it.each(["gemini-3-flash-preview", "gemini-3.7-flash", "gemini-10-pro", "gemini-flash-latest"])(
-    "use Google's placeholder for %s if a turn's first call has no signature",
+    "use Google's placeholder for %s if the first call of a message has no signature",
     async (model) => {
       const foreign = "fc_68a/b+c=|é";
       const turns = [
@@ -183,14 +183,14 @@ it.each([
   ["a result without a call", { messages: [user("Hi"), result("x", "1")] }, "messages"],
   ["legacy functions", { functions: [] }, "functions"],
   ["custom tools", { tools: [{ type: "custom", custom: { name: "f" } }] }, "tools[0]"],
-])("rejects %s before sending", async (_name, body, param) => {
+])("the Google adapter rejects %s before sending", async (_name, body, param) => {
   expect(await refused(body)).toMatchObject({ kind: "refused", param });
 });
 
 const f = (more: object = {}) => ({ type: "function", function: { name: "f", ...more } });
 const schema = { type: "object", properties: { a: { $ref: "#/$defs/a" } }, $defs: { a: {} } };
 
-it("keeps a tool's JSON schema", async () => {
+it("the Google adapter keeps a tool's JSON schema", async () => {
   const tools = [f({ description: "Does f", parameters: schema }), f()];
   expect((await sent({ tools }))["tools"]).toEqual([
     {
@@ -209,17 +209,17 @@ it.each([
   ["none", { mode: "NONE" }],
   ["required", { mode: "ANY" }],
   [f(), { mode: "ANY", allowedFunctionNames: ["f"] }],
-])("maps tool_choice %j to %j", async (tool_choice, mode) => {
+])("the Google adapter maps tool_choice %j to %j", async (tool_choice, mode) => {
   const body = await sent({ tools: [f()], tool_choice });
   expect(body["toolConfig"]).toEqual({ functionCallingConfig: mode });
 });
 
-it("validates a strict tool if the model chooses freely", async () => {
+it("the Google adapter validates a strict tool if the model chooses freely", async () => {
   const body = await sent({ tools: [f({ strict: true })] });
   expect(body).toHaveProperty("toolConfig.functionCallingConfig.mode", "VALIDATED");
 });
 
-it("maps response_format to a media type and a JSON schema", async () => {
+it("the Google adapter maps response_format to a media type and a JSON schema", async () => {
   const json_schema = { name: "s", schema };
   const maxOutputTokens = 256;
   const responseMimeType = "application/json";

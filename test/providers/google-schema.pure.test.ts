@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { geminiSchema } from "../../src/models/protocols/gemini/schema.ts";
 import { parseObject } from "../../src/models/core/json-value.ts";
 
-it("sends Google no keyword next to $ref except those that start with $, at any depth", () => {
+it("a schema sent to Google has no keyword next to $ref except those that start with $, at any depth", () => {
   const reference = { $ref: "#/$defs/X", $comment: "c" };
   const schema = {
     type: "object",
@@ -18,7 +18,7 @@ it("sends Google no keyword next to $ref except those that start with $, at any 
   });
 });
 
-it("keeps the digits and key order of a schema", () => {
+it("a schema sent to Google keeps its digits and key order", () => {
   const text =
     '{"type":"object","properties":{"b":{"maximum":9223372036854775807},"1":{"minimum":1.0}}}';
   expect(JSON.stringify(geminiSchema(parseObject(text) ?? {}))).toBe(text);

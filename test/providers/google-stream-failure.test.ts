@@ -14,7 +14,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 
 const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
 
-it("reads a bare error in the body at its end, on one line or several", async () => {
+it("the Google adapter reads an error without an event in the body at its end, on one line or several", async () => {
   for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
     const mid = stream([said([{ text: "Hel" }])], bare);
     expect((await events(mid)).at(-1)).toEqual(FAILURE);
@@ -25,7 +25,7 @@ it("reads a bare error in the body at its end, on one line or several", async ()
   expect(await events(array)).toEqual([FAILURE]);
 });
 
-it("ends the stream at an error event, without its text", async () => {
+it("the Google adapter ends the stream at an error event, without its text", async () => {
   expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);
   const late = stream([said([{ text: "Hel" }]), UNAVAILABLE], sse(said([{ text: "lo" }])));
   const list = await events(late);
@@ -40,7 +40,7 @@ it("ends the stream at an error event, without its text", async () => {
   });
 });
 
-it("treats text that is neither JSON nor an error as a failure, unless the output was complete", async () => {
+it("the Google adapter treats text that is neither JSON nor an error as a failure, unless the output was complete", async () => {
   expect((await events(stream([said([{ text: "a" }])], "<html>"))).at(-1)).toEqual({
     kind: "error",
     failure: { kind: "retry", reason: "bad_event" },
@@ -53,7 +53,7 @@ it("treats text that is neither JSON nor an error as a failure, unless the outpu
   });
 });
 
-it("keeps only lines without a field, up to 64 Ki", () => {
+it("the Google adapter keeps only lines without a field name, up to 64 Ki", () => {
   const decoder = new SseDecoder();
   decoder.push(bytes(": comment\nid: 1\nretry: 2\nevent: a\ndata: b\ndata\n\n"));
   expect(decoder.foreign).toBe("");

@@ -100,26 +100,26 @@ const EXPECTED = {
 describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
   "the recorded Gemini response %s",
   (name) => {
-    it("returns the expected message as stream and JSON", async () => {
+    it("becomes the expected message as stream and JSON", async () => {
       const expected = { content: "", reasoning: "", tools: [], usage: USED, ...EXPECTED[name] };
       expect(await wholeMessage(GOOGLE_CHAT[name].json)).toEqual(expected);
       expect(await streamedMessage(GOOGLE_CHAT[name].stream)).toEqual(expected);
     });
 
-    it("returns the same however it is split", async () => {
+    it("becomes the same events however it is split", async () => {
       const compared = expectSameHoweverCut(GEMINI, call, GOOGLE_CHAT[name].stream);
       await expect(compared).resolves.toBeUndefined();
     });
   },
 );
 
-it("accepts LF and CRLF", async () => {
+it("the Google adapter accepts LF and CRLF as line ends", async () => {
   const { stream: reply } = GOOGLE_CHAT.text;
   const body = String(reply.body).replaceAll("\r\n", "\n");
   expect(messageOf(await events({ ...reply, body })).content).toBe("Hello, 世界!");
 });
 
-it("reports partial usage until the end, then that of the last chunk", async () => {
+it("the Google adapter reports usage as partial until the end, then that of the last chunk", async () => {
   const list = await events(
     stream([
       said([{ text: "a" }], { trafficType: "ON_DEMAND" }),
@@ -137,7 +137,7 @@ it("reports partial usage until the end, then that of the last chunk", async () 
   expect(kinds(list).at(-1)).toBe("end");
 });
 
-it("reports usage before any output only with a failure", async () => {
+it("the Google adapter reports usage before any output only with a failure", async () => {
   const silent = said([{ text: "" }], counts(9, 0, { thoughtsTokenCount: 40 }));
   const bad = said([], counts(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
   const failure = { kind: "retry", reason: "malformed_function_call", fault: "request" };
@@ -148,7 +148,7 @@ it("reports usage before any output only with a failure", async () => {
 });
 
 it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])(
-  "treats %s as a failure, as JSON and mid-stream",
+  "the Google adapter treats %s as a failure, as JSON and mid-stream",
   async (finish) => {
     const reply = json(said([], null, { finish }));
     const failure = { kind: "retry", reason: finish.toLowerCase(), fault: "request" };
@@ -175,13 +175,13 @@ it.each([
   ["FINISH_REASON_UNSPECIFIED", "length"],
   ["NO_IMAGE", "length"],
   ["constructor", "length"],
-])("maps finishReason %s to %s", async (theirs, ours) => {
+])("the Google adapter maps finishReason %s to %s", async (theirs, ours) => {
   const reply = said([{ text: "x" }], null, { finish: theirs });
   expect((await wholeMessage(json(reply))).finish).toBe(ours);
   expect(messageOf(await events(stream([reply]))).finish).toBe(ours);
 });
 
-it("ends at the end of the body after every candidate has finished", async () => {
+it("the Google adapter ends a stream at the end of the body after every candidate has finished", async () => {
   const list = await events(
     stream([
       said([{ text: "a" }], counts(9, 1), { index: 0 }),
@@ -209,19 +209,19 @@ const asked = (n: number, ...chunks: object[]) =>
 const partial = (list: readonly StreamEvent[]) =>
   list.flatMap((event) => (event.kind === "usage" ? [event.partial ?? false] : []));
 
-it("reports complete usage only after every requested candidate has finished", async () => {
+it("the Google adapter reports complete usage only after every requested candidate has finished", async () => {
   const first = said([{ text: "a" }], counts(9, 1), { index: 0, finish: "STOP" });
   const second = said([{ text: "b" }], counts(9, 40), { index: 1, finish: "STOP" });
   expect(partial(await asked(2, first, second))).toEqual([true, false]);
   expect(partial(await asked(1, first))).toEqual([false]);
 });
 
-it("emits no end for a broken or empty stream", async () => {
+it("the Google adapter emits no end for a broken or empty stream", async () => {
   expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
   expect(await events(stream([]))).toEqual([]);
 });
 
-it("finishes every choice when blocked mid-stream, and ignores a proxy's [DONE]", async () => {
+it("the Google adapter finishes every choice if Google blocks the output mid-stream, and ignores a proxy's [DONE]", async () => {
   const { headers, body } = stream([
     said([{ text: "a" }]),
     said([{ text: "b" }], null, { index: 1 }),

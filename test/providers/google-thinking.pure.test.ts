@@ -16,12 +16,12 @@ it.each([
   ["gemini-3.1-pro-preview", "LOW"],
   ["gemini-4-flash", "LOW"],
   ["gemini-flash-latest", "LOW"],
-])("limits %s to a minimum of %s, and maps efforts to its levels", (model, least) => {
+])("the thinking of %s has the minimum level %s, and efforts map to its levels", (model, least) => {
   const levels = EFFORTS.map((effort) => level(model, effort));
   expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
 });
 
-it("maps medium to high for Gemini 3 Pro", () => {
+it("the thinking of Gemini 3 Pro is high for the effort medium", () => {
   expect(level("gemini-3-pro-preview", "medium")).toBe("HIGH");
 });
 
@@ -29,18 +29,18 @@ it.each([
   ["gemini-2.5-pro", [128, 1024, 1024, 8192, 24_576, 32_768, 32_768]],
   ["gemini-2.5-flash", [0, 1024, 1024, 8192, 24_576, 24_576, 24_576]],
   ["gemini-2.5-flash-lite", [0, 1024, 1024, 8192, 24_576, 24_576, 24_576]],
-])("keeps the budgets of %s within its bounds", (model, budgets) => {
+])("the thinking budgets of %s stay within its limits", (model, budgets) => {
   expect(EFFORTS.map((effort) => budget(model, effort))).toEqual(budgets);
 });
 
-it("leaves a quarter of the cap for output, down to the model's minimum budget", () => {
+it("a thinking budget leaves a quarter of the cap for output, down to the model's minimum budget", () => {
   expect(budget("gemini-2.5-flash", "high", 4096)).toBe(3072);
   expect(budget("gemini-2.5-flash-lite", "high", 100)).toBe(512);
   expect(budget("gemini-2.5-pro", "low", 10)).toBe(128);
   expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
 });
 
-it("includes thoughts with an effort, and sends no thinking config without one", () => {
+it("thoughts are included if an effort is set, and no thinking config is sent without one", () => {
   expect(thinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
   expect(thinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
   for (const model of ["gemini-3.5-flash", "gemini-2.5-flash"]) {

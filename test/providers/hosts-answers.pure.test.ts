@@ -72,7 +72,7 @@ function jsonMessage(body: JsonObject) {
 }
 
 it.each(CASES)(
-  "returns one message in stream and JSON: $profile, $name",
+  "the OpenAI-compatible adapter returns one message in stream and JSON: $profile, $name",
   async ({ wire, name }) => {
     const want = wanted(wire, name);
     const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
@@ -85,7 +85,7 @@ it.each(CASES)(
 );
 
 it.each(CASES)(
-  "reports usage as five numbers once at the end: $profile, $name",
+  "the OpenAI-compatible adapter reports usage as five numbers once at the end: $profile, $name",
   async ({ wire, name }) => {
     const usage = usageOf(wire, name);
     const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
@@ -99,7 +99,7 @@ it.each(CASES)(
 );
 
 it.each(HOSTS_WIRE)(
-  "returns the same events however a stream is split: $dialect.profile",
+  "the OpenAI-compatible adapter returns the same events however a stream is split: $dialect.profile",
   async (wire) => {
     expect.hasAssertions();
     for (const name of ["tools", "reasoning"] as const) {
@@ -108,19 +108,22 @@ it.each(HOSTS_WIRE)(
   },
 );
 
-it.each(HOSTS_WIRE)("drops the provider's own fields: $dialect.profile", async (wire) => {
-  const own =
-    /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|"p":|is_byok|seed/;
-  for (const name of SCENARIOS) {
-    const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
-    expect(JSON.stringify(events)).not.toMatch(own);
-    const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
-    expect(JSON.stringify(answer)).not.toMatch(own);
-  }
-});
+it.each(HOSTS_WIRE)(
+  "the OpenAI-compatible adapter drops the provider's own fields: $dialect.profile",
+  async (wire) => {
+    const own =
+      /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|"p":|is_byok|seed/;
+    for (const name of SCENARIOS) {
+      const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
+      expect(JSON.stringify(events)).not.toMatch(own);
+      const { answer } = await answerTo(providerOf(wire), {}, wire.chat[name].json);
+      expect(JSON.stringify(answer)).not.toMatch(own);
+    }
+  },
+);
 
 it.each(HOSTS_WIRE)(
-  "orders chunks like OpenAI, with the response's own time: $dialect.profile",
+  "the OpenAI-compatible adapter orders chunks like OpenAI, with the response's own time: $dialect.profile",
   async (wire) => {
     const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));

@@ -153,7 +153,7 @@ function mayBeSent(profile: Profile): ReadonlySet<string> {
 }
 
 it.each([...PROFILES])(
-  "converts or rejects any accepted request, and sends nothing else: %s",
+  "the OpenAI-compatible adapter converts or rejects any accepted request, and sends only allowed fields: %s",
   (name, profile) => {
     const allowed = mayBeSent(profile);
     let converted = 0;

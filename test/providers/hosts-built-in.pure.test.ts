@@ -63,7 +63,7 @@ const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
 const OPENAI = "openai global https://api.openai.com/v1/chat/completions";
 const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";
 
-it("calls each provider in its promised region, active by its own key only", async () => {
+it("each provider is called in its promised region, and available only with its own key", async () => {
   expect(await addresses("eu")).toEqual([
     OPENAI,
     "mistral eu https://api.eu.mistral.ai/v1/chat/completions",
@@ -88,7 +88,7 @@ it("calls each provider in its promised region, active by its own key only", asy
   ]);
 });
 
-it("calls OpenAI's residency hosts only if configured, otherwise its usual host", async () => {
+it("OpenAI's regional hosts are called only if configured, otherwise its usual host", async () => {
   const own = { OPENAI_API_KEY: "k" };
   const residency = { ...own, OPENAI_RESIDENCY: "on" };
   for (const region of ["eu", "us"]) {
@@ -101,7 +101,7 @@ it("calls OpenAI's residency hosts only if configured, otherwise its usual host"
   }
 });
 
-it("calls OpenRouter's EU host only if bought, and only in the EU", async () => {
+it("OpenRouter's EU host is called only if the operator has bought it, and only in the EU", async () => {
   const own = { OPENROUTER_API_KEY: "k" };
   const eu = "openrouter eu https://eu.openrouter.ai/api/v1/chat/completions";
   expect(await addresses("eu", { ...own, OPENROUTER_EU: "on" })).toEqual([eu]);
@@ -109,13 +109,13 @@ it("calls OpenRouter's EU host only if bought, and only in the EU", async () => 
   expect(await addresses("us", { ...own, OPENROUTER_EU: "on" })).toEqual([OPENROUTER]);
 });
 
-it("never sends a MongoDB Atlas key to Voyage's own host", async () => {
+it("a MongoDB Atlas key is never sent to Voyage's own host", async () => {
   expect(await addresses("us", { VOYAGE_API_KEY: "al-123" })).toEqual([
     "voyage global https://ai.mongodb.com/v1/embeddings",
   ]);
 });
 
-it("replaces the address of one provider by a valid base URL", async () => {
+it("a valid base URL replaces the address of one provider", async () => {
   const vars = { XAI_API_KEY: "x", XAI_US_BASE_URL: "https://proxy.test/x/" };
   expect(await addresses("us", vars)).toEqual([
     "xai global https://api.x.ai/v1/chat/completions",
@@ -135,7 +135,7 @@ it.each([
   ["us", "XAI_US", "https://api.x.ai/v1", "us.api.x.ai"],
   ["eu", "OPENROUTER", "https://openrouter.ai/api/v1", "eu.openrouter.ai"],
 ])(
-  "rejects, in %s, %s_BASE_URL=%s, which would break the promise of %s",
+  "a deployment in %s with %s_BASE_URL=%s reports an error, because it would break the promise of %s",
   (region, name, url, own) => {
     const config = configOf(region, {
       ...KEYS,
@@ -159,12 +159,12 @@ it.each([
   ["us", "OPENAI", "http://127.0.0.1:8080/v1"],
   ["us", "XAI", "https://us.api.x.ai/v1"],
   ["us", "OPENROUTER", "https://eu.openrouter.ai/api/v1"],
-])("accepts, in %s, %s_BASE_URL=%s", (region, name, url) => {
+])("a deployment in %s accepts %s_BASE_URL=%s", (region, name, url) => {
   const config = configOf(region, { ...KEYS, [`${name}_BASE_URL`]: url });
   expect(OPENAI_COMPATIBLE.flatMap((one) => one.problems(config))).toEqual([]);
 });
 
-it("sends Azure's key in its own header", async () => {
+it("Azure's key is sent in its own header", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
   const azure = openAiCompatible({ ...host, profile: PROFILE_OF.azure });
   const { asked } = await answerTo(

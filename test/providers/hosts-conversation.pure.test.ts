@@ -57,7 +57,7 @@ const FOREIGN = [
   { role: "user", content: "Stop." },
 ];
 
-it("maps IDs for Mistral to nine letters and digits, the same for a call and its result", () => {
+it("the OpenAI-compatible adapter maps IDs for Mistral to nine letters and digits, the same for a call and its result", () => {
   const { messages } = sent("mistral", { messages: FOREIGN });
   const calls = messages[1]?.["tool_calls"] as { id: string }[];
   const ids = calls.map(({ id }) => id);
@@ -82,7 +82,7 @@ it("maps IDs for Mistral to nine letters and digits, the same for a call and its
   }
 });
 
-it("inserts an assistant turn for Mistral between result and user, and drops empty turns", () => {
+it("the OpenAI-compatible adapter inserts an assistant message for Mistral between result and user, and drops empty messages", () => {
   const { messages } = sent("mistral", {
     messages: [...FOREIGN, { role: "assistant", content: "" }],
   });
@@ -101,7 +101,7 @@ it("inserts an assistant turn for Mistral between result and user, and drops emp
   );
 });
 
-it("sends only fields that every model accepts, non-empty arguments and text results", () => {
+it("the OpenAI-compatible adapter sends only fields that every model accepts, non-empty arguments and text results", () => {
   for (const profile of PLAIN) {
     const { messages } = sent(profile, { messages: FOREIGN });
     const text = JSON.stringify(messages);
@@ -131,20 +131,20 @@ it.each([
   ["openai", "gpt-5.4", { content: null }],
   ["vllm", "any", { content: null, reasoning_content: "Look it up.", reasoning_details: DETAILS }],
   ["ollama", "any", { content: null, reasoning: "Look it up." }],
-])("sends %s %s earlier reasoning as %j", (profile, model, want) => {
+])("the OpenAI-compatible adapter sends %s %s earlier reasoning as %j", (profile, model, want) => {
   const message = sent(profile, { messages: FOREIGN }, model).messages[1] ?? {};
   const { tool_calls: _calls, ...rest } = message;
   expect(rest).toEqual({ role: "assistant", content: "", ...want });
 });
 
-it("sends Mistral earlier reasoning as a part of the content", () => {
+it("the OpenAI-compatible adapter sends Mistral earlier reasoning as a part of the content", () => {
   const thought = { role: "assistant", content: "So.", reasoning_content: "Hm." };
   const { messages } = sent("mistral", { messages: [...FOREIGN, thought] }, "mistral-small-2603");
   expect(messages[1]?.["content"]).toEqual([thinking("Look it up.")]);
   expect(messages.at(-1)?.["content"]).toEqual([thinking("Hm."), { type: "text", text: "So." }]);
 });
 
-it("keeps images as parts, and joins texts and refusals", () => {
+it("the OpenAI-compatible adapter keeps images as parts, and joins texts and refusals", () => {
   const image = {
     type: "image_url",
     image_url: { url: "data:image/png;base64,AA==", detail: null },
@@ -181,7 +181,7 @@ it("keeps images as parts, and joins texts and refusals", () => {
   }
 });
 
-it("resolves allowed_tools, keeps a named choice, and drops a choice without tools", () => {
+it("the OpenAI-compatible adapter resolves allowed_tools, keeps a named choice, and drops a choice without tools", () => {
   const tools = ["f", "g"].map((name) => ({ type: "function", function: { name, strict: true } }));
   const allowed = { mode: "required", tools: [{ type: "function", function: { name: "g" } }] };
   const choice = { type: "function", function: { name: "f" } };
@@ -200,7 +200,7 @@ it("resolves allowed_tools, keeps a named choice, and drops a choice without too
   }
 });
 
-it("rejects features that only OpenAI has, with their param", () => {
+it("the OpenAI-compatible adapter rejects features that only OpenAI has, with their param", () => {
   const custom = { type: "custom", custom: { name: "c" } };
   const spoke = { role: "assistant", content: null };
   const bodies: [JsonObject, string][] = [

@@ -27,7 +27,7 @@ function vectors(from: number, count: number, usage: object = { total_tokens: co
 
 const embed = (body: JsonObject) => ({ kind: "embeddings" as const, upstreamId: "voyage-4", body });
 
-it("sends Voyage its own field names, without truncation or unsupported formats", async () => {
+it("the OpenAI-compatible adapter sends Voyage its own field names, without truncation or unsupported formats", async () => {
   const body = {
     input: "a",
     dimensions: 256,
@@ -58,7 +58,7 @@ it("sends Voyage its own field names, without truncation or unsupported formats"
   expect(second.asked[0]?.json["encoding_format"]).toBe("base64");
 });
 
-it("splits texts into several requests, merges them in order, and counts them once", async () => {
+it("the OpenAI-compatible adapter splits texts into several requests, merges them in order, and counts them once", async () => {
   const input = Array.from({ length: 70 }, (_, at) => `text ${at}`);
   const replies = [vectors(0, 32), vectors(32, 32), vectors(64, 6)];
   const { answer, asked } = await answerTo(
@@ -77,7 +77,7 @@ it("splits texts into several requests, merges them in order, and counts them on
   expect(answer.usage?.input).toBe(70);
 });
 
-it("fails the call if a part fails, and estimates usage if a part has none", async () => {
+it("the OpenAI-compatible adapter fails if a part fails, and estimates usage if a part has none", async () => {
   const input = Array.from({ length: 40 }, (_, at) => `text ${at}`);
   const busy = { status: 429, headers: { "retry-after": "3" }, body: "{}" };
   const failed = await answerTo(host("mistral"), embed({ input }), [vectors(0, 32), busy]);
@@ -88,7 +88,7 @@ it("fails the call if a part fails, and estimates usage if a part has none", asy
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
-it("rejects tokens before sending if the provider only takes texts", async () => {
+it("the OpenAI-compatible adapter rejects token IDs before sending if the provider only accepts texts", async () => {
   for (const name of ["voyage", "mistral"]) {
     for (const input of [
       [1, 2],
@@ -104,7 +104,7 @@ it("rejects tokens before sending if the provider only takes texts", async () =>
   expect(asked[0]?.json["input"]).toEqual([1, 2]);
 });
 
-it("treats a missing vector as a failure", async () => {
+it("the OpenAI-compatible adapter treats a missing vector as a failure", async () => {
   const { answer } = await answerTo(host("voyage"), embed({ input: ["a", "b"] }), vectors(0, 1));
   expect(answer).toMatchObject({ failure: { kind: "retry", reason: "bad_answer" } });
 });

@@ -33,7 +33,7 @@ const callFor = (name: string) => {
 };
 
 it.each(HOST_FAILURES)(
-  "maps the failure of $profile: $status $body",
+  "the OpenAI-compatible adapter maps the failure of $profile: $status $body",
   async ({ profile, status, headers, body, want }) => {
     const reply = { status, headers: { "content-type": "application/json", ...headers }, body };
     for (const stream of embeds(profile) ? [false] : [false, true]) {
@@ -52,14 +52,14 @@ it.each(HOST_FAILURES)(
   },
 );
 
-it("covers every profile with recorded failures", () => {
+it("every profile has recorded failures", () => {
   expect(new Set(HOST_FAILURES.map((failure) => failure.profile))).toEqual(
     new Set(PROFILES.keys()),
   );
 });
 
 it.each(HOSTS_WIRE)(
-  "reports a first error, a mid-stream error and a cut as errors: $dialect.profile",
+  "the OpenAI-compatible adapter reports a first error, a mid-stream error and a cut as errors: $dialect.profile",
   async (wire) => {
     const provider = providerOf(wire.dialect.profile);
     const first = await eventsOf(provider, {}, wire.errorFirst);
@@ -84,25 +84,28 @@ it.each([
     "overloaded",
   ],
   ["xai", { code: "The service is unavailable", error: CANARY_TEXT }, "retry"],
-])("reports for %s a 200 with the error %j", async (name, body, kind) => {
-  const provider = providerOf(name);
-  const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const streamed: WireReply = {
-    headers: { "content-type": "text/event-stream" },
-    body: `data: ${JSON.stringify(body)}\n\n`,
-  };
-  for (const stream of [false, true]) {
-    const { answer } = await answerTo(provider, { stream }, json);
-    expect(answer).toMatchObject({ kind: "failure", failure: { kind } });
-    expect(JSON.stringify(answer)).not.toContain("canary");
-    vi.restoreAllMocks();
-  }
-  const events = await eventsOf(provider, {}, streamed);
-  expect(events).toMatchObject([{ kind: "error", failure: { kind } }]);
-  expect(JSON.stringify(events)).not.toContain("canary");
-});
+])(
+  "the OpenAI-compatible adapter maps, for %s, a 200 with the error %j",
+  async (name, body, kind) => {
+    const provider = providerOf(name);
+    const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+    const streamed: WireReply = {
+      headers: { "content-type": "text/event-stream" },
+      body: `data: ${JSON.stringify(body)}\n\n`,
+    };
+    for (const stream of [false, true]) {
+      const { answer } = await answerTo(provider, { stream }, json);
+      expect(answer).toMatchObject({ kind: "failure", failure: { kind } });
+      expect(JSON.stringify(answer)).not.toContain("canary");
+      vi.restoreAllMocks();
+    }
+    const events = await eventsOf(provider, {}, streamed);
+    expect(events).toMatchObject([{ kind: "error", failure: { kind } }]);
+    expect(JSON.stringify(events)).not.toContain("canary");
+  },
+);
 
-it("disables the route before sending if the provider does not offer the endpoint", async () => {
+it("the OpenAI-compatible adapter disables the route before sending if the provider does not offer the endpoint", async () => {
   const asked = network([]);
   const voyage = await providerOf("voyage").send(callOf());
   const groq = await providerOf("groq").send(callOf({ kind: "embeddings", body: { input: "a" } }));

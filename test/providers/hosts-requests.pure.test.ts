@@ -193,6 +193,9 @@ it.each([
       max_tokens: 256,
     },
   ],
-])("sends %s exactly the supported fields", (profile, model, want) => {
-  expect(sent(profile, model, FULL, true)).toEqual({ model, ...want });
-});
+])(
+  "the OpenAI-compatible adapter sends %s exactly the supported fields",
+  (profile, model, want) => {
+    expect(sent(profile, model, FULL, true)).toEqual({ model, ...want });
+  },
+);

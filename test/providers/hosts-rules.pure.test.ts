@@ -48,7 +48,7 @@ it.each([
       logprobs: true,
     },
   ],
-])("sends OpenAI's %s with %j the sampling fields %j", (model, more, want) => {
+])("OpenAI's %s gets with %j the sampling parameters %j", (model, more, want) => {
   const body = {
     temperature: 0.5,
     top_p: 0.9,
@@ -66,7 +66,7 @@ it.each([
 
 const stops = (profile: string, model: string) => "stop" in sent(profile, model, { stop: "x" });
 
-it("sends stop only to models that accept it", () => {
+it("stop sequences are sent only to models that accept them", () => {
   expect(["o3", "o3-pro", "o4-mini"].map((model) => stops("openai", model))).toEqual([
     false,
     false,
@@ -120,7 +120,7 @@ it.each([
   ["generic", "any", ["none", "minimal", "low", "medium", "high", "xhigh", "max"]],
   ["openai", "gpt-6.1-sol", ["none", "low", "low", "medium", "high", "xhigh", "max"]],
 ])(
-  "maps for %s %s none, minimal, low, medium, high, xhigh and max to %j",
+  "the efforts of %s %s for none, minimal, low, medium, high, xhigh and max are %j",
   (profile, model, want) => {
     const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     const said = efforts.map(
@@ -130,13 +130,13 @@ it.each([
   },
 );
 
-it("disables default thinking in each provider's own way", () => {
+it("default thinking is disabled in each provider's own way", () => {
   const none = { reasoning_effort: "none" };
   expect(sent("deepseek", "deepseek-v4-pro", none)["thinking"]).toEqual({ type: "disabled" });
   expect(sent("together", "zai-org/GLM-5.2", none)["reasoning"]).toEqual({ enabled: false });
 });
 
-it("rejects more choices than a provider supports", () => {
+it("more choices than a provider supports are rejected", () => {
   const failure = { kind: "refused", param: "n" };
   for (const profile of ["groq", "deepseek", "cerebras", "openrouter"]) {
     expect(sent(profile, "m", { n: 2 })).toMatchObject({ failure });
@@ -159,7 +159,7 @@ it.each([
   ["gpt-5.6-sol", { reasoning_effort: "minimal" }, "low"],
   ["gpt-5.4", { reasoning_effort: "minimal" }, "low"],
   ["gpt-5-mini", { reasoning_effort: "minimal" }, "minimal"],
-])("sends OpenAI's %s with %j the effort %s", (model, body, effort) => {
+])("OpenAI's %s gets with %j the effort %s", (model, body, effort) => {
   for (const profile of ["openai", "azure"]) {
     expect(sent(profile, model, body)["reasoning_effort"]).toBe(effort);
   }

@@ -26,7 +26,7 @@ describe("the hold of an image", () => {
     },
   );
 
-  it("covers gpt-image-1's wide images of low quality, which have 408 tokens", () => {
+  it("covers wide images of gpt-image-1 in low quality, which have 408 tokens", () => {
     const wide = { quality: "low", size: "1536x1024" } as const;
     expect(held("gpt-image-1", wide)).toBeGreaterThanOrEqual(408);
   });

@@ -38,7 +38,7 @@ const redirect = (location: string, status = 302): WireReply => ({
   body: "",
 });
 
-it("downloads an image without credentials, and converts it to base64", async () => {
+it("an image is downloaded without credentials, and converted to base64", async () => {
   const asked = network({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
   expect(await imagesOf(["https://example.com/a.png?b=c#d"])).toEqual([
     { mediaType: "image/jpeg", base64: "QUJD" },
@@ -48,7 +48,7 @@ it("downloads an image without credentials, and converts it to base64", async ()
   expect([...(asked[0]?.headers.keys() ?? [])].toSorted()).toEqual(["accept", "user-agent"]);
 });
 
-it("downloads a repeated image once, and inserts it in each place", async () => {
+it("a repeated image is downloaded once, and inserted in each place", async () => {
   const asked = network([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
   const [one, two] = ["https://example.com/1", "https://example.com/2"];
   const image = { mediaType: "image/png", base64: "QUJD" };
@@ -87,7 +87,7 @@ it.each([
   "file://h/a.png",
   "data:image/png,abc",
   "nonsense",
-])("rejects %s without a request", async (url) => {
+])("an image at %s is rejected without a request", async (url) => {
   const asked = network(PNG);
   expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(refusedAt(1));
   expect(asked).toEqual([]);
@@ -126,14 +126,14 @@ it.each([
   ["a vector image", { headers: { "content-type": "image/svg+xml" }, body: "<svg>" }],
   ["no content type", { headers: {}, body: "ABC" }],
   ["nothing", { ...PNG, body: "" }],
-])("rejects the request for %s, without the host's name", async (_name, reply) => {
+])("a request with an image is rejected for %s, without the host's name", async (_name, reply) => {
   network(reply);
   const answer = await inlined(["https://canary.example.com/a.png"]);
   expect(answer).toMatchObject(refusedAt(0));
   expect(JSON.stringify(answer)).not.toContain("canary");
 });
 
-it("rejects an inline image of another type", async () => {
+it("an inline image of an unsupported type is rejected", async () => {
   expect(await inlined(["data:video/mp4;base64,QUJD"])).toMatchObject(REFUSED);
   expect(await inlined(["data:image/gif;base64,QUJD"])).toHaveProperty("turns");
 });
@@ -163,7 +163,7 @@ function largeImage(bytes: number) {
   return { seen, response: new Response(body, { headers: { "content-type": "image/png" } }) };
 }
 
-it("accepts an image of 10 MB, and reads no further", async () => {
+it("an image of 10 MB is accepted, and nothing beyond it is read", async () => {
   const fits = largeImage(10 * MEGABYTE);
   vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(fits.response);
   expect(await inlined(["https://example.com/a"])).toHaveProperty("turns");
@@ -173,7 +173,7 @@ it("accepts an image of 10 MB, and reads no further", async () => {
   expect(tooLarge.seen).toEqual({ read: 11 * MEGABYTE, cancelled: true });
 });
 
-it("limits all downloads of a request to 20 MB, at most four at a time", async () => {
+it("all downloads of a request are limited to 20 MB, at most four at a time", async () => {
   let [open, most] = [0, 0];
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
     most = Math.max(most, ++open);
@@ -197,7 +197,7 @@ const hanging = (_url: unknown, init?: RequestInit) =>
     init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
   });
 
-it("rejects a slow image, but throws if the call ends", async () => {
+it("a slow image is rejected, but the download throws if the call ends", async () => {
   // Seconds become milliseconds. Faked timers would be every request's: one that another file left behind
   // would run here, on behalf of another object.
   const { setTimeout: later } = globalThis;
@@ -235,8 +235,8 @@ function ask(urls: readonly string[], room: (bytes: number) => boolean) {
   return withInlineImages(conversation, { signal: new AbortController().signal, room });
 }
 
-describe("the isolate's buffer capacity", () => {
-  it("shrinks by each download, whether its length is declared or not", async () => {
+describe("the isolate's memory for downloads", () => {
+  it("shrinks by each download, with or without a declared length", async () => {
     for (const length of [undefined, String(MEGABYTE)]) {
       const { response } = largeImage(MEGABYTE);
       if (length !== undefined) response.headers.set("content-length", length);
@@ -248,7 +248,7 @@ describe("the isolate's buffer capacity", () => {
     }
   });
 
-  it("sheds the request when it is used up, and recovers the request's part", async () => {
+  it("can be used up, which rejects the request as overloaded, and recovers the request's part", async () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);

@@ -52,32 +52,35 @@ it.each([
   ["host", "a key of a European project at the usual host", {}, ["eu.api.openai.com"]],
   ["region", "a key of an American project in the EU", RESIDENCY, ["us.api.openai.com"]],
   ["key", "a key that no host takes", RESIDENCY, []],
-] as const)("reports a wrong %s for %s", async (what, _name, vars, taking) => {
-  const { found } = await wrong(vars, taking);
-  expect(found?.wrong).toBe(what);
-  for (const host of taking) expect(found?.say).toContain(host);
-});
+] as const)(
+  "the diagnosis of a rejected key reports a wrong %s for %s",
+  async (what, _name, vars, taking) => {
+    const { found } = await wrong(vars, taking);
+    expect(found?.wrong).toBe(what);
+    for (const host of taking) expect(found?.say).toContain(host);
+  },
+);
 
-it("reports a wrong region if the response names another region's host, without other calls", async () => {
+it("the diagnosis of a rejected key reports a wrong region if the response names another region's host, without other calls", async () => {
   const { found, asked } = await wrong(RESIDENCY, [], { status: 401, body: ELSEWHERE });
   expect(found).toMatchObject({ wrong: "region" });
   expect(found?.say).toContain("us.api.openai.com");
   expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
 });
 
-it("reports a wrong account if no host takes the key and the called one returns no 401", async () => {
+it("the diagnosis of a rejected key reports a wrong account if no host accepts the key and the called one returns no 401", async () => {
   expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
 });
 
-it("reports a wrong host if nothing responds", async () => {
+it("the diagnosis of a rejected key reports a wrong host if nothing responds", async () => {
   expect((await wrong({}, [], new Error("no such name"))).found).toMatchObject({ wrong: "host" });
 });
 
-it("reports nothing if the called host takes the key", async () => {
+it("the diagnosis of a rejected key reports nothing if the called host accepts the key", async () => {
   expect((await wrong({}, ["api.openai.com"])).found).toBeNull();
 });
 
-it("sends the key to no other host if the operator set a base URL", async () => {
+it("the diagnosis of a rejected key sends it to no other host if the operator set a base URL", async () => {
   const { found, asked } = await wrong({ OPENAI_BASE_URL: "https://proxy.test/v1" }, []);
   expect(asked).toEqual(["https://proxy.test/v1/models"]);
   expect(found).toMatchObject({ wrong: "key" });

@@ -50,7 +50,7 @@ const PLAIN: Provider = {
   },
 };
 
-it("releases the prompt once streaming starts", async () => {
+it("an adapter releases the prompt's memory once streaming starts", async () => {
   expect(await keptBy(PLAIN)).toEqual(LET_GO);
 });
 
@@ -61,7 +61,7 @@ const STREAMS = CASES.filter(
 );
 
 it.each(STREAMS)(
-  "releases the prompt of $provider.id too",
+  "the adapter $provider.id releases the prompt's memory too",
   async ({ provider, upstreamId, reply }) => {
     network(reply);
     expect(await keptBy(provider, upstreamId)).toEqual(LET_GO);

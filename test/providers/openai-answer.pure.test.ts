@@ -20,7 +20,7 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
 
-it("includes content, refusal and logprobs, and no other null", () => {
+it("a chat response contains content, refusal and logprobs, and no other null", () => {
   const body = bodyOf({
     ...completion({ content: "Hi", tool_calls: null, function_call: null, annotations: null }),
     system_fingerprint: null,
@@ -40,7 +40,7 @@ it("includes content, refusal and logprobs, and no other null", () => {
   });
 });
 
-it("finishes tool calls as tool_calls, with text arguments, {} by default, and IDs", () => {
+it("a chat response with tool calls has the finish reason tool_calls, arguments as text, {} by default, and IDs", () => {
   const tool_calls = [
     { id: "a", function: { name: "f", arguments: { x: 1 } } },
     { function: { name: "g", arguments: "" } },
@@ -59,7 +59,7 @@ it("finishes tool calls as tool_calls, with text arguments, {} by default, and I
   ]);
 });
 
-it("maps native finish reasons, and treats a failure reason as no response", () => {
+it("a provider's finish reasons map to OpenAI's, and a failure reason means no response", () => {
   expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
   expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
   expect(reason("length")).toMatchObject({ finish_reason: "length" });
@@ -69,7 +69,7 @@ it("maps native finish reasons, and treats a failure reason as no response", () 
   }
 });
 
-it("splits the prompt's usage without overlap, and ignores usage without prompt tokens", () => {
+it("a provider's usage is split without overlap, and ignored without prompt tokens", () => {
   const usage = readUsage({
     prompt_tokens: 100,
     completion_tokens: 50,
@@ -93,7 +93,7 @@ it("splits the prompt's usage without overlap, and ignores usage without prompt 
   });
 });
 
-it("ignores malformed usage, and clamps malformed details", () => {
+it("a provider's malformed usage is ignored, and malformed details are limited", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();
     expect(readUsage({ prompt_tokens: 1, completion_tokens: bad })).toBeNull();
@@ -129,7 +129,7 @@ it("ignores malformed usage, and clamps malformed details", () => {
 
 const of = (input: unknown) => callOf({ kind: "embeddings", body: { input } });
 
-it("returns one vector per input in order, or a failure", () => {
+it("an embeddings response has one vector per input in order, or is a failure", () => {
   const data = [1, 0].map((index) => ({ index, embedding: [index] }));
   expect(embeddingsAnswer({ data }, of(["a", "b"]))?.body["data"]).toEqual([
     { object: "embedding", index: 0, embedding: [0] },
@@ -144,7 +144,7 @@ it("returns one vector per input in order, or a failure", () => {
   expect(counts).toEqual([[1], [2], [1], [2]]);
 });
 
-it("converts little-endian float32 base64 to the same numbers", () => {
+it("an embeddings response in little-endian float32 base64 becomes the same numbers", () => {
   expect(floatsToBase64([1, -2])).toBe("AACAPwAAAMA=");
   expect(base64ToFloats("AACAPwAAAMA=")).toEqual([1, -2]);
   expect([base64ToFloats("AACAPw"), base64ToFloats("AAA="), base64ToFloats("%%")]).toEqual([

@@ -23,16 +23,19 @@ const streamed = (delta: string, logprobs = "null") =>
     "message",
   );
 
-it.each(Object.entries(SAID))("drops %s that nests too deep to write", (_, given) => {
-  const logprobs = `{"content":${DEEP}}`;
-  for (const read of [chatAnswer(whole(given, logprobs)), streamed(given, logprobs)]) {
-    const text = JSON.stringify(read);
-    expect(text).toContain("Hi");
-    expect(text).not.toContain("[[[[[");
-  }
-});
+it.each(Object.entries(SAID))(
+  "a chat response loses %s that is nested too deep to write as JSON",
+  (_, given) => {
+    const logprobs = `{"content":${DEEP}}`;
+    for (const read of [chatAnswer(whole(given, logprobs)), streamed(given, logprobs)]) {
+      const text = JSON.stringify(read);
+      expect(text).toContain("Hi");
+      expect(text).not.toContain("[[[[[");
+    }
+  },
+);
 
-it("keeps what OpenAI nests", () => {
+it("a chat response keeps everything that OpenAI nests", () => {
   const top = { token: "H", logprob: -0.1, bytes: [72] };
   const logprobs = { content: [{ ...top, top_logprobs: [top] }], refusal: null };
   const cited = { type: "url_citation", url_citation: { url: "https://a.test", title: "A" } };

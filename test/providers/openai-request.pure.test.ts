@@ -15,7 +15,7 @@ function sent(body: JsonObject, profile: string, more: object = {}): JsonObject 
   return request.body;
 }
 
-it("sends only allowed fields: no address, header, end user or field that costs extra", () => {
+it("a request to OpenAI contains only allowed fields: no address, header, end user or field that costs extra", () => {
   const body = {
     model: "cheap",
     messages: [],
@@ -56,7 +56,7 @@ const DOORS = [
   { door: responsesEndpoint, body: { model: "m", input: "Hi" } },
 ];
 
-it.each(DOORS)("rejects a prewarmed cache at the $door.name endpoint", ({ door, body }) => {
+it.each(DOORS)("a prewarmed cache is rejected at the $door.name endpoint", ({ door, body }) => {
   const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
   expect(parsed).toMatchObject({
     ok: false,
@@ -65,7 +65,7 @@ it.each(DOORS)("rejects a prewarmed cache at the $door.name endpoint", ({ door, 
 });
 
 it.each(DOORS)(
-  "drops and reports other cache options at the $door.name endpoint",
+  "other cache options are dropped and reported at the $door.name endpoint",
   ({ door, body }) => {
     const prompt_cache_options = { mode: "explicit", ttl: "12h", comparison_response_id: "resp_1" };
     const parsed = door.parse({ ...body, prompt_cache_options }, AT);
@@ -80,7 +80,7 @@ it.each(DOORS)(
   },
 );
 
-it("requests usage for every stream, except at Mistral, which always sends it", () => {
+it("a stream always requests usage, except at Mistral, which always sends it", () => {
   const body = { messages: [], stream_options: { include_usage: false } };
   const chatting = [...PROFILES].filter(([, profile]) => profile.chatFields.size > 0);
   expect(chatting).toHaveLength(PROFILES.size - 2);
@@ -92,7 +92,7 @@ it("requests usage for every stream, except at Mistral, which always sends it", 
   }
 });
 
-it("drops agents' extra fields in messages and tools, and keeps OpenAI's", () => {
+it("a request to OpenAI loses agents' extra fields in messages and tools, and keeps OpenAI's", () => {
   const extra = { cache_control: { type: "ephemeral" } };
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
   const image = { type: "image_url", image_url: { url: "data:," } };
@@ -117,7 +117,7 @@ it("drops agents' extra fields in messages and tools, and keeps OpenAI's", () =>
   expect(sent(body, "generic")).toMatchObject({ messages: [{ role: "system" }, {}, {}] });
 });
 
-it("forwards an embeddings request without cap and stream", () => {
+it("an embeddings request is forwarded without cap and stream", () => {
   const body = { input: [[1, 2]], encoding_format: "base64", dimensions: 8, user: "u", n: 2 };
   const call = callOf({ kind: "embeddings", upstreamId: "up", body });
   const profile = PROFILES.get("openai");

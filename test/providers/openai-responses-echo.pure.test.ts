@@ -40,14 +40,14 @@ it.each([
   ["response_format", { text: { format: { type: "json_schema", description: LONG } } }, {}],
   ["tools", null, { tools: [{ type: "function", function: { name: "f", description: LONG } }] }],
 ] as const)(
-  "rejects %s that make the repeated response too large, before any call",
+  "a Responses request is rejected before any call if %s would make the repeated response too large",
   async (param, native, chat) => {
     expect(await asking(native, chat)).toEqual({ asked: 0, param });
     expect(await asking(native, chat, true)).toEqual({ asked: 1, param: null });
   },
 );
 
-it("accepts long requests that aren't repeated, and input of any length", async () => {
+it("a Responses request can have long fields that aren't repeated, and input of any length", async () => {
   const instructions = "x".repeat(4 * MIB);
   expect(await asking({ instructions, input: LONG }, {})).toEqual({ asked: 1, param: null });
 });
@@ -58,7 +58,7 @@ function written(value: unknown): number {
   return text.replaceAll(/[\u0080-\uffff]/g, String.raw`\u0000`).length;
 }
 
-it("accepts only requests whose response fits in memory, and rejects only long ones", () => {
+it("a Responses request is accepted only if its response fits in memory, and rejected only if it is long", () => {
   const value = fc.letrec((tie) => ({
     any: fc.oneof(
       { maxDepth: 12 },

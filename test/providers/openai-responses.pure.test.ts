@@ -44,8 +44,8 @@ async function sent(body: JsonObject): Promise<JsonObject> {
   return asked[0].json;
 }
 
-describe("the endpoint for a chat", () => {
-  it("equals Responses for models whose tools require it, otherwise chat completions", async () => {
+describe("the OpenAI endpoint that serves a chat", () => {
+  it("equals /responses for models whose tools need it, otherwise /chat/completions", async () => {
     const { asked } = await answerTo(OPENAI, call61(), RESPONSES_CHAT.text.json);
     expect(asked[0]?.url).toBe("https://api.openai.test/v1/responses");
     expect(asked[0]?.headers.get("authorization")).toBe(`Bearer ${CANARY.key}`);
@@ -53,14 +53,14 @@ describe("the endpoint for a chat", () => {
     expect(other.asked[0]?.url).toBe("https://api.openai.test/v1/chat/completions");
   });
 
-  it("supports the protocol Responses, but not Messages", () => {
+  it("supports the protocol of /responses, but not of /messages", () => {
     expect(OPENAI.speaks?.("responses", "gpt-6-sol")).toBe(true);
     expect(OPENAI.speaks?.("messages", MODEL)).toBe(false);
   });
 });
 
-describe("the request for a chat over Responses", () => {
-  it("contains the conversation as items: reasoning before its calls, results by call", async () => {
+describe("the request for a chat at OpenAI's /responses", () => {
+  it("contains the conversation as items: reasoning before its calls, results next to their calls", async () => {
     const thought = { type: "openai.reasoning", summary: [], encrypted_content: ENCRYPTED };
     const body = await sent({
       messages: [
@@ -108,7 +108,7 @@ describe("the request for a chat over Responses", () => {
     ]);
   });
 
-  it("contains flat tools, not strict by default, and the choice among them", async () => {
+  it("contains flat tools, not strict by default, and the tool choice", async () => {
     const grammar = { definition: "start: x", syntax: "lark" };
     const tools = [
       { type: "function", function: { name: "f", description: "F", strict: true } },
@@ -135,7 +135,7 @@ describe("the request for a chat over Responses", () => {
     });
   });
 
-  it("stores nothing, requests encrypted reasoning, and contains only known fields", async () => {
+  it("contains store: false and only known fields, and asks for encrypted reasoning", async () => {
     const body = await sent({
       temperature: 0.5,
       seed: 1,
@@ -166,7 +166,7 @@ describe("the request for a chat over Responses", () => {
     });
   });
 
-  it.each([[["x"]], ["x"]])("omits and reports stop %j, except blanks", async (stop) => {
+  it.each([[["x"]], ["x"]])("leaves out and reports stop %j, except blanks", async (stop) => {
     const named: string[] = [];
     const onDropped = (fields: readonly string[]): void => void named.push(...fields);
     for (const given of [stop, [stop].flat().map(() => " ")]) {
@@ -196,7 +196,7 @@ describe("the request for a chat over Responses", () => {
   });
 });
 
-describe("the response for a chat over Responses", () => {
+describe("the response for a chat at OpenAI's /responses", () => {
   it.each(Object.entries(RESPONSES_CHAT))(
     "contains the same in a stream, however it is split, as in JSON: %s",
     async (_, { json: whole, stream: streamed }) => {
@@ -284,7 +284,7 @@ describe("the response for a chat over Responses", () => {
     ["server_error", "retry"],
     ["invalid_prompt", "refused"],
     ["context_length_exceeded", "refused"],
-  ])("becomes, for an error %s, %s without our secrets", async (code, kind) => {
+  ])("becomes, for the error %s, %s without our secrets", async (code, kind) => {
     const error = { code, message: `It failed for ${CANARY.key}` };
     const whole = json(response([], { status: "failed", error, usage: null }));
     const { answer } = await answerTo(OPENAI, call61(), whole);
@@ -296,14 +296,14 @@ describe("the response for a chat over Responses", () => {
 const passed = (events: readonly StreamEvent[]) =>
   events.flatMap((event) => (event.kind === "native" ? [event] : []));
 
-describe("a native Responses request", () => {
+describe("a Responses request that is forwarded to OpenAI", () => {
   const native = {
     body: { model: "x", input: "Hi", store: true, max_output_tokens: 9, truncation: "auto" },
     headers: {},
   };
   const natively = { ...call61(), native };
 
-  it("contains the client's body with our model and cap, and stores nothing", async () => {
+  it("contains the client's body with our model and cap, and store: false", async () => {
     const { asked } = await answerTo(OPENAI, natively, RESPONSES_CHAT.text.json);
     expect(asked[0]?.json).toEqual({
       model: MODEL,
@@ -328,7 +328,7 @@ describe("a native Responses request", () => {
   });
 
   it.each(Object.entries(RESPONSES_CHAT))(
-    "passes every event in order, however they are split: %s",
+    "forwards every event in order, however they are split: %s",
     async (_, { stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, natively, streamed);
       const events = await eventsOf(OPENAI, natively, streamed);
@@ -345,7 +345,7 @@ describe("a native Responses request", () => {
   it.each([
     ["natively", natively],
     ["converted", call61()],
-  ])("reports thinking while a reasoning item is open: %s", async (_, asked) => {
+  ])("reports reasoning while a reasoning item is open: %s", async (_, asked) => {
     const kinds = (await eventsOf(OPENAI, asked, RESPONSES_CHAT.reasoning.stream)).map(
       ({ kind }) => kind,
     );
@@ -360,7 +360,7 @@ describe("a native Responses request", () => {
     expect(events.map(({ kind }) => kind)).toEqual(["error"]);
   });
 
-  it("meters the output's text", async () => {
+  it("counts the output's text", async () => {
     const { stream: streamed } = scenario([
       reasoning(["Let me ", "think."]),
       text(["42"]),
@@ -370,7 +370,7 @@ describe("a native Responses request", () => {
     expect(said.join("")).toBe("Let me think.42f{}");
   });
 
-  it("reports the usage of a failure that the request provoked", async () => {
+  it("reports the usage of a failure that the request caused", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.provoked.stream);
     expect(events.slice(-2)).toMatchObject([
       { kind: "usage", usage: { input: 8, output: 3 } },

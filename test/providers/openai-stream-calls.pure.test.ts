@@ -22,7 +22,7 @@ const begun = (index: number, name: string) => ({
 });
 
 it.each([{}, { index: null }, { id: "" }])(
-  "separates whole calls that arrive one by one without index and ID: %j",
+  "tool calls that arrive complete, one by one, without index and ID, stay separate: %j",
   (more) => {
     const calls = [whole("f"), whole("g")].map((call) => part({ ...call, ...more }));
     const rest = part({ function: { arguments: " " } });
@@ -35,7 +35,7 @@ it.each([{}, { index: null }, { id: "" }])(
   },
 );
 
-it("starts no new call for a repeated name with its index", () => {
+it("a name repeated with its index starts no new tool call", () => {
   const calls = callsOf(part({ index: 0, ...whole("f") }), part({ index: 0, ...whole("f") }));
   expect(calls).toEqual([begun(0, "f"), { index: 0, function: { arguments: "{}" } }]);
 });

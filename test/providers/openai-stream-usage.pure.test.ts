@@ -20,7 +20,7 @@ const choice = (index: number, finish: string | null, more: object = {}) => ({
 });
 const used = { usage: USAGE };
 
-it("reports complete usage only after every requested choice has finished", () => {
+it("usage is reported as complete only after every requested choice has finished", () => {
   expect(wholes(1, choice(0, null), usageChunk())).toEqual([false]);
   expect(wholes(1, usageChunk(), OPENING, FINISH)).toEqual([false]);
   expect(wholes(1, OPENING, FINISH, usageChunk())).toEqual([true]);
@@ -30,7 +30,7 @@ it("reports complete usage only after every requested choice has finished", () =
   expect(wholes(2, one, usageChunk(), two, usageChunk())).toEqual([false, false, true, true]);
 });
 
-it("reads the number of choices from the call", async () => {
+it("the number of requested choices is read from the call", async () => {
   const host = { id: "openai", baseUrl: "https://upstream.test/v1", secret: "k" };
   const provider = openAiCompatible({ ...host, profile: OPENAI_PROFILE });
   const body = [choice(0, "stop", used), choice(1, "stop")].map(sse).join("") + DONE;

@@ -47,7 +47,7 @@ const ANSWER = [
 ];
 const TEXT = `: hi\n\n${ANSWER.map(sse).join(": keep-alive\n\n")}${DONE}`;
 
-it("returns the same events for a stream split at any byte or into single bytes", () => {
+it("the chat stream reader returns the same events for a stream split at any byte or into single bytes", () => {
   const bytes = new TextEncoder().encode(TEXT);
   const whole = read([bytes]);
   expect(whole.map((event) => event.kind)).toEqual(["chunk", "chunk", "chunk", "usage", "end"]);
@@ -58,7 +58,7 @@ it("returns the same events for a stream split at any byte or into single bytes"
   expect(read(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1)))).toEqual(whole);
 });
 
-it("accepts CRLF, CR and LF, split anywhere", () => {
+it("the chat stream reader accepts CRLF, CR and LF, split anywhere", () => {
   const whole = readText(TEXT);
   for (const end of ["\r\n", "\r"]) {
     const bytes = new TextEncoder().encode(TEXT.replaceAll("\n", end));
@@ -68,7 +68,7 @@ it("accepts CRLF, CR and LF, split anywhere", () => {
   }
 });
 
-it("joins several data lines, accepts a missing space, and skips unknown fields", () => {
+it("the chat stream reader joins several data lines, accepts a missing space, and skips unknown fields", () => {
   const decoder = new SseDecoder();
   const bytes = new TextEncoder().encode(
     "id: 7\nretry: 1\ndata:a\ndata: b\ndata\nfoo\n\ndata:  c\n\n\n\n",
@@ -79,12 +79,12 @@ it("joins several data lines, accepts a missing space, and skips unknown fields"
   expect([...crlf].flatMap((_, at) => cut.push(crlf.subarray(at, at + 1)))).toEqual(["a\nb"]);
 });
 
-it("reads an event without its last newline at the end of the body", () => {
+it("the chat stream reader reads an event without its last newline at the end of the body", () => {
   expect(readText(TEXT.trimEnd())).toEqual(readText(TEXT));
   expect(new SseDecoder().flush()).toEqual([]);
 });
 
-it("stops decoding at an oversized event", () => {
+it("the chat stream reader stops decoding at an oversized event", () => {
   const decoder = new SseDecoder(100);
   expect(decoder.push(new TextEncoder().encode(`data: ok\n\ndata: ${"x".repeat(60)}`))).toEqual([
     "ok",
@@ -97,7 +97,7 @@ it("stops decoding at an oversized event", () => {
   expect(lines.overflowed).toBe(true);
 });
 
-it("splits text and finish reason of one chunk, with an empty last delta", () => {
+it("the chat stream reader splits text and finish reason of one chunk, with an empty last delta", () => {
   const choices = readChunks(chunkOf({ role: "assistant", content: "Hello" }, "stop"));
   expect(choices).toMatchObject([
     { delta: { role: "assistant", content: "Hello" }, finish_reason: null },
@@ -106,7 +106,7 @@ it("splits text and finish reason of one chunk, with an empty last delta", () =>
   expect(choices[1]?.delta).toEqual({});
 });
 
-it("sends the role once per choice, first, however often the upstream does", () => {
+it("the chat stream reader sends the role once per choice, first, however often the provider sends it", () => {
   const repeated = readChunks(
     chunkOf({ role: "assistant", content: "a" }),
     chunkOf({ role: "assistant", content: "b" }),
@@ -125,7 +125,7 @@ it("sends the role once per choice, first, however often the upstream does", () 
   expect(choicesOf(two).map((choice) => choice.delta["role"])).toEqual(["assistant", "assistant"]);
 });
 
-it("omits nulls that the schema forbids, and the upstream's own fields", () => {
+it("the chat stream reader omits nulls that the schema forbids, and the upstream's own fields", () => {
   const events = readText(
     sse(
       chunkOf({
@@ -148,7 +148,7 @@ it("omits nulls that the schema forbids, and the upstream's own fields", () => {
   expect(choicesOf(events)[0]).toHaveProperty("logprobs", null);
 });
 
-it("sends a tool call's index always, ID, type and name once, without mixing calls", () => {
+it("the chat stream reader sends a tool call's index always, ID, type and name once, and doesn't mix calls", () => {
   const choices = readChunks(
     chunkOf({ role: "assistant", content: null }),
     toolChunk(0, { id: "call_a", type: "function", function: { name: "f", arguments: "" } }),
@@ -167,7 +167,7 @@ it("sends a tool call's index always, ID, type and name once, without mixing cal
   ]);
 });
 
-it("separates calls that share an index but not an ID, one per delta", () => {
+it("the chat stream reader separates tool calls that share an index but not an ID, one per delta", () => {
   const choices = readChunks(chunkOf({ tool_calls: [tool("call_a"), tool("call_b")] }, "stop"));
   const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);
   expect(calls.map((call) => [call["index"], call["id"]])).toEqual([
@@ -179,7 +179,7 @@ it("separates calls that share an index but not an ID, one per delta", () => {
   );
 });
 
-it("calls a tool without parameters with {}, and creates a missing ID", () => {
+it("the chat stream reader gives a tool call without arguments {}, and a missing ID", () => {
   const choices = readChunks(
     chunkOf({ tool_calls: [{ function: { name: "now" } }] }),
     chunkOf({}, "tool_calls"),
@@ -196,7 +196,7 @@ it("calls a tool without parameters with {}, and creates a missing ID", () => {
   ]);
 });
 
-it("returns reasoning as reasoning_content, whatever its upstream name", () => {
+it("the chat stream reader returns reasoning as reasoning_content, whatever the provider calls it", () => {
   const choices = readChunks(
     chunkOf({ reasoning: "hm" }),
     chunkOf({ reasoning_content: "so", content: null }),
@@ -210,7 +210,7 @@ it("returns reasoning as reasoning_content, whatever its upstream name", () => {
   expect(choices.at(-1)?.finish_reason).toBe("stop");
 });
 
-it("emits usage as its own event from any chunk, but not if malformed", () => {
+it("the chat stream reader emits usage as its own event from any chunk, but not if malformed", () => {
   expect(used([chunkOf({ content: "x" }, "stop", { usage: USAGE })])).toHaveLength(1);
   expect(used([usageChunk(), usageChunk({ ...USAGE, completion_tokens: 9 })]).at(-1)?.output).toBe(
     9,
@@ -219,13 +219,13 @@ it("emits usage as its own event from any chunk, but not if malformed", () => {
   expect(used([{ usage: USAGE }])).toHaveLength(1);
 });
 
-it("drops empty chunks and those without choices, which would break clients", () => {
+it("the chat stream reader drops empty chunks and those without choices, which would break clients", () => {
   const ping = { type: "ping" };
   const empty = { ...chunkOf({}), choices: [] };
   expect(readText(sse(ping) + sse(empty) + "data:\n\n")).toEqual([]);
 });
 
-it("ends the stream at an error in any format", () => {
+it("the chat stream reader ends the stream at an error in any format", () => {
   const bodies = [
     sse({ error: { message: "canary", type: "server_error", code: null } }),
     sse({ error: "canary" }),
@@ -254,14 +254,14 @@ const finishOf = (...chunks: readonly object[]) => {
   return finish?.kind === "chunk" ? finish.chunk.choices[0]?.finish_reason : undefined;
 };
 
-describe("[DONE]", () => {
-  it("closes a choice that never finished with a stop, or with its calls", () => {
+describe("the end [DONE] of a chat stream", () => {
+  it("finishes an unfinished choice with stop, or with tool_calls if it has calls", () => {
     expect(finishOf(chunkOf({ content: "x" }))).toBe("stop");
     expect(finishOf(called(0, "{}"))).toBe("tool_calls");
     expect(readText(DONE)).toEqual([{ kind: "end" }]);
   });
 
-  it("closes a choice with a truncated call as cut, so that no client runs it", () => {
+  it("finishes a choice with a truncated tool call as length, so that no client runs it", () => {
     expect(finishOf(called(0, "{}"), called(1, '{"a":'))).toBe("length");
   });
 });

@@ -28,7 +28,7 @@ function asking(ask: Handler<ChatCall>["ask"]) {
 /** A call that has ended. */
 const ended = (): ProviderCall => ({ ...callOf(), signal: AbortSignal.abort() });
 
-it("treats an exception before sending as our bug, not a broken connection", async () => {
+it("an exception before sending counts as our bug, not as a broken connection", async () => {
   const fetching = vi.spyOn(globalThis, "fetch");
   const bug = new RangeError("Maximum call stack size exceeded");
   const early = asking(() => Promise.reject(bug));
@@ -42,7 +42,7 @@ it("treats an exception before sending as our bug, not a broken connection", asy
   expect(await early.send(ended())).toEqual(aborted);
 });
 
-it("treats a failed fetch as a broken connection, or as the end of the call", async () => {
+it("a failed fetch counts as a broken connection, or as the end of the call", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("Network connection lost."));
   const provider = asking((call) => post(call, TARGET));
   const failure = { kind: "retry", reason: "connection", again: true };
@@ -55,7 +55,7 @@ it("treats a failed fetch as a broken connection, or as the end of the call", as
 const MANY = 200_000;
 const text = { kind: "text", text: "a" } as const;
 
-it("merges a message of very many parts with the previous one", () => {
+it("a message of very many parts is merged with the previous one", () => {
   const content = Array.from({ length: MANY }, () => ({ type: "text", text: "a" }));
   const messages = [
     { role: "user", content: "first" },
@@ -82,7 +82,7 @@ function imageAt(url: string): unknown {
   return part?.kind === "image" ? part.image : undefined;
 }
 
-it("reads up to 256 characters before the comma of a data URL", () => {
+it("a data URL can have up to 256 characters before its comma", () => {
   const inline = { mediaType: "image/png", base64: "QUJD" };
   expect(imageAt("data:image/PNG;base64,QUJD")).toEqual(inline);
   expect(imageAt("data:image/png;name=a.png;base64,QUJD")).toEqual(inline);

@@ -102,7 +102,7 @@ function heardBy(reader: PacedReader): { atMs: number; text: string | null }[] {
   return heard;
 }
 
-it("delivers first bytes immediately, and gathers those within the pace", async () => {
+it("a paced stream delivers first bytes immediately, and gathers those that follow within the pace", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -119,7 +119,7 @@ it("delivers first bytes immediately, and gathers those within the pace", async 
   ]);
 });
 
-it("delivers bytes immediately if they arrive later than the pace", async () => {
+it("a paced stream delivers bytes immediately if they arrive later than the pace", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -139,20 +139,23 @@ it("delivers bytes immediately if they arrive later than the pace", async () => 
 it.each([
   ["the end of the body", (script: ReturnType<typeof scripted>) => script.end(), null],
   ["an error", (script: ReturnType<typeof scripted>) => script.break(), "broken"],
-] as const)("delivers gathered bytes before %s without waiting", async (_, end, last) => {
-  const script = scripted();
-  const heard = heardBy(paced(script.body, PACE_MS));
-  script.say("a");
-  await vi.advanceTimersByTimeAsync(1);
-  script.say("b");
-  await vi.advanceTimersByTimeAsync(1);
-  end(script);
-  await vi.advanceTimersByTimeAsync(0);
-  expect(heard.map(({ text }) => text)).toEqual(["a", "b", last]);
-  expect(heard.at(-1)?.atMs).toBe(2);
-});
+] as const)(
+  "a paced stream delivers gathered bytes before %s without waiting",
+  async (_, end, last) => {
+    const script = scripted();
+    const heard = heardBy(paced(script.body, PACE_MS));
+    script.say("a");
+    await vi.advanceTimersByTimeAsync(1);
+    script.say("b");
+    await vi.advanceTimersByTimeAsync(1);
+    end(script);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(heard.map(({ text }) => text)).toEqual(["a", "b", last]);
+    expect(heard.at(-1)?.atMs).toBe(2);
+  },
+);
 
-it("delivers gathered bytes and the end when the body is cancelled", async () => {
+it("a paced stream delivers gathered bytes and the end when the body is canceled", async () => {
   const { body, say } = scripted();
   const reader = paced(body, PACE_MS);
   const heard = heardBy(reader);
@@ -165,7 +168,7 @@ it("delivers gathered bytes and the end when the body is cancelled", async () =>
   expect(heard.map(({ text }) => text)).toEqual(["a", "b", null]);
 });
 
-it("delivers gathered bytes once they reach 64 KiB", async () => {
+it("a paced stream delivers gathered bytes once they reach 64 KiB", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -181,7 +184,7 @@ it("delivers gathered bytes once they reach 64 KiB", async () => {
   ]);
 });
 
-it("reads only one requested chunk ahead while no one reads", async () => {
+it("a paced stream reads only one requested chunk ahead while no one reads", async () => {
   const { body, say, pulled } = scripted();
   const reader = paced(body, PACE_MS);
   const first = reader.next();
@@ -193,7 +196,7 @@ it("reads only one requested chunk ahead while no one reads", async () => {
   expect(pulled()).toBe(before);
 });
 
-it("delivers later bytes immediately after the clock steps back", async () => {
+it("a paced stream delivers later bytes immediately after the clock steps back", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -204,7 +207,7 @@ it("delivers later bytes immediately after the clock steps back", async () => {
   expect(heard.map(({ text }) => text)).toEqual(["a", "b"]);
 });
 
-it("delivers every chunk separately with a pace of 0", async () => {
+it("a paced stream delivers every chunk separately with a pace of 0", async () => {
   const { body, say, end } = scripted();
   const heard = heardBy(paced(body, 0));
   for (const text of ["a", "b", "c"]) {
@@ -226,7 +229,7 @@ async function untilFast(say: (text: string) => void): Promise<void> {
   }
 }
 
-it("reads a fast body when its bytes are due, not per chunk", async () => {
+it("a paced stream reads a fast body when its bytes are due, not per chunk", async () => {
   const { source, say, reads } = gathering();
   const heard = heardBy(pacedSource(source));
   await untilFast(say);
@@ -240,7 +243,7 @@ it("reads a fast body when its bytes are due, not per chunk", async () => {
   expect(heard.map(({ text }) => text).join("")).toBe("a".repeat(75));
 });
 
-it("delivers bytes as they arrive after a fast body becomes slow", async () => {
+it("a paced stream delivers bytes as they arrive after a fast body becomes slow", async () => {
   const { source, say } = gathering();
   const heard = heardBy(pacedSource(source));
   await untilFast(say);
@@ -258,7 +261,7 @@ it("delivers bytes as they arrive after a fast body becomes slow", async () => {
 });
 
 it.each(["the end", "a cancel"])(
-  "delivers bytes that the runtime gathered before %s without waiting",
+  "a paced stream delivers bytes that the runtime gathered before %s without waiting",
   async (what) => {
     const { source, say, end } = gathering();
     const reader = pacedSource(source);
@@ -279,7 +282,7 @@ it.each(["the end", "a cancel"])(
   },
 );
 
-it("delivers everything in order within the pace, gathered by the runtime", async () => {
+it("a paced stream delivers everything in order within the pace if the runtime gathers the bytes", async () => {
   const arrivals = fc.array(
     fc.record({
       afterMs: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 40 })),
@@ -318,7 +321,7 @@ it("delivers everything in order within the pace, gathered by the runtime", asyn
   );
 });
 
-it("delivers everything in order within the pace, and not before it", async () => {
+it("a paced stream delivers everything in order within the pace, and not before it", async () => {
   const arrivals = fc.array(
     fc.record({ afterMs: fc.nat({ max: 40 }), text: fc.string({ minLength: 1, maxLength: 5 }) }),
     { maxLength: 30 },

@@ -48,8 +48,8 @@ const noise = fc.oneof(
   ),
 );
 
-describe("the reader of pictures", () => {
-  it("gives the same pictures and usage, wherever the response is cut", () => {
+describe("the reader of generated images", () => {
+  it("returns the same images and usage, wherever the response is cut", () => {
     fc.assert(
       fc.property(
         fc.array(base64, { minLength: 1, maxLength: 4 }),
@@ -76,7 +76,7 @@ describe("the reader of pictures", () => {
     );
   });
 
-  it("finds the usage at byte 40 million, and keeps none of the picture", () => {
+  it("finds the usage after 40 million bytes, and keeps none of the image", () => {
     const made = reader();
     const encoder = new TextEncoder();
     const events = [...made.push(encoder.encode('{"data":[{"b64_json":"'))];
@@ -96,21 +96,21 @@ describe("the reader of pictures", () => {
     expect(kept).toBeLessThan(1000);
   });
 
-  it("leaves out a long text beside the pictures", () => {
+  it("leaves out a long text next to the images", () => {
     const answer = { sealed: 's\\"'.repeat(2 * MEGABYTE), data: [{ b64_json: "QUJD" }] };
     const got = joined(read(JSON.stringify(answer), [7, 5_000_003, 70_001]));
     expect(got.pictures).toEqual(["QUJD"]);
     expect(got.rest.at(-1)).toEqual({ kind: "end" });
   });
 
-  it("fails for a response whose rest is too large", () => {
+  it("fails if the response without images is too large", () => {
     const answer = { many: Array.from({ length: 400_000 }, () => "ab"), data: [] };
     const { rest } = joined(read(JSON.stringify(answer), []));
     expect(rest).toMatchObject([{ kind: "error", failure: { reason: "event_too_large" } }]);
   });
 });
 
-it("leaves the JSON of a response that breaks off incomplete", () => {
+it("the reader of generated images leaves the JSON of a response that breaks off incomplete", () => {
   const at = { header: () => undefined, query: () => undefined };
   const parsed = imagesEndpoint.parse({ model: "m", prompt: "a" }, at);
   if (!parsed.ok || parsed.value.reply.kind !== "stream") {

@@ -45,14 +45,14 @@ const kept = (failure: unknown) => {
 };
 
 it.each(Object.entries(PROVOKED))(
-  "does not count a failure that a client can provoke against the route: %s",
+  "a failure that a client can cause does not count against the route: %s",
   (_, failure) => {
     expect(kept(failure)).toEqual({ kind: "retry", fault: "request" });
   },
 );
 
 it.each(Object.entries(OWN))(
-  "counts a failure for lack of capacity or time against the route: %s",
+  "a failure for lack of capacity or time counts against the route: %s",
   (_, failure) => {
     expect(kept(failure)).toEqual({ kind: "retry", fault: undefined });
   },

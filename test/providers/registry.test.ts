@@ -53,7 +53,7 @@ function sentBody(init: RequestInit | undefined): unknown {
   return JSON.parse(typeof init?.body === "string" ? init.body : "null");
 }
 
-it("calls Ollama with max_tokens and a system role, without an Authorization header", async () => {
+it("the provider Ollama gets max_tokens and a system role, without an Authorization header", async () => {
   const message = { role: "assistant", content: "Hello" };
   const asked = upstream(() => Response.json({ choices: [{ message, finish_reason: "stop" }] }));
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
@@ -69,7 +69,7 @@ it("calls Ollama with max_tokens and a system role, without an Authorization hea
   });
 });
 
-it("streams from vLLM with its key, and requests usage", async () => {
+it("the provider vLLM streams with its key, and usage is requested", async () => {
   const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
   const headers = { "content-type": "text/event-stream" };
   const asked = upstream(() => new Response(chunks.map(sse).join("") + DONE, { headers }));
@@ -83,7 +83,7 @@ it("streams from vLLM with its key, and requests usage", async () => {
   expect(sentBody(asked[0]?.init)).toMatchObject({ stream_options: { include_usage: true } });
 });
 
-it("activates OpenAI by its key, and an entry of PROVIDERS by its named secret", () => {
+it("the provider OpenAI is available with its key, and an entry of PROVIDERS with its named secret", () => {
   const live = (vars: Record<string, string>) =>
     liveProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);
@@ -99,7 +99,7 @@ it("activates OpenAI by its key, and an entry of PROVIDERS by its named secret",
   expect([...buildProviders(configOf(all), SANDBOX).keys()]).toEqual(live(all));
 });
 
-it("calls OpenAI at this region's host, or at the configured proxy", async () => {
+it("the provider OpenAI is called at this region's host, or at the configured proxy", async () => {
   const asked = upstream(() => new Response("", { status: 500 }));
   await askOpenAi({ OPENAI_RESIDENCY: "on" });
   await askOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });
@@ -113,7 +113,7 @@ it("calls OpenAI at this region's host, or at the configured proxy", async () =>
   ]);
 });
 
-it("treats a redirect, an invalid body and a network error as failures", async () => {
+it("a redirect, an invalid body and a network error of a provider are failures", async () => {
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL) });
   const provider = buildProviders(config, SANDBOX).get("ollama");
   const headers = { location: "http://169.254.169.254/" };
@@ -137,7 +137,7 @@ it("treats a redirect, an invalid body and a network error as failures", async (
   }
 });
 
-it("reports an invalid profile or address", () => {
+it("an invalid profile or address of a provider is reported", () => {
   const entries = [
     { ...LOCAL[0], profile: "olama" },
     { ...LOCAL[0], id: "two", base_url: "ftp://host/v1" },

@@ -43,7 +43,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", MINUTE)).toBe("free");
   });
 
-  it("pauses an overloaded route for its retry-after, up to a minute, without a fault", () => {
+  it("pauses an overloaded route for its retry-after, up to a minute, without counting a failure", () => {
     const health = new RouteHealth();
     fail(health, busy(7000), 20);
     expect(health.pass("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
@@ -52,7 +52,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", 7000 + MINUTE)).toBe("free");
   });
 
-  it("opens after three overloads without a time, like after five faults", () => {
+  it("opens the circuit after three overloads without a wait time, like after five failures", () => {
     for (const [failure, times] of [
       [busy(), 3],
       [busy(0), 3],
@@ -68,7 +68,7 @@ describe("a route's health", () => {
     }
   });
 
-  it("opens after five streams that break off", () => {
+  it("opens the circuit after five streams that break off", () => {
     const health = new RouteHealth();
     for (let at = 0; at < 5; at++) {
       expect(health.pass("up:m", 0)).toBe("free");
@@ -78,7 +78,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
   });
 
-  it("never opens for rejections of the request or our key", () => {
+  it("never opens the circuit for rejections of the request or of our key", () => {
     const health = new RouteHealth();
     fail(health, REFUSED, 100);
     expect(health.standings(0)).toEqual([]);
@@ -88,7 +88,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", MINUTE)).toBe("free");
   });
 
-  it("admits another probe after one with a rejection, wait or bad key", () => {
+  it("admits another probe after one that ends with a rejection, a wait or a wrong key", () => {
     for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);

@@ -10,7 +10,7 @@ import { callOf, messageOf } from "./adapter-kit.ts";
 it.each([
   ["nine", NINE],
   ["word", WORD_64],
-])("maps call IDs (%s) to valid, stable and unique ones", (_, shape) => {
+])("tool call IDs (%s) are mapped to valid, stable and unique ones", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
       const first = new ToolCallIds(shape);
@@ -24,7 +24,7 @@ it.each([
   );
 });
 
-it("keeps a valid ID, even if another would map to it", () => {
+it("a valid tool call ID is kept, even if another would be mapped to it", () => {
   const mapped = new ToolCallIds(NINE).idFor("call_long");
   const ids = new ToolCallIds(NINE);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
@@ -32,7 +32,7 @@ it("keeps a valid ID, even if another would map to it", () => {
   expect(ids.idFor("call_long")).not.toBe(mapped);
 });
 
-it("orders chunks like OpenAI: role once, numbered calls, {} by default, one finish", () => {
+it("chunks come in OpenAI's order: role once, numbered calls, {} by default, one finish reason", () => {
   const builder = new ChunkBuilder();
   const events = [
     ...builder.reasoning("hm"),
@@ -59,7 +59,7 @@ it("orders chunks like OpenAI: role once, numbered calls, {} by default, one fin
   expect(JSON.stringify(events).match(/"finish_reason":"/g)).toHaveLength(1);
 });
 
-it("finishes with tool_calls and null content if there is a call", () => {
+it("a response with a tool call has finish_reason tool_calls and null content", () => {
   const { body } = completionOf(
     [
       [
@@ -89,7 +89,7 @@ it("finishes with tool_calls and null content if there is a call", () => {
 
 const used = (input: number) => ({ input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 });
 
-it("merges embedding slices completely, in order, with summed usage", async () => {
+it("parts of an embeddings batch are merged completely, in order, with summed usage", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(30), fc.integer({ min: 1, max: 7 }), async (count, size) => {
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
@@ -108,7 +108,7 @@ it("merges embedding slices completely, in order, with summed usage", async () =
   );
 });
 
-it("fails the call if a slice fails, drops usage if one has none, and rejects tokens", async () => {
+it("an embeddings batch fails if a part fails, has no usage if a part has none, and rejects token IDs", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
   const ok: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
   expect(await inBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });

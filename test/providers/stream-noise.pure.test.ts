@@ -94,9 +94,9 @@ function finishedAt(frames: readonly string[], reader: () => FrameReader): numbe
   return at === -1 ? frames.length : at + 1;
 }
 
-describe.each(PROTOCOLS)("a stream of %s", (_, reader, chat) => {
+describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, chat) => {
   const streamed = Object.entries(chat).filter(([, { stream }]) => (stream.status ?? 200) === 200);
-  it.each(streamed)("ignores noise in %s", (__, { stream }) => {
+  it.each(streamed)("can contain unknown events and comments in %s", (__, { stream }) => {
     const body = String(stream.body);
     const readText = (text: string): string =>
       resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
@@ -124,7 +124,7 @@ function read(parts: readonly Uint8Array[]): string {
   return resultOf(eventsOf(converseReader(new ConverseReader(null, [])), parts));
 }
 
-describe("a Converse stream", () => {
+describe("a provider's stream in Bedrock's protocol", () => {
   const unreadable = new TextEncoder().encode("{");
   const noise = ["citation", "contentBlockDelta", "metadata"].map((type) =>
     frame([[":event-type", type]], unreadable),
@@ -136,7 +136,7 @@ describe("a Converse stream", () => {
     ],
     new TextEncoder().encode('{"message":"no"}'),
   );
-  it.each(Object.entries(BEDROCK_CHAT))("ignores noise in %s", (_, { stream }) => {
+  it.each(Object.entries(BEDROCK_CHAT))("can contain unknown events in %s", (_, { stream }) => {
     const frames = framesOf(stream.body as Uint8Array);
     const expected = read(frames);
     expect(expected).toContain('"end":"end"');

@@ -45,11 +45,11 @@ const SAID = [
   payload({ content: "c" }),
 ];
 
-it("delivers role and first words separately and immediately, later ones at the pace", async () => {
+it("a stream delivers role and first words separately and immediately, later ones at the pace", async () => {
   expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
 });
 
-it("starts the pace with the first output, not with comments, usage or roles", async () => {
+it("a stream's pace starts with the first output, not with comments, usage or roles", async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n';
   const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
   expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
@@ -71,7 +71,7 @@ const NATIVE = [
 ];
 
 it.each(NATIVE)(
-  "applies the pace to a stream in the events of $name",
+  "a stream in the format of $name has the same pace",
   async ({ reader, event, deltaOf }) => {
     const said = ["a", "b", "c", "d"].map((text, sequence_number) => {
       const delta = deltaOf(text);
@@ -81,11 +81,11 @@ it.each(NATIVE)(
   },
 );
 
-it("delivers every chunk as a batch with a pace of 0", async () => {
+it("a stream delivers every chunk separately with a pace of 0", async () => {
   expect(await batchesOf(SAID, 0)).toEqual([1, 1, 1, 1]);
 });
 
-it("ends without a failure if we cancel within an event", async () => {
+it("a stream ends without a failure if the gateway cancels it within an event", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const events = eventStream(readable, sseReader(new ChunkReader()), PACE_MS);
@@ -96,7 +96,7 @@ it("ends without a failure if we cancel within an event", async () => {
   expect(await next).toBeNull();
 });
 
-it("delivers gathered events after a cancellation, as they may contain the usage", async () => {
+it("a stream delivers gathered events after it is canceled, because they may contain the usage", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
@@ -111,7 +111,7 @@ it("delivers gathered events after a cancellation, as they may contain the usage
   expect(await events.next()).toBeNull();
 });
 
-it("reads the body to its end after [DONE], so that the connection can be reused", async () => {
+it("a stream is read to its end after [DONE], so that the connection can be reused", async () => {
   let pulls = 0;
   const finish = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
   const done = new TextEncoder().encode(`${SAID.join("")}${finish}data: [DONE]\n\n`);

@@ -16,7 +16,7 @@ const payload = (content: string, more: object = {}): string =>
   });
 const text = fc.string({ unit: "binary" });
 
-it("gives back any text exactly, whatever it holds", () => {
+it("a text template restores any text exactly", () => {
   fc.assert(
     fc.property(text, text, (first, second) => {
       const template = textTemplate(payload(first), 0, first);
@@ -27,7 +27,7 @@ it("gives back any text exactly, whatever it holds", () => {
   );
 });
 
-it("rejects data that is more or less than the template's text", () => {
+it("a text template rejects data that differs from its own form", () => {
   const template = textTemplate(payload("a"), 0, "a");
   const fits = (data: string): boolean => template !== null && textOf(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);
@@ -48,7 +48,7 @@ it("rejects data that is more or less than the template's text", () => {
   }
 });
 
-it("parses templated and plain chunks identically", () => {
+it("templated and plain chunks are parsed identically", () => {
   fc.assert(
     fc.property(
       fc.array(

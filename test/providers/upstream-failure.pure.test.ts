@@ -18,7 +18,7 @@ const shown = (fields: Record<string, string>, secret?: string) => {
   return [refused.code, refused.param];
 };
 
-it("maps every status to one kind of failure", () => {
+it("every status of a provider is one kind of failure", () => {
   const kinds: Record<string, number[]> = {
     retry: [300, 301, 302, 307, 405, 408, 409, 424, 500, 502, 504, 520],
     overloaded: [429, 503, 529],
@@ -32,7 +32,7 @@ it("maps every status to one kind of failure", () => {
   expect([408, 500, 302].map((status) => failure(status).again)).toEqual([true, true, false]);
 });
 
-it("returns an error event for a deeply nested error code, without an exception", () => {
+it("a deeply nested error code becomes an error event, without an exception", () => {
   const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
   for (const field of ["code", "status"]) {
     const events = new ChunkReader().read(`{"error":{"${field}":${deep}}}`, "message");
@@ -40,7 +40,7 @@ it("returns an error event for a deeply nested error code, without an exception"
   }
 });
 
-it("blames the request for a 5xx that says so, and the route for any other", () => {
+it("a 5xx counts against the request if it says so, and otherwise against the route", () => {
   const wrong = [
     { message: "litellm.BadRequestError: no", code: "400" },
     { message: "no", code: 422 },
@@ -60,12 +60,12 @@ it("blames the request for a 5xx that says so, and the route for any other", () 
   expect(failure(503, { message: "no", code: 400 }).kind).toBe("overloaded");
 });
 
-it("disables the route for an exhausted quota, but not for a flagged prompt", () => {
+it("an exhausted quota disables the route, but a flagged prompt does not", () => {
   expect(failure(429, { code: "insufficient_quota" }).kind).toBe("disabled");
   expect(failure(403, { message: "Your input was flagged by moderation" }).kind).toBe("refused");
 });
 
-it("rejects the request for xAI's content 403, without our team or key", () => {
+it("xAI's 403 for content rejects the request, without our team or key", () => {
   const body = {
     code: "The caller does not have permission to execute the specified operation",
     error:
@@ -80,7 +80,7 @@ it("rejects the request for xAI's content 403, without our team or key", () => {
   });
 });
 
-it("does not count a request above a minute's limit against the route, also in a stream", () => {
+it("a request above a limit per minute does not count against the route, also in a stream", () => {
   const message =
     "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 37313.";
   const error = { message, type: "tokens", code: "rate_limit_exceeded" };
@@ -90,7 +90,7 @@ it("does not count a request above a minute's limit against the route, also in a
   expect(failure(429, { ...error, message: `No: ${message}` }).kind).toBe("overloaded");
 });
 
-it("returns the upstream's text only for a rejection, and never its key", () => {
+it("a provider's text is returned only for a rejection, and never its key", () => {
   const secret = "hunter2-hunter2";
   for (const status of [302, 401, 404, 408, 429, 500, 503]) {
     const body = JSON.stringify({ error: { message: `canary ${secret}` } });
@@ -101,7 +101,7 @@ it("returns the upstream's text only for a rejection, and never its key", () => 
   expect(refused.message).toBe("bad key [removed]");
 });
 
-it("keeps a valid param and code of a rejection, and drops the rest", () => {
+it("a rejection keeps its valid param and code, and loses the rest", () => {
   expect(failure(400, { message: "no", param: "messages[0].role", code: "invalid_value" })).toEqual(
     {
       kind: "refused",
@@ -116,7 +116,7 @@ it("keeps a valid param and code of a rejection, and drops the rest", () => {
   expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
-it("maps every form of a too long prompt to the code and text that clients match", () => {
+it("every form of a too long prompt becomes the code and text that clients match", () => {
   const said = [
     {
       message:
@@ -139,7 +139,7 @@ it("maps every form of a too long prompt to the code and text that clients match
   expect(failure(400, other).code).toBe("string_above_max_length");
 });
 
-it("cleans a message of keys, addresses, hosts and accounts, and shortens it to a line", () => {
+it("an error message loses keys, addresses, hosts and accounts, and is shortened to a line", () => {
   const dirty = [
     "Incorrect API key provided: sk-proj-abc123DEF456ghi789. You can find it",
     "at https://platform.openai.com/account/api-keys or upstream.internal:8080/v1",
@@ -156,7 +156,7 @@ it("cleans a message of keys, addresses, hosts and accounts, and shortens it to 
   expect(cleanedMessage(plain)).toBe(plain);
 });
 
-it("keeps a code and parameter unchanged, or drops them if they may hold a secret", () => {
+it("an error's code and parameter stay unchanged, or are dropped if they may contain a secret", () => {
   const plain = { code: "string_above_max_length", param: "messages[0].content" };
   expect(shown(plain, "hunter2")).toEqual([plain.code, plain.param]);
   expect(shown({ code: "token_limit_exceeded", param: "max_completion_tokens" })).toEqual([
@@ -169,7 +169,7 @@ it("keeps a code and parameter unchanged, or drops them if they may hold a secre
   expect(shown({ code: "a b", param: "eu.api.openai.com" })).toEqual([null, null]);
 });
 
-it("reads a retry hint as ms, seconds or a date by the response's clock", () => {
+it("a retry hint can be ms, seconds or a date by the response's clock", () => {
   expect(wait({ "retry-after-ms": "1500", "retry-after": "9" })).toBe(1500);
   expect(wait({ "retry-after": "7" })).toBe(7000);
   expect(wait({ "retry-after": "0.5" })).toBe(500);
@@ -188,7 +188,7 @@ it.each([
   "prompt token count of 136581 exceeds the limit of 128000",
   "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
   "input (12001 tokens) is too large to process. increase the physical batch size (current batch size: 512)",
-])("recognizes a context that is too long by its pattern, with 400 and 500: %s", (message) => {
+])("a too long context is recognized by its text, with 400 and 500: %s", (message) => {
   for (const status of [400, 500]) {
     expect(failure(status, { message })).toMatchObject({
       kind: "refused",
@@ -202,7 +202,7 @@ it.each([
   "The image exceeds 5 MB",
   "messages must not be empty",
   "Invalid 'input': array too long",
-])("does not mistake another rejection for a context that is too long: %s", (message) => {
+])("a different rejection isn't mistaken for a too long context: %s", (message) => {
   expect(failure(400, { message }).code).toBeNull();
 });
 
@@ -210,7 +210,7 @@ it.each([
   'Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []',
   "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
 ])(
-  "rejects a bad request that a server answers with 500, without advice to its operator: %s",
+  "a bad request that a server answers with 500 is a rejection, without advice to its operator: %s",
   (message) => {
     const refused = failure(500, { message, type: "server_error" });
     expect(refused).toMatchObject({ kind: "refused" });
@@ -222,16 +222,19 @@ it.each([
   [{ message: "/chat/completions: Invalid model name passed in model=m. Call `/v1/models`" }],
   [{ message: "No connected db.", type: "no_db_connection" }],
   [{ message: "model 'm' not found" }],
-])("disables a route whose server rejects our key or model name with 400 or 500: %o", (error) => {
-  for (const status of [400, 500]) expect(failure(status, error).kind).toBe("disabled");
-});
+])(
+  "a server that rejects our key or model name with 400 or 500 disables its route: %o",
+  (error) => {
+    for (const status of [400, 500]) expect(failure(status, error).kind).toBe("disabled");
+  },
+);
 
-it("disables a route whose server is pinned to another model", () => {
+it("a server that serves only another model disables its route", () => {
   const body = JSON.stringify({ detail: "Server is pinned to '/srv/models/hf'; requested 'm'." });
   expect(httpFailure(400, NO_HEADERS, body).kind).toBe("disabled");
 });
 
-it("removes file paths from a message but not the place of a field", () => {
+it("an error message loses file paths but not the place of a field", () => {
   expect(cleanedMessage("can't open '/srv/models/hf/a.gguf' at /messages/0/content")).toBe(
     "can't open '[removed]' at /messages/0/content",
   );

@@ -15,7 +15,7 @@ const embeddings: Reader = (answer) => readInputUsage(answer["usage"]);
 /** What counts what; each family of upstreams has its rows. */
 const ROWS: readonly Row[] = [...COMPATIBLE_ROWS, ...NATIVE_ROWS];
 
-it.each(ROWS)("reads the usage of $upstream", ({ reader, raw, want, wire }) => {
+it.each(ROWS)("the usage of $upstream becomes our counts", ({ reader, raw, want, wire }) => {
   const usage = reader(raw);
   const numbers = usage && [
     usage.input,
@@ -43,7 +43,7 @@ it.each([
   ],
   ["Voyage, with only a total", { total_tokens: 12 }, 12],
   ["odd", { prompt_tokens: -1, total_tokens: 12 }, null],
-])("reads the embeddings usage of %s", (_name, usage, input) => {
+])("the embeddings usage of %s becomes our counts", (_name, usage, input) => {
   const want =
     input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   expect(embeddings({ usage })).toEqual(want);
@@ -83,7 +83,7 @@ it.each([
   ],
   ["Titan", () => bedrockAnswer({ embedding: [1], inputTextTokenCount: 0 }, CALL, new Headers())],
   ["Cohere at Bedrock", () => bedrockAnswer({ embeddings: { float: [[1]] } }, CALL, counted)],
-])("returns no usage for embeddings of %s without a token count", (_name, answer) => {
+])("embeddings of %s without a token count have no usage", (_name, answer) => {
   const given = answer();
   expect(given?.body["data"]).toHaveLength(1);
   expect(given?.usage).toBeNull();

@@ -21,7 +21,7 @@ function steps(asked: readonly Asked[]): string[] {
   );
 }
 
-it("exchanges a signed assertion for a token, and sends the prompt with it in its region", async () => {
+it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt with it in its region", async () => {
   const asked = network([TOKEN, ANSWER]);
   expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
   const [exchange, prompt] = asked;
@@ -47,7 +47,7 @@ it("exchanges a signed assertion for a token, and sends the prompt with it in it
   expect(asked.every((one) => one.init.redirect === "manual")).toBe(true);
 });
 
-it("streams like the Gemini API", async () => {
+it("the Vertex provider streams like the Gemini API", async () => {
   const provider = await vertexProvider();
   network([TOKEN, ANSWER]);
   await ask(provider);
@@ -55,7 +55,7 @@ it("streams like the Gemini API", async () => {
   expect(messageOf(list).tools).toHaveLength(3);
 });
 
-it("derives addresses from the region or the configuration", async () => {
+it("the Vertex provider derives its address from the region or the configuration", async () => {
   const us = await vertexProvider(() => NOW_MS, { REGION: "us" });
   const own = await vertexProvider(() => NOW_MS, {
     VERTEX_BASE_URL: "https://proxy.example/v1beta1/",
@@ -72,7 +72,7 @@ it("derives addresses from the region or the configuration", async () => {
   ]);
 });
 
-it("uses a token until five minutes before its expiry", async () => {
+it("the Vertex provider uses a token until five minutes before its expiry", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
   const asked = network([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
@@ -90,7 +90,7 @@ it("uses a token until five minutes before its expiry", async () => {
   ]);
 });
 
-it("concurrent calls share one exchange, also one that fails", async () => {
+it("concurrent calls of the Vertex provider share one token exchange, including one that fails", async () => {
   const provider = await vertexProvider();
   const asked = network([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
   const failed = await Promise.all([ask(provider), ask(provider), ask(provider)]);
@@ -102,7 +102,7 @@ it("concurrent calls share one exchange, also one that fails", async () => {
   expect(steps(asked).filter((step) => step === "token")).toHaveLength(2);
 });
 
-it("recovers from an exchange that ended with its request", async () => {
+it("the Vertex provider recovers from a token exchange that ended with its request", async () => {
   const provider = await vertexProvider();
   // Seconds become milliseconds, for this provider alone: faked timers would be every request's.
   const { setTimeout: later } = globalThis;
@@ -129,7 +129,7 @@ it("recovers from an exchange that ended with its request", async () => {
   }
 });
 
-it("replaces a rejected token once, and disables the route after a second rejection", async () => {
+it("the Vertex provider replaces a rejected token once, and disables the route after a second rejection", async () => {
   const provider = await vertexProvider();
   const asked = network([token("a"), REFUSED, token("b"), ANSWER, REFUSED, token("c"), REFUSED]);
   expect(kindOf(await ask(provider))).toBe("json");
@@ -150,13 +150,16 @@ it.each<[string, WireReply, object]>([
     token("a\r\nb: c"),
     { kind: "retry", reason: "token_missing" },
   ],
-])("sends no prompt after an exchange with %s", async (_name, reply, failure) => {
-  const asked = network(reply);
-  expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
-  expect(asked).toHaveLength(1);
-});
+])(
+  "the Vertex provider sends no prompt after a token exchange with %s",
+  async (_name, reply, failure) => {
+    const asked = network(reply);
+    expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
+    expect(asked).toHaveLength(1);
+  },
+);
 
-it("returns nothing of the account in a rejection", async () => {
+it("the Vertex provider returns nothing about the account in a rejection", async () => {
   const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
   network([TOKEN, json(error(400, "INVALID_ARGUMENT", text), 400)]);
   const answer = await ask(await vertexProvider());
@@ -164,7 +167,7 @@ it("returns nothing of the account in a rejection", async () => {
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
 });
 
-it("activates the built-in providers by their secrets, with their hosts' regions", async () => {
+it("the Vertex provider and the Gemini API are available with their secrets, in their hosts' regions", async () => {
   const all = { GEMINI_API_KEY: "k", GOOGLE_VERTEX_CREDENTIALS: await credentials() };
   for (const id of ["google", "vertex"] as const) {
     expect(builtIn(id).isSet(configOf({}))).toBe(false);
@@ -191,7 +194,7 @@ function missingIn(value: unknown): string[] {
   return problems.map((one) => one.problem.replace(/.*missing: /, ""));
 }
 
-it("reports missing fields of the credentials, without values", async () => {
+it("the Vertex provider reports missing fields of the credentials, without values", async () => {
   const key: Record<string, unknown> = JSON.parse(await credentials());
   expect(missingIn(key)).toEqual([]);
   expect(missingIn("canary")).toEqual(["a JSON object"]);
@@ -209,7 +212,7 @@ it("reports missing fields of the credentials, without values", async () => {
 const problemsOf = (region: string, host: string) =>
   builtIn("vertex").problems(configOf({ REGION: region, VERTEX_BASE_URL: `https://${host}/v1` }));
 
-it("rejects a base URL of another Google host, which keeps prompts elsewhere", () => {
+it("the Vertex provider rejects the base URL of another Google host, because it stores prompts in other regions", () => {
   const eu = "aiplatform.eu.rep.googleapis.com";
   for (const host of ["aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com"]) {
     expect(problemsOf("eu", host)).toMatchObject([{ variable: "VERTEX_BASE_URL" }]);
@@ -223,7 +226,7 @@ const withKey = (private_key: string) =>
     GOOGLE_VERTEX_CREDENTIALS: JSON.stringify({ ...ACCOUNT, private_key }),
   });
 
-it("disables the route for an invalid private key, and accepts escaped line breaks", async () => {
+it("the Vertex provider disables the route for an invalid private key, and accepts escaped line breaks", async () => {
   const asked = network([TOKEN, ANSWER]);
   for (const key of ["x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]) {
     const answer = await ask(await withKey(key));

@@ -55,7 +55,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, scenario] of outcomes) {
     // Its own form has no words for some; those scenarios are OpenAI's.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
-    it(`returns one message and usage as JSON and stream: ${form}, ${name}`, async () => {
+    it(`the Workers AI adapter returns one message and usage as JSON and stream: ${form}, ${name}`, async () => {
       const used = name === "length" ? { ...USED, output: 256 } : USED;
       expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
       const events = await eventsOf(provider, {}, scenario.stream);
@@ -71,7 +71,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
 const inBothForms = (text: string) =>
   `{"choices":[{"delta":{"content":"${text}"},"index":0}],"response":"${text}","tool_calls":[],"p":"abd"}`;
 
-it("returns an event in both formats once", async () => {
+it("the Workers AI adapter returns an event in both formats once", async () => {
   const reply = stream(inBothForms("Hel"), inBothForms("lo"), total());
   expect(messageOf(await eventsOf(provider, {}, reply)).content).toBe("Hello");
 });
@@ -79,7 +79,7 @@ it("returns an event in both formats once", async () => {
 const contentOf = async (response: string) =>
   (await jsonMessage({ json: json(`{"response":${response}}`), stream: cut() })).content;
 
-it("accepts a number or null of JSON mode as text", async () => {
+it("the Workers AI adapter accepts a number or null as text in JSON mode", async () => {
   expect(await contentOf("42")).toBe("42");
   expect(await contentOf("null")).toBe("");
   expect(await contentOf("[1]")).toBe("[1]");
@@ -88,12 +88,12 @@ it("accepts a number or null of JSON mode as text", async () => {
 const bareCall = (city: string) =>
   `{"tool_calls":[{"name":"get_weather","arguments":{"city":"${city}"}}]}`;
 
-it("separates whole calls without an index", async () => {
+it("the Workers AI adapter separates complete tool calls without an index", async () => {
   const events = await eventsOf(provider, {}, stream(bareCall("Paris"), bareCall("Rome"), total()));
   expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
 });
 
-it("streams JSON that arrives instead of a stream in one batch", async () => {
+it("the Workers AI adapter streams JSON that arrives instead of a stream, all at once", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
@@ -105,7 +105,7 @@ it("streams JSON that arrives instead of a stream in one batch", async () => {
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("returns nothing more from a cancelled one-batch stream", async () => {
+it("the Workers AI adapter returns nothing more from such a stream after it is canceled", async () => {
   const { json: reply } = WORKERS_AI_OPENAI_CHAT.text;
   const { answer } = await answerTo(provider, { stream: true }, reply);
   if (answer.kind !== "stream") throw new Error("no stream");
@@ -119,7 +119,7 @@ const leaked = (content: string, choice: unknown) => {
   return answerTo(provider, { body: { tools: TOOLS, tool_choice: choice } }, reply);
 };
 
-it("converts a forced call in the model's text to a call", async () => {
+it("the Workers AI adapter converts a forced tool call in the model's text to a tool call", async () => {
   const forced = { type: "function", function: { name: "get_weather" } };
   const words = [
     '{"name":"get_weather","arguments":{"city":"Paris"}}',
@@ -145,7 +145,7 @@ it("converts a forced call in the model's text to a call", async () => {
   }
 });
 
-it("keeps text as text if no call was forced or no tool matches", async () => {
+it("the Workers AI adapter keeps text as text if no call was forced or no tool matches", async () => {
   const call = '{"name":"get_weather","arguments":{}}';
   const kept: [string, unknown][] = [
     [call, "auto"],
@@ -162,7 +162,7 @@ it("keeps text as text if no call was forced or no tool matches", async () => {
   }
 });
 
-it("ignores the end of a call that never started", async () => {
+it("the Workers AI adapter ignores the end of a call that never started", async () => {
   const closing = '{"tool_calls":[{"id":null,"type":null,"index":0,"function":{"name":null}}]}';
   const events = await eventsOf(provider, {}, stream('{"response":"Hi"}', closing, total()));
   expect(messageOf(events)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });

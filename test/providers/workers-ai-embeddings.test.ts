@@ -17,7 +17,7 @@ const embed = (body: { input: unknown; dimensions?: number }, upstreamId = M3) =
   body,
 });
 
-it("sends texts in batches of 100, and returns them in order without usage", async () => {
+it("the Workers AI adapter sends texts in batches of 100, and returns them in order without usage", async () => {
   const input = Array.from({ length: 250 }, (_, at) => `text ${at}`);
   const replies = [vectors(100), vectors(100, 100), vectors(50, 200)];
   const { answer, asked } = await answerTo(provider, embed({ input }), replies);
@@ -30,7 +30,7 @@ it("sends texts in batches of 100, and returns them in order without usage", asy
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
 });
 
-it("requests the model's pooling where possible, and rejects another in the response", async () => {
+it("the Workers AI adapter requests the model's pooling where possible, and rejects another in the response", async () => {
   const { answer, asked } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
   expect(asked[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
   expect(answer.kind).toBe("json");
@@ -40,7 +40,7 @@ it("requests the model's pooling where possible, and rejects another in the resp
   expect(other.answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("fails for a missing or invalid vector, and when the first batch fails", async () => {
+it("the Workers AI adapter fails for a missing or invalid vector, and when the first batch fails", async () => {
   const replies = [
     vectors(1),
     json('{"data":[[1],["x"]]}'),
@@ -57,12 +57,12 @@ it("fails for a missing or invalid vector, and when the first batch fails", asyn
 const dimensioned = async (dimensions: number) =>
   (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
 
-it("rejects dimensions that the model does not have", async () => {
+it("the Workers AI adapter rejects dimensions that the model does not have", async () => {
   expect(await dimensioned(2)).toMatchObject({ kind: "json" });
   expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });
 
-it("rejects tokens", async () => {
+it("the Workers AI adapter rejects token IDs", async () => {
   const { answer, asked } = await answerTo(provider, embed({ input: [1, 2] }), vectors(2));
   expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
   expect(asked).toEqual([]);
@@ -76,7 +76,7 @@ const configWith = (more: object) =>
     ...more,
   });
 
-it("activates the provider by its binding, without a region", async () => {
+it("the Workers AI provider is available with its binding, without a region", async () => {
   const [without, having] = [configWith({}), configWith({ AI: BINDING })];
   if (!without.ok || !having.ok) throw new Error("bad configuration");
   expect(liveProviders(without.config)).toEqual([]);

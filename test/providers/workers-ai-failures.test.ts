@@ -42,7 +42,7 @@ async function failureOf(reply: WireReply, streamed = false) {
 }
 
 for (const [code, status, meaning] of CODES) {
-  it(`maps ${code} to the same failure from binding, REST, a 200 and an exception`, async () => {
+  it(`the Workers AI adapter maps ${code} to the same failure from binding, REST, a 200 and an exception`, async () => {
     const want = { ...meaning, reason: String(code) };
     expect(await failureOf(failed(status, code))).toMatchObject(want);
     expect(await failureOf(failed(status, code), true)).toMatchObject(want);
@@ -57,14 +57,14 @@ for (const [code, status, meaning] of CODES) {
   });
 }
 
-it("maps an unknown code by its status, and an exhausted allocation by its text", async () => {
+it("the Workers AI adapter maps an unknown code by its status, and an exhausted allocation by its text", async () => {
   expect(await failureOf(failed(429, 9999))).toMatchObject({ kind: "overloaded" });
   expect(await failureOf(failed(502, 9999))).toMatchObject({ kind: "retry", again: true });
   const words = "you have used up your daily free allocation of 10,000 neurons";
   expect(await failureOf(restFailed(429, 400, words))).toMatchObject({ kind: "disabled" });
 });
 
-it("returns OpenAI's text for a prompt that is too long, whatever the source", async () => {
+it("the Workers AI adapter returns OpenAI's text for a prompt that is too long, whatever the source", async () => {
   const estimate =
     "The estimated number of input and maximum output tokens (35000) exceeded this model context window limit (24000)";
   const total =
@@ -84,13 +84,13 @@ it("returns OpenAI's text for a prompt that is too long, whatever the source", a
   }
 });
 
-it("returns only the sentence of a rejection, without error names, codes and IDs", async () => {
+it("the Workers AI adapter returns only the sentence of a rejection, without error names, codes and IDs", async () => {
   expect(await failureOf(restFailed(400, 5004, "Invalid data"))).toMatchObject({
     message: "Invalid data",
   });
 });
 
-it("allows a retry after a network failure, but not after an abort", async () => {
+it("the Workers AI adapter allows a retry after a network failure, but not after an abort", async () => {
   const lost: AiBinding = { run: () => Promise.reject(new TypeError("Network connection lost.")) };
   const failure = { kind: "retry", reason: "connection", again: true };
   expect(await workersAi(lost).send(callOf())).toEqual({ kind: "failure", failure });
@@ -105,7 +105,7 @@ it("allows a retry after a network failure, but not after an abort", async () =>
 const kindsOf = async (reply: WireReply) =>
   (await eventsOf(provider, {}, reply)).map((event) => event.kind);
 
-it("reports a first error event as a failure before any output", async () => {
+it("the Workers AI adapter reports a first error event as a failure before any output", async () => {
   expect(await kindsOf(WORKERS_AI_FAILURES.errorFirst)).toEqual(["error"]);
   expect(await kindsOf(WORKERS_AI_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
   expect(await kindsOf(WORKERS_AI_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
@@ -116,7 +116,7 @@ it("reports a first error event as a failure before any output", async () => {
   ]);
 });
 
-it("returns no upstream text with a failure", async () => {
+it("the Workers AI adapter returns none of the provider's text with a failure", async () => {
   const { errors, errorFirst, errorMid } = WORKERS_AI_FAILURES;
   const seen: unknown[] = [];
   for (const reply of Object.values(errors)) {
@@ -139,7 +139,7 @@ it("returns no upstream text with a failure", async () => {
   expect(logged.join()).not.toContain("canary");
 });
 
-it("treats a 200 without output as a failure", async () => {
+it("the Workers AI adapter treats a 200 without output as a failure", async () => {
   for (const body of ["{}", '{"choices":[]}', "[]", "<html>", '{"result":{},"success":true}']) {
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     expect(await failureOf(json(body))).toMatchObject({ kind: "retry" });

@@ -12,7 +12,7 @@ const GLM = "@cf/zai-org/glm-4.7-flash";
 const inputsOf = (body: JsonObject, upstreamId = LLAMA, stream = false) =>
   chatInputs(callOf({ body, upstreamId, stream }));
 
-it("calls the binding with model, cap and a raw response, without the client's ID", async () => {
+it("the Workers AI adapter calls the binding with model, cap and a raw response, without the client's ID", async () => {
   const body = { model: "smart", user: "u", stream_options: {}, temperature: 0.5 };
   const { asked } = await answerTo(
     provider,
@@ -27,13 +27,13 @@ it("calls the binding with model, cap and a raw response, without the client's I
   });
 });
 
-it("requests a stream without stream options", () => {
+it("the Workers AI adapter requests a stream without stream options", () => {
   const inputs = inputsOf({ stream_options: { include_usage: true } }, LLAMA, true);
   expect(inputs).toMatchObject({ stream: true });
   expect(inputs).not.toHaveProperty("stream_options");
 });
 
-it("converts another provider's conversation: system role, no null content, named results", () => {
+it("the Workers AI adapter converts another provider's conversation: system role, no null content, named results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [
     { role: "developer", content: [{ type: "text", text: "Be brief." }] },
@@ -56,7 +56,7 @@ it("converts another provider's conversation: system role, no null content, name
   expect(JSON.stringify(inputsOf({ messages }))).not.toContain("secret");
 });
 
-it("maps call IDs for Mistral to nine letters, the same for call and result", () => {
+it("the Workers AI adapter maps call IDs for Mistral to nine letters, the same for call and result", () => {
   const call = {
     id: "call_of_another",
     type: "function",
@@ -80,7 +80,7 @@ const withImage = (url: string) => [
   { role: "user", content: [{ type: "text", text: "What is it?" }, image(url)] },
 ];
 
-it("sends images as data URLs, and rejects addresses with their param", () => {
+it("the Workers AI adapter sends images as data URLs, and rejects addresses with their param", () => {
   const inline = withImage("data:image/png;base64,AAAA");
   expect(inputsOf({ messages: inline })).toMatchObject({ messages: inline });
   expect(inputsOf({ messages: withImage("https://example.com/a.png") })).toMatchObject({
@@ -89,7 +89,7 @@ it("sends images as data URLs, and rejects addresses with their param", () => {
   });
 });
 
-it("sends a bare JSON schema to older models, and OpenAI's format to newer ones", () => {
+it("the Workers AI adapter sends only the JSON schema to older models, and OpenAI's format to newer ones", () => {
   const schema = { type: "object", properties: { city: { type: "string" } } };
   const response_format = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
   expect(inputsOf({ response_format })).toMatchObject({
@@ -106,7 +106,7 @@ it("sends a bare JSON schema to older models, and OpenAI's format to newer ones"
 
 const tool = (name: string) => ({ type: "function", function: { name, parameters: {} } });
 
-it("sends tools and choice in OpenAI's format, and no tools for none", () => {
+it("the Workers AI adapter sends tools and choice in OpenAI's format, and no tools for none", () => {
   const tools = [tool("f"), tool("g")];
   const named = { type: "function", function: { name: "f" } };
   expect(inputsOf({ tools, tool_choice: named })).toMatchObject({ tools, tool_choice: named });
@@ -123,7 +123,7 @@ it("sends tools and choice in OpenAI's format, and no tools for none", () => {
   });
 });
 
-it("maps an effort to the model's nearest, off only if requested", () => {
+it("the Workers AI adapter maps an effort to the nearest that the model has, and to off only on request", () => {
   const rows: [string, string, unknown][] = [
     ["@cf/openai/gpt-oss-120b", "none", "low"],
     ["@cf/openai/gpt-oss-120b", "minimal", "low"],
@@ -148,7 +148,7 @@ it("maps an effort to the model's nearest, off only if requested", () => {
   });
 });
 
-it("rejects unsupported features", () => {
+it("the Workers AI adapter rejects unsupported features", () => {
   const tools = [{ type: "custom", custom: { name: "c" } }];
   const custom = { id: "c", type: "custom", custom: { name: "c", input: "" } };
   expect(inputsOf({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
@@ -170,7 +170,7 @@ const SENT = new Set(
   ),
 );
 
-it("converts or rejects every accepted request, and sends only known fields", () => {
+it("the Workers AI adapter converts or rejects every accepted request, and sends only known fields", () => {
   const models = fc.constantFrom(LLAMA, GLM, "@cf/openai/gpt-oss-20b", "@cf/mistral/x");
   fc.assert(
     fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {

@@ -15,7 +15,7 @@ async function reports(...payloads: readonly string[]) {
   return events.filter((event) => event.kind === "usage");
 }
 
-it("returns the last event's usage as final, and sums the chunks' as partial", async () => {
+it("the Workers AI adapter returns the last event's usage as final, and adds up the chunks' usage as partial", async () => {
   // The total is above the sum, as in captures: the last event alone is right, also about the cache.
   const seen = await reports(
     ROLE,
@@ -37,7 +37,7 @@ it("returns the last event's usage as final, and sums the chunks' as partial", a
 const nativeText = (words: string, output: number) =>
   `{"response":"${words}","usage":{"prompt_tokens":12,"completion_tokens":${output}}}`;
 
-it("treats totals on chunks as partial until the end", async () => {
+it("the Workers AI adapter treats totals on chunks as partial until the end", async () => {
   expect(await reports(nativeText("Hel", 1), nativeText("lo", 2), "[DONE]")).toEqual([
     { kind: "usage", partial: true, ...usage(12, 1) },
     { kind: "usage", partial: true, ...usage(12, 2) },
@@ -45,13 +45,13 @@ it("treats totals on chunks as partial until the end", async () => {
   ]);
 });
 
-it("never treats a report before later text as final", async () => {
+it("the Workers AI adapter never treats usage before later text as final", async () => {
   const first = '{"response":"Hel","usage":{"prompt_tokens":12,"completion_tokens":1}}';
   const seen = await reports(first, '{"response":"lo"}', "[DONE]");
   expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
 });
 
-it("ignores zeros without a prompt, and reports no prompt before output", async () => {
+it("the Workers AI adapter ignores zeros without a prompt, and reports no prompt before output", async () => {
   const zeros = '"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
   expect(await reports(`{"response":"Hi",${zeros}}`, `{"response":"",${zeros}}`, "[DONE]")).toEqual(
     [],
@@ -61,7 +61,7 @@ it("ignores zeros without a prompt, and reports no prompt before output", async 
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
-it("ignores malformed and missing counts", async () => {
+it("the Workers AI adapter ignores malformed and missing counts", async () => {
   for (const odd of ['{"prompt_tokens":-1,"completion_tokens":2}', '{"prompt_tokens":1.5}', "7"]) {
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     expect(await reports('{"response":"Hi"}', `{"response":"","usage":${odd}}`, "[DONE]")).toEqual(
@@ -70,7 +70,7 @@ it("ignores malformed and missing counts", async () => {
   }
 });
 
-it("ends at a finish reason without [DONE], and emits no end without either", async () => {
+it("the Workers AI adapter ends a stream at a finish reason without [DONE], and emits no end without either", async () => {
   const finished = await eventsOf(provider, {}, cut(ROLE, text("Hel"), ...openAiEnd("stop")));
   expect(finished.at(-1)).toEqual({ kind: "end" });
   const broken = await eventsOf(provider, {}, cut('{"response":"Hel"}', total()));
@@ -80,13 +80,13 @@ it("ends at a finish reason without [DONE], and emits no end without either", as
 const kindsOf = async (...payloads: readonly string[]) =>
   (await eventsOf(provider, {}, stream(...payloads))).map((event) => event.kind);
 
-it("fails for a stream without events, but not for empty output", async () => {
+it("the Workers AI adapter fails for a stream without events, but not for empty output", async () => {
   expect(await kindsOf()).toEqual(["error"]);
   expect(await kindsOf('{"p":"abdefgh"}')).toEqual(["error"]);
   expect(await kindsOf(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
-it("reads nothing after the end, and reports a model error as a failure", () => {
+it("the Workers AI adapter reads nothing after the end, and reports a model error as a failure", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });
@@ -99,7 +99,7 @@ it("reads nothing after the end, and reports a model error as a failure", () => 
   });
 });
 
-it("ignores what follows the finish reason", async () => {
+it("the Workers AI adapter ignores what follows the finish reason", async () => {
   const events = await eventsOf(
     provider,
     {},

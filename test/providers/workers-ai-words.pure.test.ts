@@ -3,23 +3,23 @@ import { answerFailure } from "../../src/models/protocols/workers-ai/failure.ts"
 
 const said = (status: number, text: string) => answerFailure(status, new Headers(), text);
 
-it("recognizes an exhausted allocation, but not a client's quotation of it", () => {
+it("the Workers AI adapter recognizes an exhausted allocation, but not a client's quotation of it", () => {
   const words = "you have used up your daily free allocation of 10,000 neurons, please upgrade";
   expect(said(429, words).kind).toBe("disabled");
   expect(said(400, `AiError: ${words}`).kind).toBe("disabled");
   expect(said(400, `Bad input: tools[0].name '${words}'`).kind).toBe("refused");
 });
 
-it("removes the request ID at the end, whatever the white space", () => {
+it("the Workers AI adapter removes the request ID at the end, whatever the white space", () => {
   const id = "(01234567-89ab-cdef-0123-456789abcdef)";
   expect(said(400, `5004: Invalid data ${id} \n`).message).toBe("Invalid data");
 });
 
-it("reads a long white space in linear time", () => {
+it("the Workers AI adapter reads a long white space in linear time", () => {
   expect(said(500, `x${" ".repeat(400_000)}x`)).toMatchObject({ kind: "retry", reason: "500" });
 });
 
-it("attributes a 403 to Workers AI only if it has a code", () => {
+it("the Workers AI adapter treats a 403 as Cloudflare's only if it has a code", () => {
   const want = { kind: "retry", reason: "403", fault: "request" };
   expect(said(403, "<html>403 Forbidden</html>")).toEqual(want);
   expect(said(403, "5018: no").kind).toBe("disabled");

@@ -53,7 +53,7 @@ describe("the sandbox model echo", () => {
     expect(await complete({ messages, seed: 8 })).toEqual(completion);
   });
 
-  it("joins text parts and marks images", async () => {
+  it("joins text parts and replaces images by a mark", async () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const parts = [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }];
     expect(await say(parts)).toBe("What is\n[image]\nthis?");
@@ -65,7 +65,7 @@ describe("the sandbox model echo", () => {
     expect(await say("")).toMatch(/^Hello!/);
   });
 
-  it("stops at the cap with length, but with stop for exactly the cap", async () => {
+  it("stops at the cap with finish_reason length, but with stop if the text has exactly the cap's length", async () => {
     const total = countTokens(TEXT);
     const cut = await complete({ messages: [user(TEXT)] }, { cap: 4 });
     expect(cut.choices[0].message.content).toBe("The quick  brown fox");
@@ -92,7 +92,7 @@ describe("the sandbox model echo", () => {
     expect(completion.usage?.completion_tokens).toBe(6);
   });
 
-  it("counts tools as prompt, with the same usage in result and body", async () => {
+  it("counts tools as prompt, with the same usage in metadata and body", async () => {
     const tools = [{ type: "function", function: { name: "unrelated" } }];
     const answer = await ask({ messages: [user("hi")], tools });
     expect(answer).toMatchObject({
@@ -114,7 +114,7 @@ describe("the sandbox model echo", () => {
   });
 });
 
-describe("a stream of echo", () => {
+describe("a stream of the sandbox model echo", () => {
   it("sends the role, a chunk per word, an empty delta with the finish reason, usage and end", async () => {
     const all = await streamed({ messages: [user("Hello, wide world")] });
     const choices = chunkChoices(all);
@@ -158,7 +158,7 @@ describe("a stream of echo", () => {
     }
   });
 
-  it("batches several words, and returns null after the end", async () => {
+  it("reads several words at once, and returns null after the end", async () => {
     const stream = await open({ messages: [user("word ".repeat(100))] });
     const all = await batches(stream);
     expect(all.length).toBeLessThan(20);
@@ -180,7 +180,7 @@ describe("a stream of echo", () => {
   });
 });
 
-describe("logprobs of echo", () => {
+describe("logprobs of the sandbox model echo", () => {
   const body = { messages: [user("Hello, wide world")], logprobs: true, top_logprobs: 3 };
 
   it("contain one entry per token, whose bytes form the text", async () => {
@@ -219,7 +219,7 @@ describe("the sandbox model think", () => {
   const body = { messages: [user("one two")] };
   const think = { upstreamId: "think" };
 
-  it("returns reasoning before its output, in both forms, and counts it", async () => {
+  it("returns reasoning before its output, as JSON and streamed, and counts it", async () => {
     const completion = await complete(body, think);
     const { message } = completion.choices[0];
     const { reasoning_content: thought, reasoning_details: details } = message as unknown as {
@@ -247,7 +247,7 @@ describe("the sandbox model think", () => {
   });
 });
 
-it("rejects legacy functions like every provider", async () => {
+it("the sandbox rejects legacy functions like every provider", async () => {
   const messages = [user("x")];
   const call = { name: "f", arguments: "{}" };
   const asked = [

@@ -61,7 +61,7 @@ describe("the sandbox model embed", () => {
     expect((await vectors("x"))[0]).toHaveLength(256);
   });
 
-  it("returns near vectors for texts with common words, whatever their case and order", async () => {
+  it("returns similar vectors for texts with common words, whatever their case and order", async () => {
     const [cat, shuffled, kitten, stocks] = await vectors([
       "the cat sat on the mat",
       "On the mat the CAT sat",
@@ -107,7 +107,7 @@ it.each([
   ["cat", "bat"],
   ["text 4", "text 5"],
   ["a", "b"],
-])("separates %j from %j", async (one, other) => {
+])("the sandbox model embed returns different vectors for %j and %j", async (one, other) => {
   const [first, second] = await vectors([one, other]);
   expect(dot(first, second)).toBeLessThan(0.9);
   const words = await vectors([one.split(" ").at(-1), other.split(" ").at(-1)]);

@@ -28,14 +28,14 @@ it.each([
   ["html", { kind: "retry", reason: "bad_body" }],
   ["bad-json", { kind: "retry", reason: "bad_body" }],
 ] satisfies [string, ProviderFailure][])(
-  "fails like such an upstream for %s, streamed or not, without upstream text",
+  "the sandbox fails like a real provider for %s, streamed or not, without the provider's text",
   async (upstreamId, failure) => {
     expect(await ask(body, { upstreamId })).toEqual(failed(failure));
     expect(await ask(body, { upstreamId, stream: true })).toEqual(failed(failure));
   },
 );
 
-describe("slow-first-byte", () => {
+describe("the sandbox model slow-first-byte", () => {
   it("waits once, then responds like echo", async () => {
     const upstreamId = "slow-first-byte";
     expect(spoken(await streamed(body, { upstreamId }))).toBe("one two three four five");
@@ -43,7 +43,7 @@ describe("slow-first-byte", () => {
     expect(choice.message.content).toBe("one two three four five");
   });
 
-  it("stops waiting on an abort: with a retry for JSON, a broken stream otherwise", async () => {
+  it("stops waiting when aborted: JSON can be retried, a stream breaks", async () => {
     const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
@@ -57,9 +57,14 @@ describe("slow-first-byte", () => {
   });
 });
 
-it("returns at once if the signal is aborted already, whatever the model", async () => {
+it("the sandbox returns immediately if the signal is already aborted, whatever the model", async () => {
   const signal = AbortSignal.abort();
-  for (const upstreamId of ["echo", "stall", "status-429", "endless"]) {
+  for (const upstreamId of [
+    "echo",
+    "the sandbox model stall",
+    "status-429",
+    "the sandbox model endless",
+  ]) {
     // oxlint-disable-next-line no-await-in-loop
     expect(await ask(body, { upstreamId, signal })).toEqual(
       failed({ kind: "retry", reason: "aborted" }),
@@ -67,8 +72,8 @@ it("returns at once if the signal is aborted already, whatever the model", async
   }
 });
 
-it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
-  "sends one word at a time: %s",
+it.each(["slow-stream", "no-usage", "huge-usage", "the sandbox model cut", "error-mid"])(
+  "the sandbox sends one word at a time for %s",
   async (upstreamId) => {
     const stream = await open(body, { upstreamId });
     const first = await batches(stream, 3);
@@ -78,7 +83,7 @@ it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
   },
 );
 
-it("returns with slow-stream the same text as echo", async () => {
+it("the sandbox model slow-stream returns the same text as echo", async () => {
   const all = await streamed(body, { upstreamId: "slow-stream" });
   expect(spoken(all)).toBe("one two three four five");
   expect(all.at(-1)).toEqual({ kind: "end" });
@@ -94,7 +99,7 @@ describe("stall", () => {
     await expect(next).rejects.toThrow("connection broke");
   });
 
-  it("ends when it is cancelled during a read", async () => {
+  it("ends when it is canceled during a read", async () => {
     const stream = await open(body, { upstreamId: "stall" });
     await batches(stream, 3);
     const next = stream.next();
@@ -102,7 +107,7 @@ describe("stall", () => {
     expect(await next).toBeNull();
   });
 
-  it("never responds without a stream", async () => {
+  it("never responds to a request without a stream", async () => {
     const controller = new AbortController();
     const answer = ask(body, { upstreamId: "stall", signal: controller.signal });
     const first = await Promise.race([answer, Promise.resolve("still waiting")]);
@@ -113,7 +118,7 @@ describe("stall", () => {
 });
 
 describe("cut", () => {
-  it("breaks after three words without finish, usage or end, and stays broken", async () => {
+  it("breaks after three words without finish reason, usage or end, and stays broken", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
     expect(spoken(seen)).toBe("one two three");
@@ -122,7 +127,7 @@ describe("cut", () => {
     await expect(stream.next()).rejects.toThrow("connection broke");
   });
 
-  it("breaks a short output before its finish too", async () => {
+  it("breaks a short output before its finish reason too", async () => {
     const stream = await open({ messages: [user("hi")] }, { upstreamId: "cut" });
     expect(chunkChoices((await batches(stream, 2)).flat())).toMatchObject([
       { finish_reason: null },
@@ -138,7 +143,7 @@ describe("cut", () => {
   });
 });
 
-describe("error-mid and error-first", () => {
+describe("the sandbox models error-mid and error-first", () => {
   const error = { kind: "error", failure: { kind: "retry", reason: "500" } };
 
   it("send an error after three words, then the end of the body", async () => {
@@ -159,8 +164,8 @@ describe("error-mid and error-first", () => {
   });
 });
 
-describe("no-usage and huge-usage", () => {
-  it("return no usage in stream, body and result", async () => {
+describe("the sandbox models no-usage and huge-usage", () => {
+  it("return no usage in stream, body and metadata", async () => {
     const all = await streamed(body, { upstreamId: "no-usage" });
     expect(all.map((event) => event.kind)).not.toContain("usage");
     expect(all.at(-1)).toEqual({ kind: "end" });
@@ -184,7 +189,7 @@ describe("no-usage and huge-usage", () => {
   });
 });
 
-it("splits each multi-byte character into two network chunks without loss", async () => {
+it("the sandbox can split each multi-byte character into two network chunks without loss", async () => {
   const upstreamId = "split-utf8";
   const [choice] = (await complete({ messages: [user("héllo 🌍")] }, { upstreamId })).choices;
   expect(choice.message.content).toBe("Grüße, 世界 🌍 héllo 🌍");
@@ -196,7 +201,7 @@ it("splits each multi-byte character into two network chunks without loss", asyn
 });
 
 describe("endless", () => {
-  it("continues far beyond the cap until it is cancelled", async () => {
+  it("continues far beyond the cap until it is canceled", async () => {
     const stream = await open(body, { upstreamId: "endless", cap: 2 });
     const all = (await batches(stream, 50)).flat();
     expect(all).toHaveLength(50);
@@ -206,7 +211,7 @@ describe("endless", () => {
     expect(await stream.next()).toBeNull();
   });
 
-  it("never responds without a stream", async () => {
+  it("never responds to a request without a stream", async () => {
     const controller = new AbortController();
     const answer = ask(body, { upstreamId: "endless", signal: controller.signal });
     controller.abort();

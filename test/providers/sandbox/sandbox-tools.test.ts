@@ -33,13 +33,13 @@ const allow = (mode: string): JsonObject => ({
 });
 
 describe("the sandbox's choice of tools", () => {
-  it("calls the tools named in the text for auto", async () => {
+  it('calls the tools named in the text for "auto"', async () => {
     expect(await chosen("Please use get_time")).toEqual(["get_time"]);
     expect(await chosen("GET_WEATHER and get_time, please")).toEqual(["get_weather", "get_time"]);
     expect(await chosen("What's the weather in Paris?")).toEqual([]);
   });
 
-  it("follows the user's order with its arguments, one per round, then ends with text", async () => {
+  it("follows the tool calls that the user's text lists with their arguments, one per response, and then returns text", async () => {
     const orders = 'call get_time {} then\ncall searchFiles {"q":"a } b","n":{"x":1}}';
     const messages: JsonObject[] = [user(orders)];
     const called = [];
@@ -60,13 +60,13 @@ describe("the sandbox's choice of tools", () => {
     ]);
   });
 
-  it("ignores an order without a known tool or a JSON object, in bounded time", async () => {
+  it("ignores a listed call without a known tool or a JSON object, in limited time", async () => {
     expect(await chosen('call nothing {"a":1}')).toEqual([]);
     expect(await chosen("call get_timer {")).toEqual([]);
     expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
   });
 
-  it("starts an agent with a word and the first tool, then returns its result", async () => {
+  it("calls the first tool with a short text for the model agent, then returns the tool's result", async () => {
     const agent = { upstreamId: "agent" };
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
@@ -85,7 +85,7 @@ describe("the sandbox's choice of tools", () => {
     expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
 
-  it("calls no tool for auto if none matches, and returns text", async () => {
+  it('calls no tool for "auto" if none matches, and returns text', async () => {
     const completion = await complete({ messages: [user("Hi, please get the user")], tools });
     expect(completion.choices[0]).toMatchObject({
       message: { content: "Hi, please get the user" },
@@ -94,7 +94,7 @@ describe("the sandbox's choice of tools", () => {
     expect(completion.choices[0].message).not.toHaveProperty("tool_calls");
   });
 
-  it("calls the matching tool for required, or else the first", async () => {
+  it('calls the matching tool for "required", or the first tool if none matches', async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
     expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
   });
@@ -109,11 +109,11 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("weather", { tool_choice: allow("auto") })).toEqual([]);
   });
 
-  it("calls no tool for none", async () => {
+  it('calls no tool for "none"', async () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 
-  it("repeats a tool named twice with other arguments, but not without parallel calls", async () => {
+  it("repeats a tool named twice with other arguments, unless parallel calls are off", async () => {
     const twice = { messages: [user("get_weather here, get_weather there")], tools };
     const completion = await complete(twice);
     expect(names(completion)).toEqual(["get_weather", "get_weather"]);
@@ -124,7 +124,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("get_weather and get_time", single)).toEqual(["get_weather"]);
   });
 
-  it("fails for an impossible choice with its param", async () => {
+  it("returns 400 with the param for an impossible choice", async () => {
     const unknown = { type: "function", function: { name: "nope" } };
     const custom = { type: "custom", custom: { name: "x" } };
     const messages = [user("x")];
@@ -143,7 +143,7 @@ describe("the sandbox's choice of tools", () => {
 });
 
 describe("a tool call of the sandbox", () => {
-  it("comes with content null, finish tool_calls, a stable ID and valid arguments", async () => {
+  it("comes with content null, finish_reason tool_calls, a stable ID and valid arguments", async () => {
     const body = { messages: [user("get_weather")], tools };
     const completion = await complete(body);
     expect(completion.choices[0]).toMatchObject({
@@ -165,7 +165,7 @@ describe("a tool call of the sandbox", () => {
     expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
   });
 
-  it("gets a different ID in each call, choice and turn", async () => {
+  it("gets a different ID in each request, choice and response", async () => {
     const first = await complete({ messages: [user("get_weather, get_weather")], tools, n: 2 });
     const later = await complete({
       messages: [user("a"), user("get_weather, get_weather")],
@@ -177,14 +177,14 @@ describe("a tool call of the sandbox", () => {
     expect(new Set(calls.map((call) => call?.id)).size).toBe(6);
   });
 
-  it("gets the arguments {} without parameters", async () => {
+  it("gets the arguments {} if the tool has no parameters", async () => {
     const bare = [tool("ping", "x"), tool("pong", "x", {}), tool("pang", "x", { type: "object" })];
     const completion = await complete({ messages: [user("ping pong pang")], tools: bare });
     const calls = completion.choices[0].message.tool_calls ?? [];
     expect(calls.map((call) => call.function.arguments)).toEqual(["{}", "{}", "{}"]);
   });
 
-  it("counts with its word at every cap for the agent, and ends there", async () => {
+  it("counts toward every output cap together with its text, and ends there", async () => {
     for (let cap = 1; cap < 12; cap++) {
       // oxlint-disable-next-line no-await-in-loop
       const { choices, usage } = await complete(
@@ -202,7 +202,7 @@ describe("a tool call of the sandbox", () => {
     }
   });
 
-  it("ends within its arguments at the cap with length", async () => {
+  it("ends within its arguments at the cap with finish_reason length", async () => {
     const completion = await complete(
       { messages: [user("get_weather, get_weather")], tools },
       { cap: 4 },
@@ -213,7 +213,7 @@ describe("a tool call of the sandbox", () => {
     expect(tiny.choices[0]).toMatchObject({ message: { content: null }, finish_reason: "length" });
   });
 
-  it("streams ID, type and name once, then arguments in pieces, call after call", async () => {
+  it("streams ID, type and name once, then arguments in pieces, one call after another", async () => {
     const body = { messages: [user("get_weather, get_weather and nothing else")], tools };
     const choices = chunkChoices(await streamed(body));
     expect(choices[0]?.delta).toEqual({ role: "assistant", content: null, refusal: null });
@@ -263,7 +263,7 @@ describe("the sandbox after a tool result", () => {
     }
   });
 
-  it("calls again when the user asks again", async () => {
+  it("calls the tool again if the user asks again", async () => {
     const result = { role: "tool", tool_call_id: "call_x", content: "21" };
     const messages = [user("get_weather"), { role: "assistant", content: null }, result];
     const text = (await complete({ messages, tools })).choices[0].message.content;

@@ -68,7 +68,7 @@ const schemas = fc.letrec<{ schema: object }>((tie) => ({
   ),
 }));
 
-it("returns a valid instance of its schema for each variant, the same every time", () => {
+it("the sandbox returns a valid instance of the schema for each variant, the same every time", () => {
   fc.assert(
     fc.property(schemas.schema, fc.nat(3), (schema, variant) => {
       const value = JSON.parse(JSON.stringify(instanceOf(schema, variant))) as unknown;
@@ -79,7 +79,7 @@ it("returns a valid instance of its schema for each variant, the same every time
   );
 });
 
-it("ends recursive schemas: lists, trees and an endless first branch", () => {
+it("the sandbox ends recursive schemas: lists, trees and an endless first branch", () => {
   const node = {
     type: "object",
     properties: {
@@ -104,7 +104,7 @@ it("ends recursive schemas: lists, trees and an endless first branch", () => {
   expect(misfit(forest, instanceOf(forest))).toBeNull();
 });
 
-it("ends also for unsatisfiable, self-referential and endless schemas", () => {
+it("the sandbox returns something even for unsatisfiable, self-referential and endless schemas", () => {
   const never = { type: "object", properties: { me: { $ref: "#" } }, required: ["me"] };
   const bomb = {
     $ref: "#/$defs/d0",
@@ -142,7 +142,7 @@ it("ends also for unsatisfiable, self-referential and endless schemas", () => {
   }
 });
 
-it("combines the parts of allOf, and ignores unknown references", () => {
+it("the sandbox combines the parts of allOf, and ignores unknown references", () => {
   const both = {
     allOf: [
       { type: "integer", minimum: 5 },
@@ -156,7 +156,7 @@ it("combines the parts of allOf, and ignores unknown references", () => {
   expect(instanceOf(sided)).toEqual({ a: 1 });
 });
 
-it("returns unique items where the schema allows it", () => {
+it("the sandbox returns unique items where the schema allows it", () => {
   for (const items of [
     { type: "string" },
     { type: "string", maxLength: 2 },
@@ -170,7 +170,7 @@ it("returns unique items where the schema allows it", () => {
   }
 });
 
-it("ignores patterns without running them", () => {
+it("the sandbox ignores a schema's patterns without running them", () => {
   for (const pattern of ["^[A-Z]{3}$", "(", "a{999999}", "^(a+)+$"]) {
     expect(instanceOf({ type: "string", pattern })).toBe("text");
   }

@@ -36,7 +36,7 @@ const texts = fc.oneof(
   fc.lorem({ maxCount: 30 }),
 );
 
-it("restores the text from its tokens, words and fragments", () => {
+it("the sandbox's tokens restore the text, word by word and in pieces", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(tokensOf(text).join("")).toBe(text);
@@ -46,7 +46,7 @@ it("restores the text from its tokens, words and fragments", () => {
   );
 });
 
-it("counts one token at least and one per UTF-8 byte at most, or 0 for an empty text", () => {
+it("the sandbox counts at least one token and at most one per UTF-8 byte, and 0 for an empty text", () => {
   expect(countTokens("")).toBe(0);
   fc.assert(
     fc.property(texts, (text) => {
@@ -58,7 +58,7 @@ it("counts one token at least and one per UTF-8 byte at most, or 0 for an empty 
   );
 });
 
-it("stays below the estimate times its factor", () => {
+it("the sandbox counts at most 15 % more tokens than the estimate", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(countTokens(text)).toBeLessThanOrEqual(1 + Math.ceil(estimate(text) * 1.15));
@@ -70,7 +70,7 @@ it("stays below the estimate times its factor", () => {
   }
 });
 
-it("cuts a text to a prefix with the capped number of tokens", () => {
+it("the sandbox cuts a text to a prefix with as many tokens as the cap", () => {
   fc.assert(
     fc.property(texts, fc.nat(12), (text, cap) => {
       const cut = cutToTokens(text, cap);
@@ -80,14 +80,14 @@ it("cuts a text to a prefix with the capped number of tokens", () => {
   );
 });
 
-it("ends no token, word or fragment within a surrogate pair", () => {
+it("the sandbox splits no token, word or piece within a surrogate pair", () => {
   const text = "🌍".repeat(50);
   for (const piece of [...tokensOf(text), ...wordsOf(text), ...fragmentsOf(text)]) {
     expect(piece.isWellFormed()).toBe(true);
   }
 });
 
-it("counts long white space in one pass", () => {
+it("the sandbox counts long white space in one pass", () => {
   const text = ` ${" \n".repeat(500_000)}x${" ".repeat(500_000)}`;
   expect(countTokens(text)).toBe(1);
   expect(wordsOf(text)).toHaveLength(2);
