@@ -55,7 +55,7 @@ function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
 }
 
 describe("the routes of a chat request", () => {
-  it("support the requested choices, images and tools, in order", () => {
+  it("support the requested choices, images and tools, in order of preference", () => {
     const model = modelOf({ choices: 1 }, undefined, { lacks: ["vision"] }, { lacks: ["tools"] });
     expect(able(model, TEXT)).toBe("abcd");
     expect(able(model, TEXT, { choices: 2 })).toBe("bcd");
@@ -66,7 +66,7 @@ describe("the routes of a chat request", () => {
     expect(able(model, { ...IMAGE, tools: TOOLS.tools }, { choices: 2 })).toBe("b");
   });
 
-  it("give 400 with the field that no route can serve", () => {
+  it("return 400 with the field that no route supports", () => {
     expect(able(modelOf({ choices: 1 }, { choices: 3 }), TEXT, { choices: 4 })).toBe("400 n");
     expect(able(modelOf({ lacks: ["vision"] }), IMAGE)).toBe("400 messages");
     expect(able(modelOf({ lacks: ["tools"] }), TOOLS)).toBe("400 tools");
@@ -85,7 +85,7 @@ describe("the routes of a chat request", () => {
     ]);
   });
 
-  it("exclude those with too short a context, while another remains", () => {
+  it("exclude those with too small a context window, unless none fits", () => {
     const model = modelOf({ context: 200 }, undefined, { context: 500 });
     expect(able(model, TEXT, { estimate: 136 })).toBe("abc");
     expect(able(model, TEXT, { estimate: 137 })).toBe("bc");
@@ -95,7 +95,7 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ context: 200 }), TEXT, { estimate: 900 })).toBe("a");
   });
 
-  it("include for dimensions only those that can change them", () => {
+  it("include for `dimensions` only those that can change the dimensions", () => {
     const limits: RouteLimits = { lacks: ["dimensions"] };
     expect([
       embedders(modelOf(limits, undefined)),
@@ -114,7 +114,7 @@ function routesFor(model: Model, input: string | string[] | number[] | number[][
   return routes.ok ? routes.value.length : routes.failure;
 }
 
-it("includes for many embeddings inputs only routes that accept the number", () => {
+it("include for many embeddings inputs only those that accept this number", () => {
   const few: Model = modelOf({ inputs: 2 });
   const either: Model = modelOf({ inputs: 2 }, undefined);
   const refused = { kind: "invalid_request", param: "input" };
@@ -134,7 +134,7 @@ describe("a chat request with thinking", () => {
       thinks,
     });
 
-  it("raises the minimum cap above the model's thinking minimum, at most to the requested cap", () => {
+  it("gets a minimum output above the model's minimum of thinking, at most the requested cap", () => {
     expect(least(true, 4000)).toMatchObject({ whole: 4000, least: 1025 });
     expect(least(true, 300)).toMatchObject({ whole: 300, least: 300 });
     expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });

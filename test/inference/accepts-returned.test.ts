@@ -94,7 +94,7 @@ function argumentsIn(sent: string): readonly string[] {
 }
 
 describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
-  "a faulty response at %s",
+  "a response with faults at %s",
   (_name, door) => {
     let key = "";
     beforeAll(async () => {
@@ -105,7 +105,7 @@ describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
       ({ name }) => door.name !== "responses" || !name.startsWith("openai"),
     );
     it.each(others.map((second) => [second.name, second] as const))(
-      "works as history, twice, in a form that %s accepts",
+      "can be sent back as history, twice, to a provider with the format %s",
       async (__, second) => {
         const first = named("openrouter");
         const wish = { turns: [door.user("Weather?")], tools: true, thinks: true };

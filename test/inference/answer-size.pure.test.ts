@@ -43,7 +43,7 @@ function isSound(cap: OutputCap, top: number | null): boolean {
   return isNamed && cap.isAsked && cap.whole * each * 3 > 20 * MIB;
 }
 
-it("lowers a default and rejects a requested cap that exceeds the buffer", () => {
+it("a response's output cap is lowered if it exceeds the size limit, and rejected if the client requested it", () => {
   const caps = fc.record({
     whole: fc.integer({ min: 64, max: 200_000 }),
     least: fc.constant(64),
@@ -58,12 +58,12 @@ it("lowers a default and rejects a requested cap that exceeds the buffer", () =>
   );
 });
 
-it("leaves streams unbounded", () => {
+it("a stream's output cap has no size limit", () => {
   const cap = { whole: 200_000, least: 64, choices: 128, isAsked: true };
   expect(capThatFits(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({ ok: true, value: cap });
 });
 
-it("lowers the cap for a Responses stream, which repeats its log probabilities", () => {
+it("a Responses stream gets a lower cap, because it repeats its log probabilities", () => {
   const body = { ...CHAT, logprobs: true, top_logprobs: 20 };
   const cap = { whole: 100_000, least: 64, choices: 1, isAsked: false };
   const fitting = capThatFits(cap, body, RESPONSES_ASKED);
@@ -72,7 +72,7 @@ it("lowers the cap for a Responses stream, which repeats its log probabilities",
   expect(fitting.value.whole).toBeGreaterThan(1000);
 });
 
-it("charges the held amount for an oversized JSON response", () => {
+it("an oversized JSON response is charged with the held amount", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
   const many = tooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });

@@ -98,18 +98,18 @@ describe("audioSecondsMax", () => {
     ["an Ogg file without a known length", ogg(-1, -1), 1],
     ["an Ogg file that breaks off within a page", ogg(900, 901).subarray(0, 110), 900],
     ["bytes of an unknown format", new Uint8Array(50_000), 100],
-  ])("bounds %s", (_, file, seconds) => {
+  ])("returns the maximum seconds of %s", (_, file, seconds) => {
     expect(audioSecondsMax(file)).toBe(seconds);
   });
 
-  it("finds an MP3 file behind its tags, which count as sound", () => {
+  it("reads an MP3 file behind its tags, and counts the tags as sound", () => {
     expect(audioSecondsMax(tagged([0, 0, 2, 0]))).toBe(11);
   });
 
   it.each([
     ["longer than the file", [127, 127, 127, 127]],
     ["in bytes with the high bit", [0, 0, 130, 0]],
-  ])("ignores a tag's length %s", (_, size) => {
+  ])("ignores a tag's length that is %s", (_, size) => {
     expect(audioSecondsMax(tagged(size))).toBe(21);
   });
 
@@ -118,7 +118,7 @@ describe("audioSecondsMax", () => {
     expect(audioSecondsMax(tagged([0, 2, 56, 64], tag))).toBe(51);
   });
 
-  it("returns a whole number for any bytes, at least by their number", () => {
+  it("returns a whole number for any bytes, at least one that fits their number", () => {
     const head = fc.constantFrom("", "fLaC", "OggS", "ID3", "RIFF0000WAVEfmt ", "OggSOggS");
     fc.assert(
       fc.property(head, fc.uint8Array({ maxLength: 300 }), (text, bytes) => {

@@ -42,11 +42,17 @@ function ask(hold: typeof HOLD | null) {
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } };
 
-it.each([10, 15, 20])("uses a grant of %i between minimum and maximum", async (granted) => {
-  answer = { ok: true, granted };
-  expect(await ask(HOLD)).toEqual({ unanswered: false, result: { ok: true, value: { granted } } });
-  expect(bodies).toMatchObject([{ key_hash: "ab", hold: { least: 10, most: 20, user: null } }]);
-});
+it.each([10, 15, 20])(
+  "a request in another region uses a grant of %i between minimum and maximum",
+  async (granted) => {
+    answer = { ok: true, granted };
+    expect(await ask(HOLD)).toEqual({
+      unanswered: false,
+      result: { ok: true, value: { granted } },
+    });
+    expect(bodies).toMatchObject([{ key_hash: "ab", hold: { least: 10, most: 20, user: null } }]);
+  },
+);
 
 it.each([
   { ok: true, granted: 9 },
@@ -60,12 +66,15 @@ it.each([
   { granted: 15 },
   [],
   null,
-])("treats %j as no response, with an unknown outcome at home", async (said) => {
-  answer = said;
-  expect(await ask(HOLD)).toEqual(AWAY);
-});
+])(
+  "a request in another region treats %j as no response, so that the hold's outcome is unknown",
+  async (said) => {
+    answer = said;
+    expect(await ask(HOLD)).toEqual(AWAY);
+  },
+);
 
-it("returns home's own failure as ours, with an unknown hold", async () => {
+it("a request in another region returns the home region's failure, and the hold's outcome is unknown", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
     // oxlint-disable-next-line no-await-in-loop -- one answer after the other
@@ -73,7 +82,7 @@ it("returns home's own failure as ours, with an unknown hold", async () => {
   }
 });
 
-it("grants nothing without a hold, and rejects a revoked key", async () => {
+it("a request in another region without a hold gets no grant, and is rejected for a revoked key", async () => {
   answer = { ok: true, granted: 0 };
   expect(await ask(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };
@@ -81,7 +90,7 @@ it("grants nothing without a hold, and rejects a revoked key", async () => {
 });
 
 it.each(["invalid_api_key", "organization_suspended"])(
-  "leaves the hold unknown after %s to the retry of a lost attempt",
+  "the outcome of a hold is unknown if the retry of a lost attempt returns %s",
   async (kind) => {
     answer = { ok: false, failure: { kind } };
     const refused = { unanswered: false, result: answer };
@@ -93,7 +102,7 @@ it.each(["invalid_api_key", "organization_suspended"])(
   },
 );
 
-it("counts a rejection after home lost an attempt as unanswered", async () => {
+it("the outcome of a hold is unknown if the home region rejects it after it lost an attempt", async () => {
   const failure = { kind: "organization_suspended" };
   answer = { ok: false, failure, may_hold: true };
   expect(await ask(HOLD)).toEqual({ unanswered: true, failure });

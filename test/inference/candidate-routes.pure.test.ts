@@ -63,7 +63,7 @@ describe("candidateRoutes", () => {
     .map((counts) => Object.assign(counts, { reasoning: 0 }));
   const dollars = fc.integer({ min: 0, max: 5000 }).map((thousandths) => thousandths / 1000);
 
-  it("keeps the charge of every candidate within max_price times usage, rounded up once", () => {
+  it("keeps the charge of every route within max_price times usage, rounded up once", () => {
     const property = fc.property(
       fc.array(route, { minLength: 1, maxLength: 4 }),
       fc.record({ prompt: dollars, completion: dollars }),
@@ -81,7 +81,7 @@ describe("candidateRoutes", () => {
     fc.assert(property, { numRuns: effort(500, 20_000) });
   });
 
-  it("excludes routes priced in other units than max_price bounds", () => {
+  it("excludes routes with prices per unit that max_price doesn't limit", () => {
     const max_price = { prompt: 1, completion: 1, request: 1 };
     for (const unit of ["image", "search_unit"]) {
       const routes = [pricedBy(unit), routeOf("a", 1)];
@@ -91,7 +91,7 @@ describe("candidateRoutes", () => {
     expect(idsOf([pricedBy("request")], { max_price })).toEqual(["b"]);
   });
 
-  it("sorts by price, latency and throughput, unmeasured routes last", () => {
+  it("sorts by price, latency or throughput, and puts unmeasured routes last", () => {
     const routes = [routeOf("a", 3), routeOf("b", 1), routeOf("c", 2)];
     const times = new RouteTimes();
     for (let n = 0; n < 3; n++) {

@@ -21,7 +21,7 @@ const charged = (
   );
 
 describe("the charge for a response", () => {
-  it("equals the reported usage, however the response ended", () => {
+  it("equals the price of the reported usage, however the response ended", () => {
     for (const ending of ["complete", "failed", "stopped"] as const) {
       for (const readerAway of [false, true]) {
         expect(charged({ usage: USAGE }, ending, readerAway)).toMatchObject({
@@ -33,7 +33,7 @@ describe("the charge for a response", () => {
     }
   });
 
-  it("equals zero for reported zeros", () => {
+  it("equals zero if zeros are reported", () => {
     expect(charged({ usage: NO_USAGE }, "complete", false)).toMatchObject({
       usage: NO_USAGE,
       estimated: false,
@@ -47,7 +47,7 @@ describe("the charge for a response", () => {
     ["a disconnect whose drain ran out", "stopped", true],
     ["a disconnect followed by a broken stream", "failed", true],
     ["a failure that the request caused", "provoked", false],
-  ] as const)("covers input and output so far for %s without usage", (_, ending, away) => {
+  ] as const)("covers input and output so far for %s without reported usage", (_, ending, away) => {
     expect(charged({}, ending, away)).toMatchObject({
       kind: "settle",
       usage: estimate,
@@ -55,7 +55,7 @@ describe("the charge for a response", () => {
     });
   });
 
-  it("equals 0 if the upstream breaks off without usage", () => {
+  it("equals 0 if the provider breaks off without reporting usage", () => {
     expect(charged({}, "failed", false)).toMatchObject({ kind: "void" });
   });
 
@@ -66,17 +66,20 @@ describe("the charge for a response", () => {
     ["little output is estimated", "provoked", 200, [CAP * CHOICES, true]],
     ["a response that we stopped counts its forwarded output", "stopped", 30, [30, true]],
     ["a stopped response counts at least the report", "stopped", 1, [USAGE.output, true]],
-  ] as const)("depends on partial usage: %s", (_, ending, output, [wanted, estimated]) => {
-    const outcome = charged({ partial: USAGE, output }, ending, false);
-    expect(outcome).toMatchObject({ usage: { ...USAGE, output: wanted }, estimated });
-  });
+  ] as const)(
+    "depends on a usage report before the end: %s",
+    (_, ending, output, [wanted, estimated]) => {
+      const outcome = charged({ partial: USAGE, output }, ending, false);
+      expect(outcome).toMatchObject({ usage: { ...USAGE, output: wanted }, estimated });
+    },
+  );
 
-  it("equals 0 for partial usage if the upstream breaks off", () => {
+  it("equals 0 for a usage report before the end if the provider breaks off", () => {
     expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void" });
     expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 
-  it("never exceeds the allowed output for an estimate", () => {
+  it("never exceeds the output cap if it is estimated", () => {
     const outcome = charged({ output: 10 * CAP * CHOICES }, "stopped", false);
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });

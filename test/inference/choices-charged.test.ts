@@ -100,8 +100,8 @@ async function ask(profile: string, body: object, reply: { type: string; body: s
 /** The prices of the test's model: 1 and 2 micro-credits per token. */
 const costOf = (output: number): number => PROMPT + 2 * output;
 
-describe.each(Object.entries(SERVERS))("a request at %s", (_, server) => {
-  it.each([1, 2, 8])("charges what the server reports for %i choices as JSON", async (n) => {
+describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_, server) => {
+  it.each([1, 2, 8])("costs as JSON what the server reports for %i choices", async (n) => {
     const choices = indexes(server.given(n)).map((index) => ({
       index,
       message: { role: "assistant", content: "word ".repeat(EACH) },
@@ -115,7 +115,7 @@ describe.each(Object.entries(SERVERS))("a request at %s", (_, server) => {
     await response.text();
   });
 
-  it.each([1, 2, 8])("charges what the server reports for %i streamed choices", async (n) => {
+  it.each([1, 2, 8])("costs as a stream what the server reports for %i choices", async (n) => {
     const streamed = { n, stream: true, stream_options: { include_usage: true } };
     const reply = { type: "text/event-stream", body: server.stream(n) };
     const response = await ask(server.profile, streamed, reply);
@@ -128,8 +128,8 @@ describe.each(Object.entries(SERVERS))("a request at %s", (_, server) => {
   });
 });
 
-describe("the profile llamacpp", () => {
-  it("rejects several choices, whose usage the server does not report in JSON", async () => {
+describe("a provider with the profile llamacpp", () => {
+  it("returns 400 for several choices, because the server reports the usage of only one in JSON", async () => {
     const response = await ask("llamacpp", { n: 2 }, { type: "application/json", body: "{}" });
     expect(response.status).toBe(400);
     expect(await response.text()).toContain("'n' must be 1");

@@ -32,7 +32,7 @@ const BEGUN = DOORS.flatMap((door, atDoor) =>
 );
 
 describe.each(BEGUN)(
-  "a conversation that began at $name, format $wire",
+  "a conversation that began at the endpoint $name with a provider of the format $wire",
   ({ door, first, turn }) => {
     let key = "";
     let calls: readonly Call[] = [];
@@ -44,7 +44,7 @@ describe.each(BEGUN)(
       vi.restoreAllMocks();
     });
 
-    it("continues in other formats, with the call of each result", async () => {
+    it("continues at providers of other formats, with each tool result next to its call", async () => {
       expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
       for (const [at, second] of PROVIDERS.entries()) {
         if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;
@@ -94,7 +94,7 @@ const secretsIn = (body: string): string[] =>
   [...body.matchAll(SECRET)].map(([, secret]) => secret ?? "");
 
 it.each(THOUGHT)(
-  "omits thoughts of $wire, from endpoint $name, at every other provider",
+  "reasoning of $wire, from the endpoint $name, reaches no other provider",
   async ({ door, first }) => {
     const { key } = await openOrganization({ credits: 1_000_000_000 });
     const ask = async (at: ChatProvider, turns: readonly object[], reply: WireReply) => {

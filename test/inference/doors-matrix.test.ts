@@ -34,149 +34,152 @@ const CASES = THE_DOORS.flatMap((door, atDoor) =>
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-describe.each(CASES)("endpoint $name, provider format $wire", ({ door, provider, forms }) => {
-  let key = "";
-  beforeAll(async () => {
-    ({ key } = await openOrganization({ credits: CREDITS }));
-  });
-
-  const asked = (wish: Partial<Wish>): Promise<Got> =>
-    askAt(door, { key, providers: [provider], wish: { turns: [door.user("Hi")], ...wish } });
-
-  async function read(name: keyof ChatScenarios, stream: boolean): Promise<Said> {
-    network(provider.chat[name][stream ? "stream" : "json"]);
-    const got = await asked({
-      stream,
-      tools: name.startsWith("tool"),
-      schema: name === "schema",
-      thinks: name === "reasoning",
+describe.each(CASES)(
+  "the endpoint $name with a provider of the format $wire",
+  ({ door, provider, forms }) => {
+    let key = "";
+    beforeAll(async () => {
+      ({ key } = await openOrganization({ credits: CREDITS }));
     });
-    return saidIn(door, got, stream);
-  }
 
-  describe.each(forms)("output as %s", (_, stream) => {
-    it("contains text, finish reason and usage with cached tokens", async () => {
-      expect(await read("text", stream)).toMatchObject({
-        text: "Hello, 世界!",
-        end: "stop",
-        calls: [],
-        used: [12, provider.tellsCached ? 4 : 0, 3],
+    const asked = (wish: Partial<Wish>): Promise<Got> =>
+      askAt(door, { key, providers: [provider], wish: { turns: [door.user("Hi")], ...wish } });
+
+    async function read(name: keyof ChatScenarios, stream: boolean): Promise<Said> {
+      network(provider.chat[name][stream ? "stream" : "json"]);
+      const got = await asked({
+        stream,
+        tools: name.startsWith("tool"),
+        schema: name === "schema",
+        thinks: name === "reasoning",
+      });
+      return saidIn(door, got, stream);
+    }
+
+    describe.each(forms)("a response as %s", (_, stream) => {
+      it("contains text, finish reason and usage with cached tokens", async () => {
+        expect(await read("text", stream)).toMatchObject({
+          text: "Hello, 世界!",
+          end: "stop",
+          calls: [],
+          used: [12, provider.tellsCached ? 4 : 0, 3],
+        });
+      });
+
+      it("contains one tool call after a text, and parallel tool calls with unique IDs", async () => {
+        const one = await read("tool", stream);
+        expect(one).toMatchObject({
+          end: "calls",
+          calls: [{ name: "get_weather", input: { city: "Paris" } }],
+        });
+        vi.restoreAllMocks();
+        const { calls } = await read("tools", stream);
+        expect(calls.map(({ name, input }) => [name, input])).toEqual([
+          ["get_weather", { city: "Paris" }],
+          ["get_weather", { city: "Rome" }],
+          ["get_time", {}],
+        ]);
+        expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
+      });
+
+      it("matches a JSON schema", async () => {
+        const { text } = await read("schema", stream);
+        expect(JSON.parse(text)).toEqual({ city: "Paris", days: 3 });
+      });
+
+      it("ends at the output cap", async () => {
+        expect(await read("length", stream)).toMatchObject({ text: "Hel", end: "length" });
+      });
+
+      it("reports a refusal", async () => {
+        network(provider.chat.refusal[stream ? "stream" : "json"]);
+        const got = await asked({ stream });
+        const told = got.status === 400 ? "400" : saidIn(door, got, stream).end;
+        expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
+      });
+
+      it("contains reasoning, which returns to its provider unchanged", async () => {
+        const said = await read("reasoning", stream);
+        expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
+        vi.restoreAllMocks();
+        const turns = [door.user("Hi"), ...said.turn, door.user("And?")];
+        const sent = await sentAt(door, turns);
+        expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
+      });
+
+      it("contains an error in the endpoint's format before the first byte, without a charge", async () => {
+        network(stream ? provider.failures.errorFirst : DOWN);
+        const { status, text } = await asked({ stream });
+        expect(status).toBeGreaterThanOrEqual(500);
+        expect(JSON.parse(text)).toHaveProperty("error.message");
+        vi.restoreAllMocks();
+        expect(await spentBy(() => Promise.resolve())).toBe(0);
       });
     });
 
-    it("contains one call after a text, and parallel calls with unique IDs", async () => {
-      const one = await read("tool", stream);
-      expect(one).toMatchObject({
-        end: "calls",
-        calls: [{ name: "get_weather", input: { city: "Paris" } }],
-      });
-      vi.restoreAllMocks();
-      const { calls } = await read("tools", stream);
-      expect(calls.map(({ name, input }) => [name, input])).toEqual([
-        ["get_weather", { city: "Paris" }],
-        ["get_weather", { city: "Rome" }],
-        ["get_time", {}],
-      ]);
-      expect(new Set(calls.map(({ id }) => id)).size).toBe(3);
-    });
+    it.each(["errorMid", "cut"] as const)(
+      "ends a stream in the endpoint's format after a mid-stream failure: %s",
+      async (name) => {
+        const spent = await spentBy(async () => {
+          network(provider.failures[name], single);
+          const { status, text } = await asked({ stream: true });
+          expect(status).toBe(200);
+          expect(text).toMatch(door.broken);
+          expect(text).not.toContain(CANARY.text);
+        });
+        expect(spent).toBe(0);
+      },
+    );
 
-    it("matches a schema", async () => {
-      const { text } = await read("schema", stream);
-      expect(JSON.parse(text)).toEqual({ city: "Paris", days: 3 });
-    });
-
-    it("ends at the output cap", async () => {
-      expect(await read("length", stream)).toMatchObject({ text: "Hel", end: "length" });
-    });
-
-    it("reports a refusal", async () => {
-      network(provider.chat.refusal[stream ? "stream" : "json"]);
-      const got = await asked({ stream });
-      const told = got.status === 400 ? "400" : saidIn(door, got, stream).end;
-      expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
-    });
-
-    it("contains reasoning, which returns unchanged to its provider", async () => {
-      const said = await read("reasoning", stream);
-      expect(said).toMatchObject({ thought: "Let me think.", text: "42", end: "stop" });
-      vi.restoreAllMocks();
-      const turns = [door.user("Hi"), ...said.turn, door.user("And?")];
-      const sent = await sentAt(door, turns);
-      expect(keptIn(sent)).toEqual(keptIn(await sentAtChat()));
-    });
-
-    it("shows the endpoint's error format before the first byte, without a charge", async () => {
-      network(stream ? provider.failures.errorFirst : DOWN);
-      const { status, text } = await asked({ stream });
-      expect(status).toBeGreaterThanOrEqual(500);
-      expect(JSON.parse(text)).toHaveProperty("error.message");
-      vi.restoreAllMocks();
-      expect(await spentBy(() => Promise.resolve())).toBe(0);
-    });
-  });
-
-  it.each(["errorMid", "cut"] as const)(
-    "ends in the endpoint's format after a mid-stream failure: %s",
-    async (name) => {
-      const spent = await spentBy(async () => {
-        network(provider.failures[name], single);
-        const { status, text } = await asked({ stream: true });
-        expect(status).toBe(200);
-        expect(text).toMatch(door.broken);
-        expect(text).not.toContain(CANARY.text);
-      });
-      expect(spent).toBe(0);
-    },
-  );
-
-  it("forwards an image as an image", async () => {
-    const calls = network(provider.chat.text.json);
-    const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
-    saidIn(door, await asked({ turns }));
-    expect(calls.at(-1)?.text).toContain(PIXEL);
-  });
-
-  it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
-    "forwards a tool's image as an image, given as %s, and not as text",
-    async (form) => {
+    it("forwards an image as an image", async () => {
       const calls = network(provider.chat.text.json);
-      const call = { id: "call_12345", name: "get_weather", input: {} };
-      const parts = [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }];
-      const output = form === "parts" ? parts : JSON.stringify(parts);
-      const result = { type: "function_call_output", call_id: call.id, output };
-      const turns = [door.user("Look"), ...door.called([call]), result];
-      saidIn(door, await asked({ turns, tools: true }));
-      const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
-      expect(fields).toHaveLength(1);
-      expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);
-    },
-  );
+      const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
+      saidIn(door, await asked({ turns }));
+      expect(calls.at(-1)?.text).toContain(PIXEL);
+    });
 
-  async function spentBy(act: () => Promise<void>): Promise<number> {
-    const before = await balanceOf(key);
-    await act();
-    vi.restoreAllMocks();
-    return before - (await balanceOf(key));
-  }
+    it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
+      "forwards a tool's image as an image, given as %s, and not as text",
+      async (form) => {
+        const calls = network(provider.chat.text.json);
+        const call = { id: "call_12345", name: "get_weather", input: {} };
+        const parts = [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }];
+        const output = form === "parts" ? parts : JSON.stringify(parts);
+        const result = { type: "function_call_output", call_id: call.id, output };
+        const turns = [door.user("Look"), ...door.called([call]), result];
+        saidIn(door, await asked({ turns, tools: true }));
+        const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
+        expect(fields).toHaveLength(1);
+        expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);
+      },
+    );
 
-  async function sentAt(at: DoorSpeech, turns: readonly object[]): Promise<string> {
-    const calls = network(provider.chat.text.json);
-    const wish = { turns, thinks: true };
-    saidIn(at, await askAt(at, { key, providers: [provider], wish }));
-    vi.restoreAllMocks();
-    return calls.at(-1)?.text ?? "";
-  }
+    async function spentBy(act: () => Promise<void>): Promise<number> {
+      const before = await balanceOf(key);
+      await act();
+      vi.restoreAllMocks();
+      return before - (await balanceOf(key));
+    }
 
-  /** The same conversation of a chat client, which sends back what it was given. */
-  async function sentAtChat(): Promise<string> {
-    const { chat } = SPEECH;
-    network(provider.chat.reasoning.json);
-    const wish = { turns: [chat.user("Hi")], thinks: true };
-    const said = saidIn(chat, await askAt(chat, { key, providers: [provider], wish }));
-    vi.restoreAllMocks();
-    return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
-  }
-});
+    async function sentAt(at: DoorSpeech, turns: readonly object[]): Promise<string> {
+      const calls = network(provider.chat.text.json);
+      const wish = { turns, thinks: true };
+      saidIn(at, await askAt(at, { key, providers: [provider], wish }));
+      vi.restoreAllMocks();
+      return calls.at(-1)?.text ?? "";
+    }
+
+    /** The same conversation of a chat client, which sends back what it was given. */
+    async function sentAtChat(): Promise<string> {
+      const { chat } = SPEECH;
+      network(provider.chat.reasoning.json);
+      const wish = { turns: [chat.user("Hi")], thinks: true };
+      const said = saidIn(chat, await askAt(chat, { key, providers: [provider], wish }));
+      vi.restoreAllMocks();
+      return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
+    }
+  },
+);
 
 /** The names of the fields whose text holds this one. */
 function fieldsWith(text: string, sent: unknown, name = ""): string[] {

@@ -4,7 +4,7 @@ import { reportFailedAttempt } from "../../src/models/requests/call-routes.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 
-it("puts any upstream failure into a bounded set of series", () => {
+it("the metrics put any provider failure into a limited set of series", () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const tally = new Tally();
   const run = runOf({ tally });
@@ -26,7 +26,7 @@ it("puts any upstream failure into a bounded set of series", () => {
   expect(statuses.size).toBeLessThan(45);
 });
 
-it("records nothing about the provider for a client that disconnects", () => {
+it("the metrics count nothing against the provider if the client disconnects", () => {
   const warned = vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const left = new AbortController();
   left.abort();

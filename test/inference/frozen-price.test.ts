@@ -51,8 +51,8 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 
 const TOKENS = USAGE.total_tokens;
 
-describe("a price that changes while a request is in flight", () => {
-  it("applies to the next request; the one in flight costs its admitted price", async () => {
+describe("a price that changes during a request", () => {
+  it("applies to the next request; the current one pays its price at admission", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
@@ -67,8 +67,8 @@ describe("a price that changes while a request is in flight", () => {
   });
 });
 
-describe("an alias that changes while a request is in flight", () => {
-  it("resolves to the old model for that request, by name and price", async () => {
+describe("an alias that changes during a request", () => {
+  it("stands for the old model in that request, by name and price", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };
@@ -82,9 +82,9 @@ describe("an alias that changes while a request is in flight", () => {
   });
 });
 
-describe("a model name that an upstream returns", () => {
+describe("a model name that a provider returns", () => {
   it.each(["chat-2031-01-01", "nobody/knows", "", "gpt-free"])(
-    "changes neither the price nor the response's model: %j",
+    "affects neither the price nor the response's model: %j",
     async (name) => {
       const { key } = await openOrganization();
       slowUpstream(name).answer();
@@ -97,7 +97,7 @@ describe("a model name that an upstream returns", () => {
 });
 
 describe("a model without a price", () => {
-  it("stops the deployment with 503 misconfigured instead of being free", async () => {
+  it("makes the deployment return 503 misconfigured, so that the model isn't free", async () => {
     const { key } = await openOrganization();
     const upstream = vi.spyOn(globalThis, "fetch");
     const { MODELS = "", ...rest } = deployment(1);

@@ -172,11 +172,11 @@ const plannedRounds = fc.array(
 const SLACK = 30;
 
 describe.each(CASES)(
-  "a client that disconnects, %s, visible thoughts: %s",
+  "a client that disconnects, %s, visible reasoning: %s",
   (_, shown, protocol) => {
     const isExact = shown === "none" || shown === "whole";
     const summarizes = protocol.name !== "chat";
-    it("gets charged for at least half of the output so far, at any moment", () => {
+    it("pays for at least half of the output so far, at any moment", () => {
       fc.assert(
         fc.property(
           plannedRounds,
@@ -207,7 +207,7 @@ describe.each(CASES)(
       );
     });
 
-    it("causes further reading only while thoughts may be hidden", () => {
+    it("causes further reading from the provider only while reasoning may be hidden", () => {
       const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
       const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
       const reader = protocol.reader();
@@ -220,6 +220,6 @@ describe.each(CASES)(
   },
 );
 
-it("counts hidden output as 100 tokens per second", () => {
+it("hidden output is counted as 100 tokens per second", () => {
   expect(hiddenTokens(1500)).toBe(150);
 });

@@ -49,7 +49,7 @@ const asked = fc.record({
   defaultCap: fc.constant(4096),
 });
 
-it("covers the whole cap at every route with a grant at the bound, whatever the prompt's tokens", () => {
+it("the held amount covers the whole output cap at every route, whatever the prompt's tokens", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
       const cap = outputCap(m, size, want);
@@ -63,7 +63,7 @@ it("covers the whole cap at every route with a grant at the bound, whatever the 
   );
 });
 
-it("grants a cap between minimum and maximum at the dearest route that the grant covers", () => {
+it("a partial hold allows an output cap between minimum and maximum at the most expensive route that it covers", () => {
   fc.assert(
     fc.property(
       model,
@@ -89,7 +89,7 @@ it("grants a cap between minimum and maximum at the dearest route that the grant
   );
 });
 
-it("returns a cap above 0 and up to the model's maximum", () => {
+it("an output cap is above 0 and at most the model's maximum", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
       const cap = outputCap(m, size, want);

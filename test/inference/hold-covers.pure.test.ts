@@ -79,7 +79,7 @@ function worst(
   return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
 }
 
-it("covers every possible route at the cap that is sent there", () => {
+it("the held amount covers every possible route at the output cap sent to it", () => {
   fc.assert(
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };
@@ -108,7 +108,7 @@ it("covers every possible route at the cap that is sent there", () => {
   );
 });
 
-it("uses the model's maximum as the default cap, less only for a smaller context window", () => {
+it("the default output cap is the model's maximum, unless the context window leaves less", () => {
   const model = { ...MODEL, context: 400_000, maxOutput: 128_000 };
   const prompt = { likely: 8000, estimate: 10_000, bound: 40_000 };
   const cap = outputCap(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });

@@ -64,7 +64,7 @@ function runThrough({ name, body }: DoorRow) {
 describe.each(DOOR_ROWS.filter(({ streams }) => streams))(
   "a stream of the endpoint $name",
   (row) => {
-    it("keeps its last event until the wallet has its charge", async () => {
+    it("sends its last event only after the wallet has its charge", async () => {
       const { run, asking, charged, answered } = runThrough(row);
       const done = Promise.resolve(
         sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),

@@ -57,7 +57,7 @@ async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string
   }
 }
 
-describe.each(Object.entries(PATHS))("a provider's slow first event at %s", (path, body) => {
+describe.each(Object.entries(PATHS))("a provider's late first event at %s", (path, body) => {
   it("reaches a client that already has headers and a comment", async () => {
     const provider = slowProvider();
     const { response, reader } = await ask(path, body);

@@ -242,7 +242,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       return found;
     };
 
-    it("closes its upstream within two seconds of a disconnect, in a stream at its next word", () => {
+    it("ends the provider's request within two seconds, in a stream at the next text", () => {
       const { words, passedOn, leftMs, closedMs } = outcome().upstream;
       const openMs = closedMs - leftMs;
       expect(openMs).toBeGreaterThanOrEqual(0);

@@ -35,8 +35,8 @@ const pricingOf = (percent: number): Pricing => {
 const providersOf = ({ routes }: Pick<ModelOption, "routes">) =>
   routes.map(({ provider }) => provider);
 
-describe("reprice", () => {
-  it("excludes routes above max_price at the new prices, and bounds the rest by them", () => {
+describe("repricing a request", () => {
+  it("excludes routes above max_price at the new prices, and limits the others by them", () => {
     const request: PaidRequest = { ...REQUEST, ...optionOf("a", [1, 2], 2.5) };
     expect(reprice(request, pricingOf(50))).toBeNull();
     expect(providersOf(request)).toEqual(["a0"]);
@@ -45,7 +45,7 @@ describe("reprice", () => {
     expect(request.pricing.list).toBe("own");
   });
 
-  it("leaves out models without a route, and rejects a request without a model", () => {
+  it("leaves out models without a route, and returns an error if no model is left", () => {
     const options = [optionOf("a", [2], 2.5), optionOf("b", [1, 2], 2.5), optionOf("c", [1], 2.5)];
     const [first] = options;
     const request: PaidRequest = { ...REQUEST, ...first, options };

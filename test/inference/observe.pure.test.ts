@@ -22,7 +22,7 @@ function counted(progress: object) {
   return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));
 }
 
-it("counts tokens, cost, attempts and charge anomalies of a charged run", () => {
+it("the metrics count tokens, cost, attempts and unusual charges of a charged request", () => {
   const odd = { outcome: SETTLED, charged: 70, shortfall: 3, isUnsaved: true };
   expect(Object.fromEntries(counted(odd))).toEqual({
     'turnpike_cost_micro_total{model="up/m",provider="up"}': 70,
@@ -36,7 +36,7 @@ it("counts tokens, cost, attempts and charge anomalies of a charged run", () => 
   });
 });
 
-it("counts an uncharged run as absorbed, and not one that never started", () => {
+it("the metrics count an uncharged request as absorbed, unless it never started", () => {
   const outcome = { kind: "void", reason: "upstream failed without usage: absorbed" };
   expect(counted({ outcome })).toEqual([
     ['turnpike_absorbed_total{reason="upstream_failed_without_usage_absorbed"}', 1],

@@ -25,7 +25,7 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-describe("a body beyond an isolate's byte limit", () => {
+describe("a request body beyond the memory limit for bodies", () => {
   const long = {
     model: "sandbox/echo",
     messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
@@ -41,7 +41,7 @@ describe("a body beyond an isolate's byte limit", () => {
     });
 
   it.each(["declared", "undeclared"])(
-    "fails with a length that is %s, while small ones pass",
+    "returns 503 with a length that is %s, while small bodies still work",
     async (how) => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
@@ -67,7 +67,7 @@ describe("a body beyond an isolate's byte limit", () => {
     },
   );
 
-  it("counts in the shed metric, but not if its key is rejected first", async () => {
+  it("counts as rejected for overload in the metrics, unless its key is rejected first", async () => {
     const region = apart();
     const world = new BusyWorld({
       ISOLATE_MEMORY_MIB_MAX: "84",
@@ -94,7 +94,7 @@ describe("a body beyond an isolate's byte limit", () => {
     expect((await region.metrics()).match(SHED)).toEqual(['turnpike_shed_total{reason="bytes"} 1']);
   });
 
-  it("fails before its key object is called or its body is read, if read immediately", async () => {
+  it("returns 503 before its key's object is called or its body is read", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const content = "a".repeat(4 * MIB - 100);
     const body = JSON.stringify({ ...long, messages: [{ role: "user", content }] });
@@ -117,7 +117,7 @@ describe("a body beyond an isolate's byte limit", () => {
     expect(await world.status(asking)).toBe(200);
   });
 
-  it("uses capacity as it arrives, not as declared", async () => {
+  it("uses memory as it arrives, not as declared", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };

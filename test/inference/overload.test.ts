@@ -36,8 +36,8 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   return { world, first, goOn };
 }
 
-describe("a paid request beyond its organization's limit in flight", () => {
-  it("gets a 503 before its key object is called, its body is read or anything is held", async () => {
+describe("a paid request beyond its organization's concurrent requests", () => {
+  it("gets a 503 before its key's object is called, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
     const shed = world.ask({ key: account.key });
@@ -56,7 +56,7 @@ describe("a paid request beyond its organization's limit in flight", () => {
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("fails for an unknown key once its key object names the owner, without a hold", async () => {
+  it("gets a 503 with an unknown key once the key's object names the organization, without a hold", async () => {
     const { world, first, goOn } = await fullWorld();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;
@@ -69,7 +69,7 @@ describe("a paid request beyond its organization's limit in flight", () => {
     expect(await world.status({ key })).toBe(200);
   });
 
-  it("leaves other organizations, free endpoints and a forged key's 401 unaffected", async () => {
+  it("doesn't affect other organizations, free endpoints or a forged key's 401", async () => {
     const { world, goOn, first } = await fullWorld();
     goOn();
     await first.end();
@@ -92,7 +92,7 @@ describe("a paid request beyond its organization's limit in flight", () => {
     }
   });
 
-  it("counts by reason, and is logged once per second", async () => {
+  it("counts in the metrics by reason, and appears in the log once per second", async () => {
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
     const region = apart();
@@ -118,7 +118,7 @@ describe("a paid request beyond its organization's limit in flight", () => {
     expect(text).toContain('turnpike_requests_total{route="/v1/chat/completions",status="503"}');
   });
 
-  it("gets its own log line if LOG_REQUESTS is all", async () => {
+  it("gets a log line if LOG_REQUESTS is all", async () => {
     const { world, first, goOn } = await fullWorld({ LOG_REQUESTS: "all" });
     for (let i = 0; i < 3; i++) expect(await world.status({ key: account.key })).toBe(503);
     expect(lines.filter(({ status }) => status === 503)).toHaveLength(3);
@@ -128,7 +128,7 @@ describe("a paid request beyond its organization's limit in flight", () => {
 });
 
 describe("a paid request that waits for a slot", () => {
-  it("succeeds once another request has ended", async () => {
+  it("continues once another request has ended", async () => {
     const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "10000" });
     const before = { ...world.calls };
     const waiting = world.ask({ key: account.key });
@@ -140,7 +140,7 @@ describe("a paid request that waits for a slot", () => {
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("gets its 503 after OVERLOAD_WAIT_MS, and a later request finds a slot", async () => {
+  it("gets a 503 after OVERLOAD_WAIT_MS, and a later request finds a slot", async () => {
     const { world, first, goOn } = await fullWorld({ OVERLOAD_WAIT_MS: "50" });
     const before = { ...world.calls };
     expect(await world.status({ key: account.key })).toBe(503);
@@ -151,7 +151,7 @@ describe("a paid request that waits for a slot", () => {
   });
 });
 
-it("rejects invalid bounds by name at startup", async () => {
+it("the Worker rejects invalid overload limits by name at startup", async () => {
   for (const name of ["ORGANIZATION_IN_FLIGHT_MAX", "ISOLATE_MEMORY_MIB_MAX"]) {
     const bindings = bindingsWith({ [name]: "0" });
     const answer = await send("/v1/chat/completions", { key: account.key, body: HELLO, bindings });

@@ -16,7 +16,7 @@ function size(data: string, context: number) {
 }
 
 describe("the page count of a PDF", () => {
-  it("matches the tree if every object is readable", () => {
+  it("equals the pages in the PDF's page tree if every object is readable", () => {
     expect(pages(PLAIN)).toBe(7);
     expect(pages(pdfOf(600))).toBe(600);
     expect(pages(`${PLAIN.slice(0, -6)}${"\n".repeat(100)}%%EOF\n`)).toBe(7);
@@ -44,7 +44,7 @@ describe("the page count of a PDF", () => {
     expect(pagesIn("%PDF-1.4")).toBeNull();
   });
 
-  it("counts as text plus image per page, and as the window if unknown", () => {
+  it("determines the held tokens: text plus an image per page, or the context window if unknown", () => {
     const page = 3000 + MODEL.imageTokens;
     const small = 300;
     const near = (bound: number, tokens: number) => {

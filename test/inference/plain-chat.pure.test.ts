@@ -42,7 +42,7 @@ const body = fc.record(
   { requiredKeys: ["model", "messages"], noNullPrototype: true },
 );
 
-it("gives the schema only plain chats that it accepts unchanged", () => {
+it("isPlainChat accepts only chats that the schema would accept unchanged", () => {
   let plain = 0;
   fc.assert(
     fc.property(body, (value) => {
@@ -72,11 +72,11 @@ it.each([
       messages: Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })),
     },
   ],
-])("leaves %s to the schema", (_, value) => {
+])("isPlainChat leaves %s to the schema", (_, value) => {
   expect(isPlainChat(value)).toBe(false);
 });
 
-it("accepts an SDK's usual request", () => {
+it("isPlainChat accepts an SDK's usual request", () => {
   const messages = [
     { role: "system", content: "Be brief." },
     { role: "user", content: "Why is the sky blue?" },

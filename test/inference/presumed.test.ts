@@ -85,14 +85,14 @@ async function revoke(): Promise<void> {
   await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", 1);
 }
 
-it("admits a known key in the call that holds, with the rest of its minute", async () => {
+it("a recently used key is admitted in the call that holds, with its remaining requests", async () => {
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
   expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("understands a wallet that still runs the previous version after a deploy", async () => {
+it("a Worker accepts the response of a wallet that still runs the previous version after a deploy", async () => {
   await isolate.ask(account.key);
   isolate.heard = (answer) => {
     if (!answer.ok) return answer;
@@ -104,7 +104,7 @@ it("understands a wallet that still runs the previous version after a deploy", a
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("returns 401 for a revoked key at the cost of the holding call", async () => {
+it("a key revoked since its last use gets 401 after one call, which would have held credits", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask("forged"); // its count waits to be handed over
@@ -112,7 +112,7 @@ it("returns 401 for a revoked key at the cost of the holding call", async () => 
   expect(asked()).toEqual(["WALLET admitAndHold"]);
 });
 
-it("rejects the revoked key from then on without waiting for its body or any call", async () => {
+it("a key that a wallet rejected as revoked gets 401 from then on without reading the body or any call", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);
@@ -122,7 +122,7 @@ it("rejects the revoked key from then on without waiting for its body or any cal
   expect(asked()).toEqual([]);
 });
 
-it("returns 401 for a revoked key with an invalid body, and calls nothing for the next", async () => {
+it("a revoked key gets 401 for an invalid body, and the next request makes no call", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
@@ -131,7 +131,7 @@ it("returns 401 for a revoked key with an invalid body, and calls nothing for th
   expect(asked()).toEqual([]);
 });
 
-it("counts an invalid request, and returns 429 first above the limit", async () => {
+it("an invalid request counts against the rate limit, and returns 429 beyond the limit", async () => {
   await isolate.ask(account.key);
   const wrong = [
     ["{", {}],
@@ -146,7 +146,7 @@ it("counts an invalid request, and returns 429 first above the limit", async () 
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 429 });
 });
 
-it("admits before the hold for a body of unknown or large size", async () => {
+it("a request with a large body or one of unknown size is admitted before the hold", async () => {
   await isolate.ask(account.key);
   const large = JSON.stringify({
     ...(JSON.parse(HELLO) as object),
@@ -169,7 +169,7 @@ function admissions(): Promise<number> {
   });
 }
 
-it("returns 401 without a hold for a key revoked during a slow body", async () => {
+it("a key that is revoked while a slow body arrives gets 401 without a hold", async () => {
   await isolate.ask(account.key);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();

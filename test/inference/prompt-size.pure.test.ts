@@ -25,8 +25,8 @@ const schema = (more: object) => ({
 const native = (value: object, weights = new Map()) =>
   nativePromptSize({ messages: [value], tools: [] }, weights, MODEL).bound;
 
-describe("a prompt's size", () => {
-  it("keeps estimate and bound in order, and covers all forwarded bytes with the bound", () => {
+describe("the counted size of a prompt", () => {
+  it("estimates at most the upper bound, which covers all forwarded bytes", () => {
     const texts = fc.array(fc.string({ unit: "binary", maxLength: 600 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (all) => {
@@ -59,7 +59,7 @@ describe("a prompt's size", () => {
     expect(chatPromptSize(body(fields), MODEL).bound).toBeGreaterThan(999);
   });
 
-  it("counts an inline image at the model's fixed bound, whatever its length", () => {
+  it("includes a fixed maximum for an inline image, whatever its length", () => {
     const url = `data:image/png;base64,${"x".repeat(99_999)}`;
     const image = { type: "image_url", image_url: { url } };
     const one = chatPromptSize(body({ messages: [said([image])] }), MODEL).bound;
@@ -93,7 +93,7 @@ describe("a prompt's size", () => {
     expect(closed.length).toBe(29);
   });
 
-  it("includes every key and string of a native body, and a tool that the vendor defines", () => {
+  it("includes every key and string of a forwarded body, and a tool that the provider defines", () => {
     const long = "k".repeat(999);
     expect(native({ [long]: 1 })).toBeGreaterThan(999);
     expect(native({ a: { b: [{ c: long }] } })).toBeGreaterThan(999);
@@ -104,7 +104,7 @@ describe("a prompt's size", () => {
     expect(weighed(new Map([[known, "known_tool"]])) - weighed(new Map())).toBe(1500);
   });
 
-  it("counts token arrays by length", () => {
+  it("equals the length of arrays of token IDs", () => {
     expect(size([[1, 2, 3]]).bound - size([[1]]).bound).toBe(2);
     expect(size([1, 2, 3]).bound - size([1]).bound).toBe(2);
   });

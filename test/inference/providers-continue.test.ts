@@ -53,7 +53,7 @@ async function ask(
 }
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "a conversation that began at %s",
+  "a conversation that began at the provider %s",
   (_, first) => {
     let begun: Awaited<ReturnType<typeof ask>>;
     beforeAll(async () => {
@@ -64,7 +64,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     const turn = PROVIDERS.indexOf(first);
     const seconds = PROVIDERS.filter((__, at) => (at + turn) % APART === 0);
     it.each(seconds.map((provider) => [provider.name, provider] as const))(
-      "continues at %s after a failure, with the call of each result",
+      "continues at %s after a failure, with each tool result next to its call",
       async (__, second) => {
         const ids = (begun.message.tool_calls ?? []).map((call) => call.id);
         expect(ids).toHaveLength(3);

@@ -105,7 +105,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       .map(([name, reply], at) => [name, reply, formsOf(at), at] as const)
       .filter(([, , , at]) => isTried(at));
     it.each(cases)(
-      "returns for %s one of our own errors, without a charge or upstream text",
+      "returns for %s one of our own errors, without a charge or the provider's text",
       async (name, reply, forms) => {
         for (const stream of forms) {
           // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
@@ -124,7 +124,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       },
     );
 
-    it("returns an error status for a first error event, without a charge", async () => {
+    it("returns an error status if the first event is an error, without a charge", async () => {
       const seen = await ask(provider, errorFirst, true);
       expect([502, 503]).toContain(seen.status);
       expectNoCanary(seen);
@@ -135,7 +135,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     it.each([
       ["a mid-stream error", errorMid],
       ["a stream that breaks off", cut],
-    ])("ends %s with an error event without [DONE], and absorbs the cost", async (__, reply) => {
+    ])("ends %s with an error event without [DONE], and charges nothing", async (__, reply) => {
       const seen = await ask(provider, reply, true);
       expect(seen.status).toBe(200);
       expect(seen.body).toContain('"error":{');
@@ -154,7 +154,7 @@ const LONG = "a".repeat(5 * 1024 * 1024);
 const TEXTUAL = PROVIDERS.filter(({ failures: { cut } }) => typeof cut.body === "string");
 const TRIED = TEXTUAL.filter((_, at) => IS_LONG || at % 6 === 0);
 it.each(TRIED.map((provider) => [provider.name, provider] as const))(
-  "ends %s at an event of 5 MiB, and charges the output before it",
+  "a stream of %s ends at an event of 5 MiB, and the output before it is charged",
   async (_, provider) => {
     await openOne();
     const { cut } = provider.failures;
@@ -174,12 +174,12 @@ it.each(TRIED.map((provider) => [provider.name, provider] as const))(
 );
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "%s: a response that its request prevented from finishing",
+  "%s, with a response that the request prevented from finishing,",
   (_, provider) => {
     const { chat, failures } = provider;
     beforeAll(openOne);
     const forms = ["json", "stream"] as const;
-    it.each(forms)("costs its reported usage: %s", async (form) => {
+    it.each(forms)("charges the reported usage: %s", async (form) => {
       const reply = failures.provoked[form];
       if (reply === null) return;
       const costOf = async (one: WireReply) => {

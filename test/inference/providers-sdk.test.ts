@@ -112,7 +112,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
   (_, provider) => {
     const turn = PROVIDERS.indexOf(provider) % FORMS.length;
     describe.each(FORMS.filter((__, at) => IS_LONG || at === turn))(
-      "output as %s",
+      "a response as %s",
       (__, stream) => {
         it("contains text, finish reason and usage with cached tokens", async () => {
           const { message, finish, usage } = await read(provider, "text", stream);
@@ -144,7 +144,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
           expect(new Set(message.tool_calls?.map((call) => call.id)).size).toBe(3);
         });
 
-        it("matches a schema as JSON", async () => {
+        it("matches a JSON schema", async () => {
           const { message } = await read(provider, "schema", stream);
           expect(JSON.parse(message.content ?? "")).toEqual({ city: "Paris", days: 3 });
         });

@@ -74,8 +74,8 @@ beforeAll(async () => {
   });
 });
 
-describe.each(["eu", "us"] as const)("residency in %s with every provider", (region) => {
-  it("restricts each model, alias and operator's model to hosts of the region", async () => {
+describe.each(["eu", "us"] as const)("the deployment in %s with every provider", (region) => {
+  it("sends requests for each model, alias and operator's model only to hosts of the region", async () => {
     const asked = network(REPLY);
     runs = [];
     const deployment = deploymentOf(configOf(region));
@@ -93,7 +93,7 @@ describe.each(["eu", "us"] as const)("residency in %s with every provider", (reg
     expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
   });
 
-  it("matches the promises that the catalog's tests assume", () => {
+  it("contains the providers and regions that the catalog's tests assume", () => {
     const config = configOf(region);
     const live = BUILT_IN.filter(({ id }) => (PROVIDERS as readonly string[]).includes(id)).map(
       (builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }),
@@ -106,7 +106,7 @@ describe.each(["eu", "us"] as const)("residency in %s with every provider", (reg
   });
 });
 
-it("rejects an operator's model of a kind that its provider doesn't have", () => {
+it("the configuration rejects an operator's model of a kind that its provider doesn't have", () => {
   const routes = [{ provider: "anthropic", upstream_id: "m" }];
   const price = { input: 1, output: 1 };
   const MODELS = JSON.stringify(
@@ -124,13 +124,16 @@ it.each([
   ["eu", "strict", false],
   ["eu", "relaxed", true],
   ["us", "strict", true],
-] as const)("sells with an ordinary OpenAI key in %s, %s: %s", (region, RESIDENCY, isSold) => {
-  const { catalogAt } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
-  const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
-  expect(routes.some(({ provider }) => provider === "openai")).toBe(isSold);
-});
+] as const)(
+  "an ordinary OpenAI key sells models in %s with RESIDENCY %s: %s",
+  (region, RESIDENCY, isSold) => {
+    const { catalogAt } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
+    const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
+    expect(routes.some(({ provider }) => provider === "openai")).toBe(isSold);
+  },
+);
 
-it("requests a promise that costs more: inference_geo, at Anthropic's higher price", async () => {
+it("Anthropic's US-only inference is requested if the model costs more for it, and otherwise not", async () => {
   const { catalogAt, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");

@@ -327,7 +327,7 @@ function problemOfStatus(
   return says === ["false", costs[0], 1].join() ? "" : `500 says ${says}`;
 }
 
-describe.each(WAYS)("a bug between a provider's answer and the settlement (%s)", (_, way) => {
+describe.each(WAYS)("a bug between a provider's response and the charge (%s)", (_, way) => {
   it("causes one charge at any step, ends the provider's request, and advises against a retry", async () => {
     const sound = await broken(way, 0);
     expect(faultsOf(sound, way)).toEqual([]);

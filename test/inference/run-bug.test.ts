@@ -70,17 +70,17 @@ function servicesOf(
   };
 }
 
-it("voids the hold for a bug before the call, and charges one in the response", async () => {
+it("a bug before the provider's call releases the hold, and a bug in the response charges it", async () => {
   expect(await queuedBy("routes")).toEqual(["void"]);
   expect(await queuedBy("body")).toEqual(["settle"]);
 });
 
-it("queues no void for a bug after a stored or possibly stored charge", async () => {
+it("a bug after a stored or possibly stored charge releases nothing", async () => {
   expect(await queuedBy("answer")).toEqual(["settle"]);
   expect(new Set(await queuedBy("answer", true))).toEqual(new Set(["settle"]));
 });
 
-it("ends a stream at a bug with an error event with its cost, without [DONE]", async () => {
+it("a stream with a bug ends with an error event with its cost, without [DONE]", async () => {
   const queued: string[] = [];
   const open = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
   const batches = [open, { ...open, toJSON: broken }].map((chunk) => [

@@ -76,7 +76,7 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("closes the upstream at once or within the drain, and charges the output until then", async () => {
+it("a disconnect ends the provider's stream immediately or within the drain time, and the output until then is charged", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);
@@ -91,7 +91,7 @@ it("closes the upstream at once or within the drain, and charges the output unti
 it.each([
   ["before its request was sent: void", false, ["void"]],
   ["after it was sent: input charged", true, ["settle"]],
-] as const)("settles a client that disconnects %s", async (_, isSent, outcome) => {
+] as const)("a client that disconnects %s", async (_, isSent, outcome) => {
   const client = new AbortController();
   const send: Provider["send"] = (call) => {
     if (isSent) call.onDispatch?.();

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("ends at its deadline while the client stays", () => {
+it("a request's timer ends at its deadline while the client is connected", () => {
   const timer = new RunTimer(new AbortController().signal, new Timers(), LIMITS);
   vi.advanceTimersByTime(999);
   expect([timer.signal.aborted, timer.reason]).toEqual([false, null]);
@@ -20,7 +20,7 @@ it("ends at its deadline while the client stays", () => {
   expect([timer.signal.aborted, timer.reason, timer.clientGone]).toEqual([true, "deadline", false]);
 });
 
-it("drains once from the disconnect, however often it is reported", () => {
+it("a request's timer drains once from the disconnect, however often it is reported", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   client.abort();
@@ -31,7 +31,7 @@ it("drains once from the disconnect, however often it is reported", () => {
   expect([timer.signal.aborted, timer.reason]).toEqual([true, "drained"]);
 });
 
-it("drains from the start for a client that left earlier, but never past the deadline", () => {
+it("a request's timer drains from the start if the client disconnected earlier, but never past the deadline", () => {
   const gone = new RunTimer(AbortSignal.abort(), new Timers(), LIMITS);
   expect(gone.clientGone).toBe(true);
   const late = new AbortController();
@@ -45,7 +45,7 @@ it("drains from the start for a client that left earlier, but never past the dea
   expect(timer.reason).toBe("deadline");
 });
 
-it("notifies listeners that the client left, also later ones", () => {
+it("a request's timer notifies listeners of the disconnect, including later ones", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   const told: string[] = [];
@@ -56,7 +56,7 @@ it("notifies listeners that the client left, also later ones", () => {
   expect(told).toEqual(["waiting", "late"]);
 });
 
-it("leaves no timer behind once the run's timers are closed", () => {
+it("a request's timer leaves no timer behind after it is closed", () => {
   const timers = new Timers();
   const timer = new RunTimer(AbortSignal.abort(), timers, LIMITS);
   timers.close();
@@ -64,7 +64,7 @@ it("leaves no timer behind once the run's timers are closed", () => {
   expect([vi.getTimerCount(), timer.reason]).toEqual([0, null]);
 });
 
-it("listens to its client no longer once it is over", () => {
+it("a request's timer stops listening to its client when the request is over", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   const told: string[] = [];
@@ -74,7 +74,7 @@ it("listens to its client no longer once it is over", () => {
   expect([told, timer.clientGone]).toEqual([[], false]);
 });
 
-it("releases its client's signal once it is over", async () => {
+it("a request's timer releases its client's signal when the request is over", async () => {
   vi.useRealTimers();
   const client = new AbortController();
   expect(await afterCollections(overRun(client.signal))).toBe(undefined);

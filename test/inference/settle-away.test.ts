@@ -110,7 +110,7 @@ describe("the charge of a JSON response in another region", () => {
     ["lost, then stored", ["lost", "ok"], 2],
     ["stored after both calls of the first attempt", ["down", "down", "ok"], 3],
     ["rejected by an overloaded outbox after a lost call", ["down", "overloaded", "ok"], 3],
-  ] as const)("arrives once without a log line: %s", async (_, faults, count) => {
+  ] as const)("reaches the outbox once, without a log line: %s", async (_, faults, count) => {
     expect(await answered(faults)).toEqual(["answer"]);
     expect([...kept.keys()]).toEqual(["settle req_test"]);
     expect(calls).toBe(count);
@@ -121,7 +121,7 @@ describe("the charge of a JSON response in another region", () => {
     ["lost", 1],
     ["down", 0],
   ] as const)(
-    "goes to the log while the response is returned, with %s forever",
+    "goes to the log while the response is returned, if the outbox is %s forever",
     async (fault, count) => {
       expect(await answered([fault])).toEqual(["answer"]);
       expect(kept.size).toBe(count);
@@ -136,7 +136,7 @@ describe("the charge of a JSON response in another region", () => {
     expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });
 
-  it("gives way to a 503 without a charge if an overloaded outbox rejects it", async () => {
+  it("leads to a 503 instead of a charge if an overloaded outbox rejects it", async () => {
     expect(await answered(["overloaded"])).toEqual(["storage_unavailable"]);
     expect([kept.size, calls]).toEqual([0, 1]);
     expect(isUnsaved()).toBe(false);
@@ -150,7 +150,7 @@ describe("the charge of a stream in another region", () => {
     ["stored after both calls of the first attempt", ["down", "down", "ok"], 3],
     ["rejected at first", ["overloaded", "ok"], 2],
   ] as const)(
-    "arrives once without a log line, and the stream ends well: %s",
+    "reaches the outbox once, without a log line, and the stream ends normally: %s",
     async (_, faults, count) => {
       expect(await streamed(faults)).toMatch(/data: \[DONE\]\n\n$/);
       expect([...kept.keys()]).toEqual(["settle req_test"]);
@@ -160,7 +160,7 @@ describe("the charge of a stream in another region", () => {
   );
 
   it.each(["lost", "down", "overloaded"] as const)(
-    "goes to the log while the stream ends well, with %s forever",
+    "goes to the log while the stream ends normally, if the outbox is %s forever",
     async (fault) => {
       expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
       expect(isUnsaved()).toBe(true);

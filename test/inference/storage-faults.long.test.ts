@@ -36,7 +36,7 @@ const codeOf = (text: string): unknown =>
   (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
 describe("a hold whose response is lost", () => {
-  it("gets retried with the same ID: one hold, one charge", async () => {
+  it("causes a retry with the same ID: one hold, one charge", async () => {
     world.faults["hold"] = ["lost", "ok"];
     expect((await world.ask("sandbox/echo", false)).status).toBe(200);
     const [first, second] = world.calls["hold"] ?? [];
@@ -60,7 +60,7 @@ describe("a hold whose response is lost", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("leaves nothing for a late first attempt to hold after a rejection", async () => {
+  it("can't be created by a late first attempt after a rejection", async () => {
     world.faults["hold"] = ["down", "ok"];
     await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 }); // the warm-up took it
     const answer = await world.ask("sandbox/echo", true);
@@ -93,7 +93,7 @@ describe("a hold whose response is lost", () => {
 
 describe.each([false, true])("a charge that the wallet does not accept (stream %s)", (stream) => {
   it.each(["down", "lost"] as const)(
-    "reaches the outbox before the last byte, and is charged once: %s",
+    "reaches the outbox before the last byte, and counts once: %s",
     async (fault) => {
       world.faults["settle"] = [fault];
       const answer = await world.ask("sandbox/echo", stream);
@@ -123,7 +123,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
       ["lost", "overloaded"],
       ["overloaded", "lost"],
     ] as const)(
-      "completes and is charged once with wallet %s and outbox %s",
+      "counts once with the wallet %s and the outbox %s, and the request completes",
       async (settle, enqueue) => {
         world.faults["settle"] = [settle];
         world.faults["enqueue"] = [enqueue];
@@ -138,7 +138,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
   });
 
   it.each([false, true])(
-    "completes and is charged once after lost, unreadable and overloaded calls (stream %s)",
+    "counts once after lost, unreadable and overloaded calls, and the request completes (stream %s)",
     async (stream) => {
       world.faults["settle"] = ["lost", "unreadable"];
       world.faults["enqueue"] = ["overloaded"];
@@ -149,7 +149,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
     },
   );
 
-  it("becomes a 503 without output or charge if both are overloaded for JSON", async () => {
+  it("becomes a 503 without output or charge for JSON if both are overloaded", async () => {
     world.faults["settle"] = ["overloaded"];
     world.faults["enqueue"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
@@ -168,7 +168,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     world.faults["enqueue"] = ["down"];
   });
 
-  it("ends well, is tried for 28 s, and is then logged for posting", async () => {
+  it("doesn't affect the response, is retried for 28 s, and is then logged for later", async () => {
     const startedMs = Number(world.env.CLOCK_OFFSET_MS);
     const answer = await world.ask("sandbox/echo", stream);
     expect(answer.text).toMatch(stream ? /data: \[DONE\]\n\n$/ : /"content":"one two three"/);
@@ -185,7 +185,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("succeeds once when one of them recovers, without a log line", async () => {
+  it("counts once when one of them recovers, without a log line", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
     await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);
@@ -198,7 +198,7 @@ describe("a release that the wallet does not accept", () => {
   it.each([
     ["sandbox/status-500", false],
     ["sandbox/cut", true],
-  ])("arrives through the outbox once: %s", async (model, stream) => {
+  ])("reaches the wallet through the outbox once: %s", async (model, stream) => {
     world.faults["void"] = ["down"];
     const answer = await world.ask(model, stream);
     expect(answer.text).toContain("upstream_error");
@@ -214,7 +214,7 @@ it.each([
   ["wallet that has not met it", "admit", "down", "storage_unavailable"],
   ["wallet that has not met it", "admit", "overloaded", "overloaded"],
 ])(
-  "returns 503, never 401, and holds nothing with a key's %s (%s %s)",
+  "a request returns 503, never 401, and holds nothing if the key's %s (%s %s)",
   async (_, method, fault, code) => {
     const cold = await new FaultyWorld().open(); // an isolate that has met no key
     cold.faults[method] = [fault as "down" | "overloaded"];
@@ -224,7 +224,7 @@ it.each([
   },
 );
 
-it("completes and charges requests while every D1 call fails", async () => {
+it("requests complete and are charged while every D1 call fails", async () => {
   const real = env.DB;
   try {
     env.DB = { prepare: down, batch: down, exec: down } as unknown as D1Database;

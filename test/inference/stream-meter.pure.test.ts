@@ -22,7 +22,7 @@ const counted = (chunks: readonly Chunk[]): number => {
   return meter.output;
 };
 
-describe("a stream's meter", () => {
+describe("the meter of a stream's output", () => {
   it("counts a text the same, however it is split", () => {
     const words = fc.array(fc.constantFrom("word", "a", "chapter", "1234", "世界", ","), {
       minLength: 1,
@@ -39,7 +39,7 @@ describe("a stream's meter", () => {
     );
   });
 
-  it("counts only name and arguments of a tool call, not the JSON around fragments", () => {
+  it("counts only name and arguments of a tool call, not the JSON around them", () => {
     const fragments = Array.from({ length: 100 }, () => call({ arguments: " word" }));
     const output = counted([call({ name: "write", arguments: "" }), ...fragments]);
     expect(output).toBeGreaterThanOrEqual(100);
@@ -54,7 +54,7 @@ describe("a stream's meter", () => {
     }
   });
 
-  it("never overcounts, and detects a limit at most one passage late", () => {
+  it("never counts too much, and detects a limit at most 8 KiB of text late", () => {
     const meter = new StreamMeter(1);
     let words = 0;
     while (!meter.isPast(1000)) {
@@ -66,7 +66,7 @@ describe("a stream's meter", () => {
     expect(meter.output).toBe(words);
   });
 
-  it("finishes when every choice has its reason, and keeps the first reason", () => {
+  it("finishes when every choice has a finish reason, and keeps the first reason", () => {
     const meter = new StreamMeter(2);
     meter.see(finish(1, "length"));
     meter.see(finish(1, "length"));

@@ -41,7 +41,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it.each([2, 10, 29])("keeps a reader after %s pauses of the isolate", async (times) => {
+it.each([2, 10, 29])("a client stays connected after %s pauses of the isolate", async (times) => {
   const { client, watch, seen } = watching();
   const written = client.write("data: 1\n\n");
   for (let i = 0; i < times; i++) standStill();
@@ -54,7 +54,7 @@ it.each([2, 10, 29])("keeps a reader after %s pauses of the isolate", async (tim
   watch.close();
 });
 
-it("treats a reader as gone after its time, not earlier, if it reads nothing", async () => {
+it("a client that reads nothing counts as disconnected after its time, and not earlier", async () => {
   const { client, watch, seen } = watching();
   const written = client.write("data: 1\n\n");
   vi.advanceTimersByTime(NUMBERS.READER_STUCK_MS);
@@ -66,7 +66,7 @@ it("treats a reader as gone after its time, not earlier, if it reads nothing", a
   watch.close();
 });
 
-it("takes no time from a reader when the clock steps back", () => {
+it("a client loses no time if the clock steps back", () => {
   const { client, watch, seen } = watching();
   void client.write("data: 1\n\n");
   vi.advanceTimersByTime(20 * TICK_MS);

@@ -44,7 +44,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("stops an upstream that is silent for the idle time, but not an active one", () => {
+it("a stream ends if the provider is silent for the idle time, but not if it is active", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 10; i++) {
     vi.advanceTimersByTime(350);
@@ -56,7 +56,7 @@ it("stops an upstream that is silent for the idle time, but not an active one", 
   watch.close();
 });
 
-it("stops one that only thinks after its own time, whatever else it sends", () => {
+it("a stream ends if the provider only reasons for longer than its own limit, whatever else it sends", () => {
   const { watch, seen } = watching();
   watch.heard({ kind: "thinking" });
   vi.advanceTimersByTime(3900);
@@ -68,7 +68,7 @@ it("stops one that only thinks after its own time, whatever else it sends", () =
   watch.close();
 });
 
-it("stops one that has finished thinking like any other", () => {
+it("a stream that has finished reasoning has the usual idle time", () => {
   const { watch, seen } = watching();
   watch.heard({ kind: "thinking" });
   watch.heard({ kind: "text", index: 0, json: '"a"' });
@@ -77,7 +77,7 @@ it("stops one that has finished thinking like any other", () => {
   watch.close();
 });
 
-it("allows the upstream its silence while the reader reads nothing", () => {
+it("a stream doesn't end because of the provider's silence while the client reads nothing", () => {
   const { watch, client, seen } = watching();
   client.pendingMs = 1;
   vi.advanceTimersByTime(5000);
@@ -88,7 +88,7 @@ it("allows the upstream its silence while the reader reads nothing", () => {
   watch.close();
 });
 
-it("sends a comment after each silence for the client, whatever arrived", () => {
+it("a stream sends a comment after each silence toward the client, whatever arrived", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);
@@ -104,7 +104,7 @@ it("sends a comment after each silence for the client, whatever arrived", () => 
   watch.close();
 });
 
-it("waits a second for the terminal marker once everything else arrived", () => {
+it("a stream waits a second for the terminal event once everything else arrived", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
   watch.linger(1000);
   vi.advanceTimersByTime(1000);
@@ -121,7 +121,7 @@ function standStill(): void {
   vi.advanceTimersByTime(50);
 }
 
-it("does not count the isolate's own pause as silence", () => {
+it("a stream's idle time doesn't include a pause of the isolate", () => {
   const { watch, seen } = watching();
   watch.heard();
   vi.advanceTimersByTime(50);
@@ -132,7 +132,7 @@ it("does not count the isolate's own pause as silence", () => {
   watch.close();
 });
 
-it("waits for a late first event as long as its attempt, and then the idle time", () => {
+it("a stream waits for a late first event as long as its attempt, and then the idle time", () => {
   const { watch, seen } = watching({}, 1700);
   vi.advanceTimersByTime(1700);
   expect(seen.cancelled).toBe(0);
@@ -146,7 +146,7 @@ it("waits for a late first event as long as its attempt, and then the idle time"
   silent.watch.close();
 });
 
-it("accepts events after the last choice despite a pause of the isolate", () => {
+it("a stream accepts events after the last choice despite a pause of the isolate", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
   standStill();
   watch.linger(1000);
@@ -157,7 +157,7 @@ it("accepts events after the last choice despite a pause of the isolate", () => 
   watch.close();
 });
 
-it("stops with the run, also with one that ended before", () => {
+it("a stream ends with its request, even if the request ended earlier", () => {
   const { watch, seen, timer, timers } = watching();
   timer.clientLeft();
   vi.advanceTimersByTime(100);

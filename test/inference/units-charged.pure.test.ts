@@ -104,7 +104,7 @@ const MEASURED = DOOR_BODIES.filter(({ kind }) => countedBy(kind).length > 0);
 describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (row) => {
   const { door, kind, bodies } = row;
 
-  it("equals price times units, never above the hold, and never zero", () => {
+  it("equals price times units, at most the held amount, and never zero", () => {
     fc.assert(
       fc.property(bodies, priceOf(kind), reported(kind), (body, price, usage) => {
         const request = boundOf(door, body as object, { kind, price });

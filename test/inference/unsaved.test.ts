@@ -79,7 +79,7 @@ it.each([
   ["within a stream that is read on as long as possible", oneWord, 24],
   ["before the first byte", () => noWord, 20],
 ] as const)(
-  "logs an unsaved charge before the platform ends a run whose client left %s",
+  "an unsaved charge is logged before the platform ends the request of a client that disconnected %s",
   async (_, provider, drainS) => {
     const client = new AbortController();
     const done = runPaidRequest(runOf(servicesOf(provider(), drainS), client.signal));
