@@ -25,8 +25,8 @@ export const organizationChange = z.extend(organizationChangeSchema, {
 });
 
 /**
- * Handles `PATCH /orgs/{id}`. Updates D1 first, so that a taken slug changes nothing. The wallet
- * applies changes immediately. Prices need the finance role, other fields the support role.
+ * Handles `PATCH /orgs/{id}`. Updates D1 first, so that a taken slug changes nothing. Prices need
+ * the finance role, other fields the support role.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);

@@ -5,7 +5,6 @@ import { periodOf } from "../shared/period.ts";
 /** An organization in the list of customers, without calling its wallet. */
 export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
-  /** Last published balance. */
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
   /** Days that the balance lasts at the spend of the last seven full days. */

@@ -42,7 +42,7 @@ import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts"
 
 /**
  * All calls under `/admin/v1`. All operators can read. Changes need one of the listed roles, or
- * `all`, and are logged with the operator's name.
+ * `all`.
  */
 export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs", postOrganization, "support"),
@@ -147,7 +147,7 @@ function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   );
 }
 
-/** No ID looks like a slug. */
+/** An ID can't look like a slug. */
 async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!isSlug(slug)) return success(call);

@@ -39,7 +39,7 @@ type RegionState = {
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
   /** Outboxes; `depth` is null without a response. */
   readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
-  /** Outboxes for a region that is no longer configured. */
+  /** Outboxes for a region that isn't configured anymore. */
   readonly orphaned: readonly { readonly name: string }[];
 };
 
@@ -100,7 +100,6 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   return problemOfMany("model_refused", refused, "models are rejected by all their providers");
 }
 
-/** Maximum age in ms of an hourly round. */
 const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
 /** Maximum age in ms of the payments sweep, which runs every 3 minutes. */
 const PAYMENTS_MS_MAX = 7 * 60 * 1000;

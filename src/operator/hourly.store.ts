@@ -15,8 +15,7 @@ type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCal
 
 /**
  * Recovers lost alarms of outboxes, deletes old Idempotency-Keys, records keys that expire soon,
- * and starts a round. One failure doesn't stop the others. Returns the totals of the round, or null
- * if it needs further invocations.
+ * and starts a round. One failure doesn't stop the others. Returns the totals of a finished round.
  */
 export async function sweepHourly(
   db: D1Database,

@@ -8,7 +8,8 @@ export type LostOrganization = {
 const LISTED_MAX = 1000;
 
 /**
- * Returns at most 1,000. Excludes wallets without a balance, which a failed `POST /orgs` can leave.
+ * Returns at most 1,000. A failed `POST /orgs` can leave wallets without a balance, which are
+ * excluded.
  */
 export async function listLostOrganizations(db: D1Database): Promise<readonly LostOrganization[]> {
   const { results } = await db

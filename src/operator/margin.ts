@@ -112,7 +112,6 @@ type OrgCosts = { readonly id: string; readonly slug: string; readonly report: C
 
 type CostsPage = {
   readonly reports: readonly OrgCosts[];
-  /** Organizations with unreadable wallets. */
   readonly missing: readonly { readonly slug: string; readonly failure: Failure }[];
   readonly nextAfter: string | null;
 };

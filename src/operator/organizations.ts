@@ -141,7 +141,7 @@ export const organizationsQuery = z.extend(pageQuery, {
 
 /**
  * Handles `GET /orgs` from D1. Only `balance` calls wallets. `q` is part of a name, slug or
- * member's address, an ID, or a key's prefix.
+ * address, an ID, or a key's prefix.
  */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(organizationsQuery, call.url);

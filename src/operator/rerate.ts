@@ -31,8 +31,8 @@ export const rerateFields = z.object({
 type Fields = z.infer<typeof rerateFields>;
 
 /**
- * Handles `POST /rerate`: sums how much less a model's requests would have cost at another price,
- * and credits it once per organization and ID, unless it is a dry run. Changes no receipt.
+ * Handles `POST /rerate`: credits how much less a model's requests would have cost at another
+ * price, once per organization and ID. Changes no receipt.
  */
 export async function postRerate(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(rerateFields, [], call.body);

@@ -21,11 +21,10 @@ const ROUND = "round";
 export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 
 /**
- * A round over the organizations, stored in `cursors`. It can take several invocations; only the
- * one with the lease continues it.
+ * A round over the organizations, stored in `cursors`. Only the invocation with the lease continues
+ * it.
  */
 const roundSchema = z.object({
-  /** Last processed organization, or "". */
   after: z.string(),
   /** End of the lease (Unix ms); 0 without one. */
   leaseMs: z.number(),
@@ -44,10 +43,9 @@ export async function beginRound(db: D1Database): Promise<void> {
 }
 
 /**
- * Continues the round. Returns its totals once it is complete, otherwise null. A round recovers
- * lost alarms: it wakes wallets that were used in the last two days or have waiting events, and the
- * deliveries of organizations with a webhook. One failure doesn't stop the others. A wallet that
- * doesn't open is tried again in each round.
+ * Continues the round. Returns its totals once it is complete. A round recovers lost alarms: it
+ * wakes wallets that were used in the last two days or have waiting events, and the deliveries of
+ * organizations with a webhook. One failure doesn't stop the others.
  */
 export async function continueRound(
   db: D1Database,

@@ -41,7 +41,6 @@ export type PeerAnswer = {
 };
 
 export type PeerCallOptions = {
-  /** The ID in both regions' logs. */
   readonly requestId: string;
   readonly now: () => number;
   /** Maximum ms for all attempts, including the response body. Default: 2000. */
@@ -50,7 +49,6 @@ export type PeerCallOptions = {
   readonly attempts?: number;
   readonly after?: After;
   readonly signal?: AbortSignal;
-  /** Called if there is no valid response. */
   readonly onFailed?: (reason: string) => void;
 };
 
@@ -60,8 +58,8 @@ const USER_AGENT = "turnpike/1";
 /**
  * Calls `POST /internal/v1/{operation}` in the other region. Returns null without a valid response
  * in time; the call may have succeeded anyway. Never throws. Retries lost connections, timeouts,
- * 5xx and invalid responses with a new signature. Other statuses aren't retried: 404 means an
- * unknown signature or operation.
+ * 5xx and invalid responses. Other statuses aren't retried: 404 means an unknown signature or
+ * operation.
  */
 export async function callPeer(
   peer: PeerConfig,

@@ -45,7 +45,6 @@ export class OutboxQueue {
   /** Latest known Unix ms, and whether messages may wait for an unreachable region. */
   #clockMs: number | null = null;
   #isUnheard: boolean | null = null;
-  /** Whether a receiver may be failing; null is unknown. */
   #hasFailing: boolean | null = null;
 
   constructor(storage: DurableObjectStorage, name: string) {
@@ -109,8 +108,8 @@ export class OutboxQueue {
   }
 
   /**
-   * Returns up to 100 due messages, shared among receivers with the oldest first, plus one for each
-   * of up to six failing receivers.
+   * Returns up to 100 due messages, shared among receivers, plus one for each of up to six failing
+   * receivers.
    */
   due(nowMs: number): readonly Message[] {
     const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);

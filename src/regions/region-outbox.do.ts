@@ -47,7 +47,7 @@ export class RegionOutbox extends DurableObject<Env> {
   #isNameKept: boolean;
   readonly #queue: OutboxQueue;
   /**
-   * Resolves when no delivery runs. They run one at a time, so that nothing is sent twice
+   * Resolves when no delivery runs. Deliveries run one at a time, so that nothing is sent twice
    * concurrently.
    */
   #idle: Promise<unknown> = Promise.resolve();

@@ -172,7 +172,7 @@ function literally(text: string): string {
 const encoder = new TextEncoder();
 
 type Prepared = { readonly key: CryptoKey; readonly keyId: string };
-/** Holds no promises, because a request can't wait for another request's I/O. */
+/** Caches no promises, because a request can't wait for another request's I/O. */
 const prepared = new WeakMap<PeerSecret, Prepared>();
 
 async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
@@ -180,8 +180,7 @@ async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
 }
 
 /**
- * Returns the sender and 72 bits of an HMAC over a text that is never signed. Both regions can
- * derive it, and it reveals nothing.
+ * Returns the sender and 72 bits of an HMAC over a text that is never signed. It reveals nothing.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await prepare(secret)).keyId;

@@ -19,7 +19,7 @@ export type Claims = {
 
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
-/** A rejected login. Only this folder uses it. */
+/** A rejected login, used only in this folder. */
 export class LoginRejected extends Error {
   readonly why: LoginFault;
 

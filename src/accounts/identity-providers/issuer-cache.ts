@@ -21,7 +21,6 @@ export class IssuerCache {
     });
   }
 
-  /** Checks that an OpenID Connect issuer responds. */
   reach(at: LoginContext): Promise<Result<null>> {
     return settled(async () => {
       await this.#oidc.known(at);
@@ -29,7 +28,6 @@ export class IssuerCache {
     });
   }
 
-  /** Returns the person of a callback. */
   claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubClaims(at, ticket, url);
@@ -38,7 +36,7 @@ export class IssuerCache {
   }
 }
 
-/** Returns the random values of a login, 32 bytes each. */
+/** Returns a login's random values of 32 bytes. */
 export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),
@@ -74,7 +72,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** Reports whether a response isn't an issuer's, such as HTML. */
+/** Reports whether the response isn't an issuer's, such as HTML. */
 function isAway(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");

@@ -11,7 +11,6 @@ const METADATA_MS = 3_600_000;
 /** Minimum ms between two reads of the keys because of an unknown key. */
 const KEYS_AGAIN_MS = 10_000;
 const ISSUED_SKEW_S = 60;
-/** Seconds that a login counts as recent. */
 const RECENT_S = 600;
 
 export type CachedIssuer = {
@@ -26,9 +25,9 @@ export type LoginContext = {
   readonly secret: string;
   readonly redirectUri: string;
   readonly nowMs: number;
-  /** Allows plain HTTP, as with the sandbox. */
+  /** Whether plain HTTP is allowed, as with the sandbox. */
   readonly isInsecure: boolean;
-  /** Returns why an address of a customer's issuer must not be called, or null. */
+  /** Returns why a customer's issuer must not use an address, or null. */
   readonly problemOf?: (address: string) => string | null;
 };
 
@@ -70,7 +69,7 @@ export class Oidc {
       ...issuerHttpOptions(at),
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
-    if (as.issuer !== issuer) throw new IssuerUnavailable(); // the issuer must match exactly
+    if (as.issuer !== issuer) throw new IssuerUnavailable();
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     const [oldest] = this.#known.keys();
     if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);

@@ -29,7 +29,7 @@ const PURPOSE = "turnpike login 1";
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
- * Returns the cookie of a login. SameSite=Lax, because the callback comes from the issuer's site.
+ * Returns the cookie of a login. The callback comes from the issuer's site, so it is SameSite=Lax.
  */
 export async function ticketCookie(
   given: Ticket,
@@ -47,7 +47,7 @@ export function expiredTicketCookie(region: Region): string {
 }
 
 /**
- * Returns the ticket of a `Cookie` header. Returns null for none, two, or one that is expired or of
+ * Returns the ticket of a `Cookie` header. Returns null for none, two, an expired one, or one of
  * another issuer or region.
  */
 export async function readTicket(

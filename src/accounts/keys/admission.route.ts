@@ -45,7 +45,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     const paid = afterWaiting(c, key.value, slot, next);
-    c.executionCtx.waitUntil(paid); // the slot is released even if the client disconnects
+    c.executionCtx.waitUntil(paid); // released even if the client disconnects
     return paid;
   };
 }
@@ -100,15 +100,13 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // Without these, the page sees a network error instead of the rejection, and retries.
+  // Otherwise, the page sees a network error instead of the rejection, and retries.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
 }
 
-/**
- * Returns a key's known caller, unless the body is too large to read for a key that may be revoked.
- */
+/** Returns a key's known caller. A large body must not be read for a key that may be revoked. */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? knownCallers(config).get(key) : undefined;

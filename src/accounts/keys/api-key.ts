@@ -23,8 +23,8 @@ const KEY = new RegExp(
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
- * Creates a key: the prefix, the signing secret's ID, 31 random base62 characters (184 bits) and an
- * 8-character tag.
+ * Creates a key: prefix, ID of the signing secret, 31 random base62 characters (184 bits), and a
+ * tag.
  */
 export async function mintKey(options: {
   readonly home: Region;
@@ -147,7 +147,6 @@ export function toBase62(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-/** Returns the hash that is stored instead of the key. */
 async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
   return hexOf(await sign(hmac, "hash", key));
 }
@@ -165,7 +164,7 @@ export function isSameSecret(one: string, other: string): boolean {
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
 
-/** Holds no promises, so that no request waits for another's. */
+/** Caches no promises, because a request can't wait for another request's I/O. */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {

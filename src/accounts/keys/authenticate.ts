@@ -16,7 +16,6 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Maximum ms to read a key from D1 before a 503. */
 const REGISTER_TIMEOUT_MS = 6000;
 
 export type Verification = {
@@ -29,7 +28,9 @@ export type Verification = {
   readonly now?: number;
 };
 
-/** Ms after a session's end, during which only the home region's clock decides. */
+/**
+ * Ms after a session's end until it is rejected here. Until then, the home region's clock decides.
+ */
 const SESSION_SPARE_MS = 60_000;
 
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
@@ -116,9 +117,7 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
   return success(admittedFor(caller, admission));
 }
 
-/**
- * Retries once. If only the response was lost, two slots are taken, which never exceeds the limit.
- */
+/** Retries once. If only the response was lost, two slots are taken, which is safe. */
 async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -152,8 +151,8 @@ function admittedFor(
 const HEADER_CHARACTERS_MAX = 128;
 
 /**
- * Returns the bearer token, or null. The scheme is case-insensitive (RFC 9110, 11.1). A comma means
- * two joined headers and is rejected.
+ * Returns the bearer token. The scheme is case-insensitive (RFC 9110, 11.1). A comma means two
+ * joined headers and is rejected.
  */
 export function bearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
@@ -210,7 +209,6 @@ export class KnownCallers {
   readonly #ended = new Set<string>();
   readonly #died = new Map<string, Omit<Caller, "shown">>();
   readonly #dead = new Set<string>();
-  /** Last reported uses by another region (Unix ms). */
   readonly #heard = new Map<string, number>();
 
   get({ hash, shown }: KeyName): Caller | undefined {
@@ -261,7 +259,7 @@ export class KnownCallers {
 
   learn({ hash, home, shown }: Learned, record: Key): Caller {
     const { keyId, orgId, memberId, scope } = record;
-    // An older object may return another shape during a rollout, which must not be cached.
+    // During a rollout, an older object may return another shape, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);

@@ -24,7 +24,7 @@ export async function mintConsoleKey(mint: {
 
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
-/** Returns a batch statement that inserts a console key if missing. The member comes before it. */
+/** Returns a statement that inserts a console key if missing, after its member. */
 export function insertConsoleKey(
   db: D1Database,
   key: ConsoleKey,

@@ -26,8 +26,8 @@ type Surface = {
 };
 
 /**
- * Handles POST /internal/v1/forward in a key's home region, without taking a slot. Returns 409 for
- * a write whose ID was seen in the last minute, which is a network duplicate.
+ * Handles POST /internal/v1/forward in a key's home region, without taking a slot. A write whose ID
+ * was seen in the last minute is a network duplicate and returns 409.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);

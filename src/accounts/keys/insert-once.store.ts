@@ -19,7 +19,7 @@ type NamedCaller = {
   readonly idempotency: Idempotency;
 };
 
-/** Inserts a key and its Idempotency-Key in one batch. Throws if D1 fails. */
+/** Inserts a key and its Idempotency-Key in one batch. */
 export async function insertKeyOnce(
   db: D1Database,
   key: StoredKey,
@@ -28,7 +28,6 @@ export async function insertKeyOnce(
   try {
     if (await insertBoth(db, key, caller)) return success(key);
   } catch (error) {
-    // The Idempotency-Key exists, or D1 failed.
     const earlier = await findEarlier(db, key, caller);
     if (earlier === null) throw error;
     return repeated(db, key, { earlier, body: caller.idempotency.body });
@@ -77,10 +76,7 @@ function findEarlier(
     .first<Earlier>();
 }
 
-/**
- * Returns the failure of a repeat. If only the first response was lost, the batch finds its own key
- * and it returns null.
- */
+/** Fails, unless the existing key is this batch's own and only its response was lost. */
 async function repeated(
   db: D1Database,
   key: StoredKey,

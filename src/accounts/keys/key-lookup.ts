@@ -18,7 +18,7 @@ type FoundKey = Key & Pick<StoredKey, "revokedAt">;
  * null for an unknown key, and throw if the source is unavailable.
  */
 export type KeyLookup = {
-  /** Whether the source is this region's D1. The home region records uses. */
+  /** Whether the source is this region's D1. Another home region records uses itself. */
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
@@ -44,7 +44,6 @@ export function keyLookup(env: Env, home: Region | null): KeyLookup {
   );
 }
 
-/** Maximum ms that a key's first use waits, including one retry. */
 const LOOKUP_BUDGET_MS = 2000;
 
 const text = z.string().check(z.minLength(1), z.maxLength(100));

@@ -49,13 +49,11 @@ const BOOK_RETRY_MS = 15_000;
 export class KeyRegister extends DurableObject<Env> {
   /** The data, or null if storage must be read first. */
   #memory: RegisterMemory | null = null;
-  /** The lookup that concurrent first uses share. */
   #learning: Promise<void> | null = null;
-  /** Reveals reads of D1 that began before a limit change. */
+  /** Number of limit changes, to detect reads of D1 that began before one. */
   #limitsSet = 0;
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
-  /** Newest known use (Unix ms). */
   #usedAt = 0;
 
   admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
@@ -213,7 +211,6 @@ export class KeyRegister extends DurableObject<Env> {
     this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
 
-  /** Looks up the key once for all waiting callers. */
   #learn(): Promise<void> {
     this.#learning ??= this.#readBook().finally(() => {
       this.#learning = null;
@@ -253,7 +250,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  /** Schedules the recording of a use. Only the home region records uses. */
+  /** Schedules the recording of a use, in the home region only. */
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
@@ -269,7 +266,7 @@ export class KeyRegister extends DurableObject<Env> {
     await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
   }
 
-  /** Stores the attempt first, so that a slow D1 or an eviction doesn't cause a second one. */
+  /** The attempt is stored first, so that a slow D1 or an eviction doesn't cause a second one. */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });
   }

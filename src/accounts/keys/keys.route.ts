@@ -38,8 +38,8 @@ import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * Handles GET /v1/keys: active keys and the newest 100 revoked ones. A `member` sees only their
- * own. `?revoked=true` pages through all revoked keys.
+ * Handles GET /v1/keys: active keys and the newest 100 revoked ones, or with `?revoked=true` pages
+ * of all revoked keys. A `member` sees only their own.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const query = keysQuery(c.req.url);
@@ -92,7 +92,7 @@ export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey)
 
 /**
  * Handles POST /v1/keys: 201 with the key object and, only here, the key. A repeated
- * Idempotency-Key gets 409 and the key's ID, or 422 with another body.
+ * Idempotency-Key gets 409 with the key's ID.
  */
 export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { config, member, admitted } = c.var;
@@ -235,7 +235,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
-/** Revokes a key that the wallet knows and the caller's member owns. */
+/** Revokes a known key of the caller's member. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await readObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));

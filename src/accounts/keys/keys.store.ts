@@ -23,7 +23,7 @@ const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_sp
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
-/** Returns an active or revoked key, or null. Functions here throw if D1 fails. */
+/** Returns an active or revoked key, or null. */
 export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
@@ -34,8 +34,8 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 
 /**
  * Returns a statement that inserts a key if its member, the calling key and its secret are active,
- * and the organization is below its limits. A single statement, so that concurrent calls can't
- * exceed them.
+ * and the organization is below its limits. One statement, so that concurrent calls can't exceed
+ * them.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -224,9 +224,7 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
-/**
- * Updates a key that still equals `before`, else returns null. The change time always increases.
- */
+/** Updates a key that still equals `before`. The change time always increases. */
 export async function changeKey(
   db: D1Database,
   before: StoredKey,
@@ -286,7 +284,7 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Revokes a key. An earlier time stays. Returns false for an unknown key. */
+/** Revokes a key. An earlier time stays. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,
@@ -312,7 +310,7 @@ export async function revokeKeyByHash(
     .run();
 }
 
-/** Moves `last_used_at` forward. Returns null for an unknown key. */
+/** Moves `last_used_at` forward. */
 export async function touchKey(
   db: D1Database,
   hash: string,
@@ -324,7 +322,7 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** Returns member IDs by key ID for at most 10,000 keys, active ones first. */
+/** Returns the member IDs of at most 10,000 keys, active ones first. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,

@@ -20,7 +20,7 @@ const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
 
 /**
  * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. Its clients hide the panel if a
- * field is missing, so no field is.
+ * field is missing.
  */
 export function ownKeyData(status: KeyStatus, calling: Calling) {
   const { label, rpmLimit, memberId, orgId, region, session } = calling;

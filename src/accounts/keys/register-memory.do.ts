@@ -144,7 +144,7 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-/** Stores changed columns. Returns false if there are none. */
+/** Stores changed columns, or returns false. */
 export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);
@@ -197,7 +197,7 @@ export function markRevocationSaved(sql: SqlStorage): void {
 /** Ms within which a network duplicate can arrive. */
 const REMEMBERED_MS = 60_000;
 
-/** Stores a write's ID. Reports whether it arrived before within a minute. */
+/** Stores a write's ID. Reports whether it arrived before. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(

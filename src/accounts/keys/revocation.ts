@@ -27,8 +27,8 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Revokes a key in all regions. A retry completes a partial revocation; the first time stays. After
- * a failure, the key may already be revoked: retry.
+ * Revokes a key in all regions. A retry completes a partial revocation; the first time stays. A
+ * failed call may have revoked the key: retry.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,
@@ -61,10 +61,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   return owed.unanswered ? refuse(owed.failure) : owed.result;
 }
 
-/**
- * Revokes the key in its object, then in the wallet, where it overrules an earlier lookup. A later
- * lookup finds the key revoked.
- */
+/** The wallet's revocation overrules an earlier lookup. A later lookup finds the key revoked. */
 async function bury(
   { register, wallet, actor }: KeyServices,
   { keyId, keyHash, orgId }: EndingKey,

@@ -79,7 +79,7 @@ export function rotationView(
 
 /**
  * Adds a secret to a key in D1, key object and wallet, then in other regions. Ended secrets are
- * rejected immediately. A retry completes a partial rotation. Throws if D1 fails.
+ * rejected immediately. A retry completes a partial rotation.
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,

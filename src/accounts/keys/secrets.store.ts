@@ -22,7 +22,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest first; none if it was never rotated. */
+/** Returns a key's secrets, newest first. A key without a rotation has none. */
 export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -39,7 +39,7 @@ export type NewSecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The calling key and secret, which must be active; null for an operator. */
+  /** The caller, which must be active; null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
   /** The other secrets end then (Unix ms) or earlier. */
@@ -49,7 +49,7 @@ export type NewSecret = {
 
 /**
  * Inserts a key's newest secret. Returns false if the number is taken, the key or caller is
- * revoked, or at the maximum. Throws if D1 fails.
+ * revoked, or at the maximum.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;

@@ -14,7 +14,6 @@ const SESSIONS_MAX = 500;
 export class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();
 
-  /** Returns the failure of a session above its limit, or null. */
   refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;
@@ -27,7 +26,6 @@ export class SessionRateWindows {
     return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
   }
 
-  /** Counts a request. */
   take(session: PacedSession | undefined, clockMs: number): RateState | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;

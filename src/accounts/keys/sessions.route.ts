@@ -96,8 +96,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * Copies its key's allowed models by default, so that a session can list them. If that makes the
- * token too long, it has no list; the key's still applies.
+ * Copies its key's allowed models by default, so that a session can list them. If the token becomes
+ * too long, it has no list; the key's still applies.
  */
 async function mintFor(
   mint: SessionMint,
@@ -210,10 +210,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/**
- * Handles DELETE /v1/sessions/{id}: ends a session, used or not, in all regions before the
- * response.
- */
+/** Handles DELETE /v1/sessions/{id}: ends a session in all regions before the response. */
 export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
@@ -229,7 +226,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 
-/** Returns the request to end a session, or `not_found` for an ID that can't be active. */
+/** Returns the request to end a session that can be active, else `not_found`. */
 export async function sessionEnding(
   id: string,
   by: Pick<SessionEnding, "owner" | "actor"> & {

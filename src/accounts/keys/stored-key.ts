@@ -19,7 +19,6 @@ export type StoredKey = Key & {
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
-  /** Last change of its terms. */
   readonly changedAt: number | null;
   readonly spend: KeySpend;
 };

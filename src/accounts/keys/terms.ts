@@ -115,7 +115,7 @@ export function isWithin(
   return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
-/** Returns the rest of each limit, and when it resets. The spend is newer than D1's. */
+/** Returns the rest of each limit, and when it resets. */
 export function keyStatusView(
   { terms, requests, tokens, budget, budgets }: KeyStatus,
   scope: "key" | "session" = "key",

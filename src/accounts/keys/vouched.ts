@@ -30,7 +30,7 @@ export function vouchedCaller(request: Request): Vouched | undefined {
 }
 
 /**
- * Returns a global key for another region. Fails with `invalid_api_key` for any other key, or
+ * Returns a global key for another region. Fails with `invalid_api_key` for other keys, or
  * `conflict` for a repeated `writeId`. Without a secret, checks only the hash.
  */
 export async function identifyGlobalKey(

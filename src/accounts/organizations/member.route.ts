@@ -8,8 +8,8 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { findMember } from "./members.store.ts";
 
 /**
- * Reads the caller's member from D1 and sets `member`. Fails with 401 for a revoked key, 403 for a
- * write of a suspended organization, or 503.
+ * Reads the caller's member from D1 and sets `member`. Rejects a revoked key, and writes of a
+ * suspended organization.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));

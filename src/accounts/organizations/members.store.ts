@@ -48,7 +48,7 @@ const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
-/** Returns the member of an active key. Functions here throw if D1 fails. */
+/** Returns the member of an active key. */
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(

@@ -12,7 +12,7 @@ export const slugSchema = z.string().check(
   z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),
 );
 
-/** Reports whether a text has the form of a slug, even a reserved one. */
+/** Reports whether a text has the form of a slug. */
 export function isSlug(text: string): boolean {
   return SLUG.test(text);
 }

@@ -190,7 +190,7 @@ function isSlugTaken(error: unknown): boolean {
 /** The newest migration of this release. */
 export const NEWEST_MIGRATION = "0029_rules.sql";
 
-/** Whether the database responds and has this release's migrations. */
+/** Whether the database responds and has the newest migration. */
 export type DatabaseState = "ready" | "behind" | "away";
 
 export async function databaseState(db: D1Database): Promise<DatabaseState> {

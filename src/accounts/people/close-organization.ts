@@ -78,7 +78,6 @@ export async function endOrganization(
   const out = await mapConcurrently(AT_ONCE, closed.persons, ({ personId, memberId }) =>
     endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
-  // Deletes webhooks and their deliveries.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);
   if (configured.unanswered) return refuse(configured.failure);

@@ -14,14 +14,14 @@ export type CompanyIssuer = {
   readonly createdAt: number;
   /** First login of an owner with it; null for a draft. */
   readonly triedAt: number | null;
-  /** Since when members must use it, or null. */
+  /** The time since when members must use it. */
   readonly requiredAt: number | null;
 };
 
 const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-/** Returns an organization's issuer, even a draft. Functions here throw if D1 fails. */
+/** Returns an organization's issuer, even a draft. */
 export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
@@ -105,7 +105,7 @@ export async function markIssuerTried(
   ]);
 }
 
-/** Sets whether members must use the issuer. Returns false without an active one. */
+/** Sets whether members must use the issuer. */
 export async function setIssuerRequired(
   db: D1Database,
   orgId: string,

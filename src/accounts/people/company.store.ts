@@ -27,10 +27,7 @@ const DOMAINS_MAX = 10;
  */
 const GONE_MS = 7 * DAY_MS;
 
-/**
- * Returns the organization's domain row, creating it if needed, or null above ten. Functions here
- * throw if D1 fails.
- */
+/** Returns the organization's domain row, creating it if needed, or null above ten. */
 export async function insertDomain(
   db: D1Database,
   {
@@ -230,7 +227,7 @@ export async function listDomainsToCheck(
   return results;
 }
 
-/** Records a check. If the record is missing for the first time, adds an event and returns true. */
+/** Records a check. If the record is newly missing, adds an event and returns true. */
 export async function recordDomainCheck(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,

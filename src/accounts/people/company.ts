@@ -136,7 +136,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the organization that a person can join by their verified addresses. */
+/** Returns the organization that a person can join by verified addresses. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 
-/** An attacker must spoof both. */
+/** Two, because an attacker must then spoof both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;

@@ -14,8 +14,7 @@ const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 /**
  * Closes an organization: ends members, keys, invitations and webhooks, and erases names and
- * addresses. `memberId` must be an owner; null is an operator. A retry returns the same. Returns
- * null if not allowed.
+ * addresses. `memberId` must be an owner; null is an operator. A retry returns the same.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -161,7 +160,7 @@ const TABLES: Readonly<Record<string, string>> = {
   alerts: "SELECT * FROM alerts WHERE org_id = ?1",
 };
 
-/** Returns an organization's rows of all tables at one moment, at most 10,000 per table. */
+/** Returns an organization's rows at one moment, at most 10,000 per table. */
 export async function exportOrganization(
   db: D1Database,
   orgId: string,
@@ -175,7 +174,7 @@ export async function exportOrganization(
 
 const EXPORT_EVERY_MS = 600_000;
 
-/** Allows one export per ten minutes. Returns 0, or the ms until the next. */
+/** Allows one export per ten minutes, or returns the ms until the next. */
 export async function takeExport(db: D1Database, personId: string, nowMs: number): Promise<number> {
   const [taken, found] = await db.batch<{ exportedAt: number | null }>([
     db

@@ -31,7 +31,7 @@ const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /** The address that the person must have verified. Absent if anyone with the link can join. */
+  /** The address that the person must have verified, unless anyone with the link can join. */
   email: z.nullish(emailSchema),
   /** The existing member who gets a login. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
@@ -201,7 +201,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** Returns the invitation of a valid token, even an ended one. Rejects others without I/O. */
+/** Returns the invitation of a valid token, even an ended one. */
 async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
   const fields = parseFields(invitationTokenBody, [], body);
   if (!fields.ok) return fields;

@@ -119,7 +119,7 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN member_people ON member_people.member_id = invited_by
   LEFT JOIN people ON people.id = member_people.person_id`;
 
-/** Returns an invitation, even an ended one, or null. */
+/** Returns an invitation, even an ended one. */
 export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
   return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }
@@ -139,7 +139,6 @@ export async function listInvitations(
   return results;
 }
 
-/** Ends an open invitation. Returns false if none is open. */
 export async function endInvitation(
   db: D1Database,
   { id, orgId }: Pick<Invitation, "id" | "orgId">,
@@ -164,7 +163,6 @@ export async function endInvitation(
   return (ended?.results.length ?? 0) > 0;
 }
 
-/** The accepting person, their verified addresses, and the IDs of a new member and console key. */
 type Accepting = {
   readonly person: Person;
   readonly proven: readonly string[];

@@ -108,16 +108,15 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
 }
 
 /**
- * Handles POST /me/log-out: ends all sessions, and revokes the person's console keys, which ends
- * session tokens created in the console.
+ * Handles POST /me/log-out: ends all sessions, and revokes console keys, which ends session tokens
+ * created in the console.
  */
 export async function postLogOut(call: PeopleCall): Promise<Answer> {
   await endSessionsOf(call.db, call.person.id, call.now + 1);
   for (const key of await consoleKeysOf(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
     const actor = memberActor(key.memberId);
-    // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop, and a retry does the
-    // rest
+    // oxlint-disable-next-line no-await-in-loop -- a retry does the rest after a failure
     const revoked = await revokeKeyEverywhere({ ...call, actor }, ending);
     if (!revoked.ok) return revoked;
     call.takeEvents(key.orgId);
@@ -221,7 +220,7 @@ export async function postTeam(call: MemberCall): Promise<Answer> {
 
 /**
  * Handles DELETE /me: leaves all organizations, closes those without other members, and erases the
- * person. After a 503, a retry completes the work.
+ * person.
  */
 export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});

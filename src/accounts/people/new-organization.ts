@@ -24,7 +24,6 @@ import { randomBase62 } from "../../shared/id.ts";
 
 const LONGEST = 32;
 
-/** Returns null if the slug would be too short or reserved. */
 function slugOf(name: string): string | null {
   const folded = name
     .normalize("NFKD")
@@ -63,7 +62,7 @@ export type CreatedOwner = { readonly orgId: string; readonly memberId: string }
 
 /**
  * Creates a person's organization: first the wallet, then all rows in one batch. A failure discards
- * the wallet unless the organization may exist. Throws if D1 fails or the identity is taken.
+ * the wallet unless the organization may exist. Throws if the identity is taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -94,7 +93,7 @@ export async function createOrganizationWithWallet(
   try {
     for (const slug of slugsOf(wanted.name)) {
       const whole = { organization: { ...organization, slug }, owner, epoch, also, actor };
-      // oxlint-disable-next-line no-await-in-loop -- tries the next slug if this one is taken
+      // oxlint-disable-next-line no-await-in-loop -- tries the next slug
       booking = await createOrganization(db, whole);
       if (booking.ok) break;
     }

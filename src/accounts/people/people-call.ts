@@ -26,7 +26,6 @@ export type PeopleServices = KeyServices &
     readonly mail: SendMail | null;
     readonly isSandbox: boolean;
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
-    /** The console's origin. */
     readonly origin: string;
   };
 
@@ -51,10 +50,7 @@ export type OwnSessions = {
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
-    /**
-     * The organization whose issuer opened the session, which is limited to it; '' for an operator
-     * issuer.
-     */
+    /** The organization to which its issuer's session is limited; '' for an operator issuer. */
     readonly realm: string;
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;

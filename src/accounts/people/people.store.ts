@@ -14,10 +14,7 @@ const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people
 /** The display data that an issuer returned last. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
-/**
- * Returns the person of an identity after updating their display data. Functions here throw if D1
- * fails.
- */
+/** Returns the person of an identity after updating their display data. */
 export async function findAndRefreshPerson(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -53,7 +50,7 @@ export function findPersonId(
     .first<string>("id");
 }
 
-/** Inserts a person who will accept an invitation. Returns false if the identity is taken. */
+/** Inserts a person who will accept an invitation. */
 export async function insertLonePerson(
   db: D1Database,
   person: Person,
@@ -117,7 +114,6 @@ function insertIdentity(
     .bind(realm, issuer, subject, personId, nowMs);
 }
 
-/** Links an identity to a person. Returns false if another person has it. */
 export async function linkIdentity(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -278,8 +274,8 @@ export async function findActingPerson(
 }
 
 /**
- * Reports whether a session can act in the organization. A company issuer's session can act only in
- * its own; other sessions can't if the organization requires its issuer.
+ * A company issuer's session can act only in its own organization. Other sessions can't act in an
+ * organization that requires its issuer.
  */
 function isOpenTo(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,

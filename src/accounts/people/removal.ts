@@ -12,8 +12,7 @@ const AT_ONCE = 6;
 
 /**
  * Returns the object name for a person's sessions in one realm. A company's issuer can open any
- * number of sessions, which evict only those of its own realm. Operator issuers have the empty
- * realm.
+ * number of sessions, which evict only those of its own realm.
  */
 export function personAccount(personId: string, realm = ""): string {
   return consoleAccount(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
@@ -35,8 +34,8 @@ export async function endSessionsOfMember(
 
 /**
  * Removes a member from D1, then from key objects and wallet, then ends their sessions. Nothing is
- * admitted afterwards; running requests finish and are charged. A null `by` is an operator. After a
- * 503, a retry completes the work.
+ * admitted afterwards; running requests finish and are charged. A null `by` is an operator. A retry
+ * completes the work.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,

@@ -8,12 +8,11 @@ const A_DAY_AN_IDENTITY = 3;
 type SignUpPlace = {
   readonly id: string;
   readonly address: string;
-  /** The identity; null for a person's further organization. */
   readonly identity: string | null;
   readonly nowMs: number;
 };
 
-/** Takes one of the hour's sign-up slots. Returns false if none is left. */
+/** Takes one of the hour's sign-up slots, or returns false. */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpPlace,
@@ -34,7 +33,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** Returns the salt of stored identity hashes. Stores `fresh` if there is none. */
+/** Returns the salt of identity hashes. The first call stores `fresh`. */
 export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
@@ -54,10 +53,7 @@ export type Promotion = {
   readonly amountMicro: number;
 };
 
-/**
- * Returns a statement that inserts the credit, unless the identity had one or the day's budget is
- * spent.
- */
+/** Returns a statement for the credit, unless the identity had one or the day's budget is spent. */
 export function insertPromotion(
   db: D1Database,
   { identity, orgId, amountMicro }: Promotion,
@@ -115,7 +111,7 @@ export async function hasPersonalOrganization(db: D1Database, personId: string):
   return row !== null;
 }
 
-/** Converts a personal organization into a team. Returns false for others. */
+/** Converts a personal organization into a team. */
 export async function convertToTeam(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare(

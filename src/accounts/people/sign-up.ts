@@ -20,7 +20,6 @@ type SigningUp = {
   readonly name: string;
   /** The verified address; null prevents sign-up. */
   readonly email: string | null;
-  /** Account creation (Unix ms). */
   readonly madeAt: number | null;
   readonly address: string;
 };
@@ -28,7 +27,7 @@ type SigningUp = {
 /**
  * Creates a person, their personal organization, its wallet and possibly a credit. Fails with
  * `login_refused` if sign-up is off, no address is verified, or there were too many. Returns null
- * if the identity exists. Throws if D1 fails.
+ * if the identity exists.
  */
 export async function signUp(
   services: PeopleServices,

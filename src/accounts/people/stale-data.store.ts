@@ -6,10 +6,7 @@ const INVITED_MS = 30 * DAY_MS;
 const LONE_MS = 90 * DAY_MS;
 const BATCH = 500;
 
-/**
- * Erases addresses of ended invitations and inactive people without memberships, in batches. Throws
- * if D1 fails.
- */
+/** Erases addresses of ended invitations and inactive people without memberships, in batches. */
 export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;
   await db.batch([

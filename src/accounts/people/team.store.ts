@@ -15,7 +15,7 @@ type TeamMember = {
 const LISTED_MAX = 1000;
 const MAILED_MAX = 20;
 
-/** Returns members in order of joining. Throws if D1 fails. */
+/** Returns members in order of joining. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
     .prepare(

@@ -106,6 +106,6 @@ export function seriesOf(name: string, labels: Labels): string {
 }
 
 function escaped(value: string): string {
-  if (!/[\\"\n]/.test(value)) return value; // usually
+  if (!/[\\"\n]/.test(value)) return value;
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -8,7 +8,7 @@ import { within } from "../../shared/timers.ts";
 /** A safeguard: labels come from bounded sets. */
 const SERIES_MAX = 5000;
 
-/** The series of a histogram: one for each bucket, and the sum. */
+/** The series of a histogram. */
 export type Histogram = {
   readonly bounds: readonly number[];
   /** One more than `bounds`: the last bucket is unbounded. */
@@ -65,7 +65,6 @@ export class Tally {
     if (!this.#series.has(series) && this.#series.size < SERIES_MAX) this.#series.set(series, 0);
   }
 
-  /** Returns all counts since the last call. */
   take(): Series {
     const taken = Object.fromEntries(this.#series);
     this.#series = new Map();
@@ -79,10 +78,7 @@ const LOST_AFTER_MS = 30_000;
 
 type Add = (series: Series, view: View) => Promise<unknown>;
 
-/**
- * Flushes an isolate's counts. The first count after a flush schedules the next one, so an idle
- * isolate schedules nothing.
- */
+/** Flushes an isolate's counts. An idle isolate schedules nothing. */
 export class Recorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();

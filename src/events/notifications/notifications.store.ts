@@ -31,7 +31,7 @@ const RECIPIENTS_MAX = 50;
 
 type StoredRecipient = Omit<Recipient, "types"> & { readonly types: string | null };
 
-/** Returns recipients, owners first. Every function of this file throws if D1 fails. */
+/** Returns recipients, owners first. */
 export async function listRecipients(db: D1Database, orgId: string): Promise<readonly Recipient[]> {
   const { results } = await db
     .prepare(

@@ -115,7 +115,7 @@ function withoutOldNames(
   return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-/** If the last response was removed, the event was renamed, so the others are removed too. */
+/** Without its last response, the event was renamed, so the others are removed too. */
 function attemptsOf(row: Kept): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
   const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);

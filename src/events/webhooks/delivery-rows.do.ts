@@ -53,9 +53,7 @@ export function messageBody({ format }: Pick<Webhook, "format">, event: EventRec
   return format === "slack" ? slackBody(event) : eventBody(event);
 }
 
-/**
- * Queues events for enabled webhooks that subscribe to them. Existing deliveries stay unchanged.
- */
+/** Queues events for enabled webhooks that subscribe to them. */
 export function queueEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],
@@ -158,8 +156,8 @@ function queue(
 }
 
 /**
- * Above the limit, fails the oldest deliveries of the largest group (`key`, `end_user`, ...), so
- * that a flood of one kind doesn't displace others.
+ * Fails the oldest deliveries of the largest group (`key`, `end_user`, ...), so that a flood of one
+ * kind doesn't displace others.
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const waiting = sql
@@ -232,7 +230,7 @@ export function selectDue(
   return { number, eventId, type, body, attempts };
 }
 
-/** Returns the next due time after a pause (Unix ms), or null. */
+/** Returns the next due time after a pause (Unix ms). */
 export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql
@@ -280,7 +278,6 @@ export type DeliveryRow = {
   duration_ms: number | null;
 };
 
-/** Returns deliveries, newest first, or null if `after` is unknown. */
 export function selectDeliveries(
   sql: SqlStorage,
   webhookId: string,

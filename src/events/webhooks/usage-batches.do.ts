@@ -87,7 +87,6 @@ function deleteDelivery(sql: SqlStorage, { number }: DueDelivery): void {
   sql.exec("DELETE FROM deliveries WHERE number = ? AND state = 'pending'", number);
 }
 
-/** Stores a delivery, which replaces that of a failed batch with other rows. */
 function putBatch(
   sql: SqlStorage,
   webhookId: string,

@@ -57,12 +57,12 @@ const TESTS_MAX = 5;
 
 /**
  * Delivers events to webhooks, at least once. Each webhook has its own queue with one message in
- * progress, so a failing one doesn't delay others. A failing one pauses, then one message tests it.
+ * progress, so a failing one doesn't delay others. It pauses, then one message tests it.
  * `DeliveriesCalls` documents the calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();
-  /** Reads run one at a time, so that an older result never replaces a newer one. */
+  /** Reads run one at a time, so that no older result replaces a newer one. */
   #reloading: Promise<unknown> = Promise.resolve();
   readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
 
@@ -201,7 +201,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     await this.#endAll();
   }
 
-  /** Starts idle queues with due deliveries, then sets the alarm. */
   #move(): void {
     if (!this.#isMade()) return;
     const nowMs = now(this.env);
@@ -243,7 +242,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return true;
   }
 
-  /** Returns the reason to disable the webhook, or null. */
   #record(
     { webhook, failingSince }: Receiver,
     {

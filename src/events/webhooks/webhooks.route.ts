@@ -137,10 +137,7 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
 
-/**
- * Handles DELETE /v1/webhooks/{id}. After the response, only a message in progress can still be
- * sent.
- */
+/** Handles DELETE /v1/webhooks/{id}. Afterwards, only a message in progress can still be sent. */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
@@ -199,7 +196,7 @@ function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>>
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
 
-/** Returns 404 if the caller's organization doesn't have the webhook. */
+/** Returns the webhook of the caller's organization, or 404. */
 export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";

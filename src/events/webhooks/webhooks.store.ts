@@ -42,7 +42,7 @@ type StoredWebhook = {
   changed_at: number;
 };
 
-/** Returns webhooks, oldest first. Every function of this file throws if D1 fails. */
+/** Returns webhooks, oldest first. */
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
@@ -114,7 +114,7 @@ export type WebhookChange = Pick<
 
 /**
  * Updates a webhook, or returns null if it differs from `before`. A change without effect records
- * no event, and no event contains a secret. `rotated`: the secrets are new.
+ * no event, and no event contains a secret.
  */
 export async function updateWebhook(
   db: D1Database,
@@ -185,9 +185,8 @@ export async function deleteWebhook(
 const RESEALED_MAX = 500;
 
 /**
- * Encrypts secrets again with the first of KEY_SECRETS, so that operators can remove old ones. A
- * webhook that changes meanwhile waits for the next call. A webhook with an unreadable secret sends
- * nothing until it is rotated.
+ * Encrypts secrets again with the first of KEY_SECRETS. A webhook that changes meanwhile waits for
+ * the next call. A webhook with an unreadable secret sends nothing until it is rotated.
  */
 export async function resealSecrets(
   db: D1Database,
@@ -215,7 +214,7 @@ export async function resealSecrets(
   }
 }
 
-/** Disables a webhook and records an event, unless the webhook was changed meanwhile. */
+/** Disables a webhook and records an event, unless it was changed meanwhile. */
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,

@@ -1,7 +1,7 @@
 import { now } from "../../shared/clock.ts";
 import type { EventBook, SweepCursor } from "./stripe-events.ts";
 
-/** Records a Stripe customer. Every function of this file throws if D1 fails. */
+/** Records a Stripe customer. */
 export async function addCustomer(
   db: D1Database,
   customerId: string,
@@ -16,7 +16,7 @@ export async function addCustomer(
     .run();
 }
 
-/** Returns null if the organization doesn't exist. `createdAt` is in Unix ms. */
+/** Returns an organization's name and creation time (Unix ms). */
 export async function readBuyer(
   db: D1Database,
   orgId: string,
@@ -45,7 +45,6 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
 
 const CURSOR = "stripe_events";
 
-/** Parses `since`, or `since:before:started` while older events remain. */
 function cursorOf(stored: string): SweepCursor {
   const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
   const isCut = beforeS !== undefined && startedS !== undefined;

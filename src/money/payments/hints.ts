@@ -47,7 +47,6 @@ export async function processHint(
   }
 }
 
-/** Our purchase, `none`, or `unsure` if Stripe didn't respond. */
 type Found = Purchase | "none" | "unsure";
 
 const unread = (answer: StripeAnswer): "none" | "unsure" =>

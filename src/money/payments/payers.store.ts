@@ -11,7 +11,6 @@ const CURSOR = "payers";
 
 /**
  * Wakes the payment objects of paying organizations, to recover lost alarms and rebuilt wallets.
- * Throws if D1 fails.
  */
 export async function wakePayers(
   db: D1Database,

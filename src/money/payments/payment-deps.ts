@@ -16,7 +16,6 @@ export type PayingWallet = {
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
 };
 
-/** Each call throws if D1 fails. */
 type PayingBook = {
   /** Records a customer, before anything can be paid. */
   addCustomer(customerId: string, orgId: string): Promise<void>;

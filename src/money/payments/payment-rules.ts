@@ -107,7 +107,7 @@ const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 /** `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
-/** Our errors by Stripe's or the bank's code. All others mean a declined card. */
+/** All other codes of Stripe or the bank mean a declined card. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {
   insufficient_funds: "insufficient_funds",
   expired_card: "expired_card",

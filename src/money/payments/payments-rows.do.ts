@@ -128,7 +128,7 @@ function putPurchase(sql: SqlStorage, purchase: Purchase): void {
   );
 }
 
-/** Returns purchases, newest first, and one more than `limit` if there are more. */
+/** Returns purchases, newest first, and one more than `limit`. */
 export function selectPurchases(
   sql: SqlStorage,
   limit: number,

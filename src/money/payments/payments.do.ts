@@ -44,10 +44,9 @@ import { portalSchema } from "./stripe-objects.ts";
 import { bodyOf, stripeOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** Maximum ms that a response waits for the first result. */
 const SHOW_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Ms until unfinished work is checked again, in case this object was evicted. */
+/** Ms until unfinished work is checked again, in case of an eviction. */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 

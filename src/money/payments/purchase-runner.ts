@@ -67,7 +67,7 @@ export function newPurchase(
   };
 }
 
-/** A stuck hint is reported after this many tries (about an hour), then daily. */
+/** Tries until a stuck hint is reported (about an hour), then daily. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -77,8 +77,8 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
 }
 
 /**
- * Runs purchases step by step. Each step is stored first, because the object can be evicted at any
- * time. Steps of one purchase or payment never overlap.
+ * Runs purchases step by step. Each step is stored first, because the object can be evicted. Steps
+ * of one purchase or payment never overlap.
  */
 export class PurchaseRunner {
   readonly #world: PaymentDeps;
@@ -159,7 +159,6 @@ export class PurchaseRunner {
     }
   }
 
-  /** Returns the next due time (Unix ms), or null. */
   nextAt(): number | null {
     const { rows } = this.#world;
     const times = [

@@ -19,7 +19,6 @@ import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
 const MICROS = 1_000_000;
-/** Maximum ms that a response waits. */
 const WAIT_MS = 8000;
 
 export const purchaseBody = z.object({

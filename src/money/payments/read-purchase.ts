@@ -24,7 +24,6 @@ import type { PaymentDeps } from "./payment-deps.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 const WAIT_MS = 600_000;
-/** Maximum ms for a customer to confirm a charge. */
 const CONFIRM_MS = 23 * HOUR_MS;
 const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;

@@ -37,8 +37,8 @@ export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purcha
 
 const FAULTS_STORED = 3;
 /**
- * Ms that Stripe stores an idempotency key, with a margin. A checkout is retried for less time,
- * because Stripe rejects one that expires within half an hour.
+ * Ms that Stripe stores an idempotency key, with a margin. Stripe rejects a checkout that expires
+ * within half an hour, so it is retried for less time.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
@@ -123,7 +123,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const head = rows.head();
   if (made === null) {
     if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
-    // A customer that we didn't store never pays, so it is harmless.
+    // A customer that isn't stored never pays, so it is harmless.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(world, retryLater(world, now, answer), { sent: null });
   }

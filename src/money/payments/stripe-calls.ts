@@ -5,7 +5,6 @@ import { form } from "./stripe.ts";
 import type { Params, StripeCall } from "./stripe.ts";
 
 const CENT_MICROS = 10_000;
-/** Ms during which a checkout can be paid. */
 const CHECKOUT_MS = 3_600_000;
 
 function centsOf(amount: Micros): number {

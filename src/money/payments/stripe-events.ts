@@ -42,9 +42,8 @@ export type SweepCursor = {
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
-/** Each call throws if D1 fails. */
+/** The calls throw if D1 fails. */
 export type EventBook = {
-  /** Returns null if the customer isn't in this region. */
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
   cursor(): Promise<SweepCursor | null>;

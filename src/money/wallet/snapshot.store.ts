@@ -121,7 +121,7 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-/** Table and key column. */
+/** Tables and key columns of removed rows. */
 const REMOVED = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],
@@ -141,8 +141,8 @@ export async function readSnapshotHead(
 
 /**
  * Writes a publish. The first batch replaces an older publish of the same epoch. Later batches
- * apply only while D1 has this publish, so late or repeated ones do nothing. Throws if D1 fails;
- * the next publish completes a partial one.
+ * apply only while D1 has this publish, so late ones do nothing. Throws if D1 fails; the next
+ * publish completes a partial one.
  */
 export async function writePublication(
   db: D1Database,
@@ -190,7 +190,7 @@ async function publishedBy(
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
-  // Otherwise, another publish wrote to D1 in between.
+  // If this fails, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "the book stood still while it was written",

@@ -117,8 +117,8 @@ function timeOf(ms: number): string {
 }
 
 /**
- * Returns a row for each bill line's exact cost, for the rounding to micro-credits, and for the
- * cost that the operator absorbed.
+ * Returns a row for each bill line's exact cost, for the rounding, and for the cost that the
+ * operator absorbed.
  */
 export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;

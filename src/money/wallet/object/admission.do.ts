@@ -54,7 +54,6 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
   });
 }
 
-/** Returns an admission, if the rate limits allow one, without counting it. */
 function placeOf(
   { keys }: Gate,
   tx: Tx,
@@ -185,10 +184,7 @@ function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"
   };
 }
 
-/**
- * Applies a change by a member, unless the organization is suspended or the calling key was
- * revoked.
- */
+/** Applies a change by a member, unless the organization is suspended or the key was revoked. */
 export function changeBy<T>(
   { decisions, keys }: Gate,
   called: RequestCredential | undefined,

@@ -23,7 +23,7 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum per kind and end user in 24 hours. Customers can change limits 1,000 times a minute. */
+/** Maximum per kind and end user in 24 hours, because customers can change limits often. */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
@@ -197,7 +197,6 @@ function alertOf(row: StoredAlert): AlertRecord {
   };
 }
 
-/** A quota or budget that is used up, or too small for the request. */
 type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
   readonly subject: string;

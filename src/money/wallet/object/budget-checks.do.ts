@@ -38,7 +38,6 @@ export function requestMeters(
   return meters.filter(({ budget }) => reservesIn(budget, models));
 }
 
-/** The first grant of a session stores its budgets. */
 function unusedMeters({ id, budgets }: Session): Meter[] {
   return (budgets ?? []).map((budget) => ({
     scope: "session",

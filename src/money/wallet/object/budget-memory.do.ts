@@ -115,7 +115,6 @@ export type CountedRequest = Parties & {
   readonly seq: number;
   readonly period: Moment["period"];
   readonly atMs: number;
-  /** The model that served it, or the possible ones. */
   readonly models: readonly string[] | null;
   readonly amounts: Readonly<Record<BudgetUnit, number>>;
 };

@@ -170,10 +170,7 @@ export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
   return chargesOf(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
 
-/**
- * Returns a page of a day by ledger time. An open day includes requests that aren't in the sums
- * yet.
- */
+/** Returns a page of a day. An open day includes requests that aren't in the sums yet. */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
   const { closedDay, foldedId } = readFold(sql);

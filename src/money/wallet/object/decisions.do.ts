@@ -96,7 +96,6 @@ export class Decisions {
     }
   }
 
-  /** Deletes old rows because storage is full. */
   #makeRoom(): boolean {
     const tx = this.tryOpen();
     if (tx === null) return false;
@@ -137,7 +136,6 @@ export class Decisions {
     return this.#transactionAt(memory, clockMs);
   }
 
-  /** Changes the tables before memory. */
   #stepBack(before: Memory, clockMs: number): Tx {
     this.#memory = "lost"; // until everything is read again
     followClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
@@ -163,7 +161,7 @@ export class Decisions {
     };
   }
 
-  /** Loads memory and schedules due work. Throws if the tables can't be read or are too new. */
+  /** Loads memory and schedules due work. Throws if it can't read the tables. */
   load(): void {
     this.#memory = "lost";
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();

@@ -203,7 +203,6 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
     return;
   }
   deleteDepartedHash(sql, departed.user.externalId);
-  // Readers add later rows to the spend.
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
   raiseAlerts(tx, quotaCrossings(null, user, period), memory.books.seq);
@@ -252,7 +251,7 @@ function depart(tx: Tx, user: EndUser): void {
   memory.changed = true;
 }
 
-/** Deletes rows of end users deleted in past months. Returns true if more may remain. */
+/** Deletes rows of earlier months. Returns true if more may remain. */
 export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };

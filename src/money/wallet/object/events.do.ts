@@ -66,7 +66,6 @@ export class WebhookFeed {
     }).ok;
   }
 
-  /** Sends events whose end user's name was erased. */
   async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
     const renamed = selectRenamed(sql, TOLD_AT_ONCE);
     if (renamed.length === 0) {
@@ -94,10 +93,7 @@ export function endHours(decisions: Decisions): void {
   });
 }
 
-/**
- * Moves events from D1 to the wallet's log. Retries are safe. Never throws: events that fail stay
- * in D1.
- */
+/** Moves events from D1 to the wallet's log. Never throws: events that fail stay in D1. */
 export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
   try {
     const orgId = decisions.tryOpen()?.memory.row.orgId;

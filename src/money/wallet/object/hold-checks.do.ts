@@ -196,7 +196,6 @@ export function budgetFor(tx: Tx, { keyId, placed }: HoldRequest, terms: KeyTerm
   return beginBudget(tx, { keyId, budgetMicro: null, budgetPeriod: null });
 }
 
-/** The row is as of the newest checkpoint; memory is current. */
 function beginBudget(tx: Tx, terms: Omit<Budget, "spend">): Budget {
   const { memory, sql } = tx;
   const { keyId } = terms;

@@ -283,7 +283,7 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Stores the time before a lookup, so that a key is looked up at most once a minute. */
+  /** Stores the time first, so that a key is looked up at most once a minute. */
   #refresh(tx: Tx, hash: string, ask: AskRegister): void {
     this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));

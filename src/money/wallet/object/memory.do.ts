@@ -59,7 +59,6 @@ export type Memory = {
   newest: number;
   /** Lower bound of request IDs in ledger rows after the newest checkpoint. */
   floorId: string;
-  /** End users with spend after the checkpoint. */
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
   /** Keys that ever had a budget. `unsavedKeys` have spend after the checkpoint. */
@@ -72,10 +71,9 @@ export type Memory = {
   readonly names: NameNumbers;
   endUsers: number;
   departed: DepartedUsers;
-  /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
-  /** Unpublished last uses of keys (Unix ms by hash), and keys whose last use may be lost. */
+  /** Unpublished last uses of keys (Unix ms), and keys whose last use may be lost. */
   readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
   readonly notedAt: number;

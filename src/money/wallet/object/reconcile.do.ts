@@ -49,7 +49,6 @@ export async function reconcile(
 /**
  * Recomputes all totals from rows and compares them with memory and D1, as of the newest ledger row
  * at the start. Restarts if `memory.ledgerMark` changes; too many restarts are a `conflict`.
- * Differences are complete once `next` is absent.
  */
 function reconcileSlice(
   tx: Tx,
@@ -134,7 +133,7 @@ function standingOf(tx: Tx, book: SnapshotHead | null): Omit<Reconciliation, "ne
   return { ...balanceOf(tx), seq, book, differences: [], rowsRead: 0 };
 }
 
-/** `after` is the key of the last row, or null at the end of the table. */
+/** `after` is the last row, or null at the end of the table. */
 type Page = {
   readonly rows: number;
   readonly after: readonly string[] | null;
@@ -169,7 +168,6 @@ function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
   return { rows: sums.reduce((sum, { rows }) => sum + rows, 0), after, found: { usage } };
 }
 
-/** Excludes rows posted since the start. */
 const IN_SCOPE = "(seq <= ?3 OR seq > ?4)";
 
 function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {

@@ -58,7 +58,7 @@ export function isFullError(error: unknown): boolean {
 /**
  * Deletes the oldest finished requests and adds paid ones to the rollup row. Deletes before it
  * writes, because storage may be full. Keeps requests that can still be charged or have an
- * Idempotency-Key. Returns true if more remain.
+ * Idempotency-Key.
  */
 export function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
@@ -136,7 +136,7 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
 
 /**
  * Replaces old ledger rows with one `rollup` row that has their sum and newest number. The ledger
- * still sums to the balance, and no reader gets a row twice. Daily totals and credits stay.
+ * still sums to the balance, and no reader gets a row twice.
  */
 function rollUp(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;

@@ -43,7 +43,7 @@ type Group = { readonly day: string; readonly name: string; readonly amounts: Us
 
 /**
  * Returns usage by a tag key. The group `null` has the usage without a value, so all groups add up
- * to the day's total.
+ * to the total.
  */
 export function readTagUsage(
   tx: Tx,

@@ -14,8 +14,8 @@ import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /**
- * Requests a top-up if one is due. Returns the purchase in progress, or null. `isShort`: the
- * balance was too low for a request.
+ * Requests a top-up if one is due. Returns the purchase in progress. `isShort`: the balance was too
+ * low for a request.
  */
 export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = tx;
@@ -106,7 +106,7 @@ export function topUpDue({ row, topUp, books, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (books.balance >= setting.belowMicro) return Infinity;
-  // Something else prevents the purchase.
+  // Checks again later, because something else prevents the purchase.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 

@@ -145,7 +145,6 @@ function groupsOf(sql: SqlStorage, query: RowsQuery & Start): UsageSum[] {
 
 type Times = ReadonlyMap<string, readonly number[]>;
 
-/** Returns ascending first-byte times in ms. */
 function timesOf(sql: SqlStorage, query: RowsQuery & Start): Times {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(

@@ -66,7 +66,6 @@ function seqBefore(tx: Tx, sinceMs: number): number {
   }
 }
 
-/** Returns the events of a row and of deleted rows before it. */
 function streamed({ memory }: Tx, row: LedgerRow, before: StreamCursor): StreamedRow[] {
   const { orgId } = memory.row;
   const { madeAt, seq: last, balanceMicro: balance } = before;

@@ -197,7 +197,6 @@ function laterGroups(tx: Tx, query: UsageQuery, after: string | null): GroupRow[
     .filter(({ name }) => after === null || asText(name, after) > 0);
 }
 
-/** Daily rows count each request once. */
 function totalOf(tx: Tx, query: UsageQuery): UsageAmounts {
   const { from, to } = query;
   const stored = tx.sql

@@ -8,7 +8,7 @@ const WARM_ROUTES_MAX = 1000;
 
 /**
  * Returns the route whose cache has the conversation's prompt, and extends its lifetime. Updates
- * the row only when less than half of the lifetime is left, so most requests write none.
+ * the row only when less than half of the lifetime is left, to limit writes.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = warmRoutesOf(tx).get(affinity);

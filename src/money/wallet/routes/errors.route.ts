@@ -33,9 +33,8 @@ type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * Handles GET /v1/errors: failed and rejected requests of UTC days. Counters include all failures.
- * Grouping by model, provider or end user uses stored failures, complete since `complete_from`.
- * Members see only their own keys.
+ * Handles GET /v1/errors. Counters include all failures. Grouping by model, provider or end user
+ * uses stored failures, complete since `complete_from`. Members see only their own keys.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {

@@ -26,9 +26,9 @@ import { day, several, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
-/** Also finds revoked keys. Throws if D1 fails. */
+/** Also finds revoked keys. */
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
-/** Returns active and revoked keys. Throws if D1 fails. */
+/** Returns active and revoked keys. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));

@@ -22,13 +22,13 @@ import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** The operator's merchants. Both functions throw if D1 fails. */
+/** The operator's merchants. */
 export type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };
 
-/** Maximum hold. A receipt's price is a million times the charge and must stay exact. */
+/** Maximum hold. A receipt's price, a million times the charge, must stay exact. */
 const HOLD_DOLLARS_MAX = 9000;
 const HOLD_MAX_S = 86_400;
 const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;
@@ -59,10 +59,7 @@ export const newHoldSchema = z.object({
 export const captureSchema = z.object({ amount_dollars: z.nullish(amount) });
 export const extendSchema = z.object({ expires_in: seconds });
 
-/**
- * Handles POST /v1/holds: 201 with a hold of `amount_dollars`, or of at least `at_least`. A retry
- * with the same Idempotency-Key returns the first hold.
- */
+/** Handles POST /v1/holds: 201 with a hold of `amount_dollars`, or of at least `at_least`. */
 export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newHoldSchema);
 }
@@ -214,7 +211,6 @@ async function change(c: AppContext, action: HoldAction): Promise<Answer> {
   return changed.ok ? success(placedView(changed.value, caller)) : changed;
 }
 
-/** Returns null for another organization's hold. */
 function ownHoldId(c: AppContext): string | null {
   const name = readHoldName(c.req.param("id") ?? "");
   return name?.orgId === c.var.admitted.caller.orgId ? name.id : null;

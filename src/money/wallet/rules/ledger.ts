@@ -36,7 +36,6 @@ export type KnownHold = {
   readonly purpose?: Purpose | null;
 };
 
-/** Fields that a retry must repeat. */
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
 /** The result of a charge. `late`: the hold had expired. `overHold`: the cost exceeded the hold. */

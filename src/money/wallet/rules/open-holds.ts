@@ -31,7 +31,6 @@ export type HoldTotals = {
   held: Micros;
   readonly holds: Map<string, OpenHold>;
   readonly holdsByPayer: Map<string, Set<OpenHold>>;
-  /** Lower bound of the next expiry. */
   nextExpiry: number;
 };
 
@@ -120,7 +119,7 @@ export function extendHold(books: HoldTotals, id: string, expiresAt: number): vo
   openHold(books, { ...hold, expiresAt });
 }
 
-/** Removes a hold, if it exists. */
+/** Removes a hold. */
 export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;

@@ -151,7 +151,7 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-/** Deletes admissions of revoked keys. Returns false if there were none. */
+/** Deletes admissions of revoked keys. */
 export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?

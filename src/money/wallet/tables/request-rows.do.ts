@@ -228,7 +228,7 @@ type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
 
-/** Settles a hold and adds its ledger row. `sold` is the number in `names` of its `soldOf` text. */
+/** Settles a hold and adds its ledger row. `sold` is the number of its `soldOf` text. */
 export function updateSettled(
   sql: SqlStorage,
   settlement: Settlement,

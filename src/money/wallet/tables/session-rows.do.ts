@@ -10,7 +10,6 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type SessionMemory = {
   rows: number;
   live: number;
-  /** Spend since the newest checkpoint. */
   readonly spent: Map<string, Micros>;
   readonly rates: Map<string, RateLog>;
 };
@@ -86,7 +85,6 @@ export function insertSession(sql: SqlStorage, session: Session, keyId: string):
   );
 }
 
-/** Ends a session. Returns false if it already ended. */
 export function endSession(sql: SqlStorage, id: string, endedAt: number): boolean {
   const { rowsWritten } = sql.exec(
     "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",

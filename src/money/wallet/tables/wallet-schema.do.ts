@@ -247,7 +247,7 @@ const BUDGETS =
   "budget TEXT CHECK (json_valid(budget))," + // null: removed, but not yet in D1
   "since_seq INTEGER NOT NULL," + // counts ledger rows after this one
   "since INTEGER NOT NULL," +
-  "tally TEXT NOT NULL CHECK (json_valid(tally))," + // sums by bucket, at the newest checkpoint
+  "tally TEXT NOT NULL CHECK (json_valid(tally))," +
   "changed INTEGER NOT NULL," +
   "PRIMARY KEY (scope, subject, id)" +
   ") STRICT, WITHOUT ROWID;" +

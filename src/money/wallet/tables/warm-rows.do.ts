@@ -1,4 +1,7 @@
-/** The routes of conversations whose prompt another route than the first has cached. */
+/**
+ * The routes that conversations use instead of the first one, while these have the prompt in their
+ * cache.
+ */
 export const WARM_ROUTES =
   "CREATE TABLE warm_routes (" +
   "affinity TEXT PRIMARY KEY NOT NULL," +
